@@ -5,10 +5,12 @@ MkDocs keeps this file for the life of the process, and so does this file `macro
 an edit, so they are looked up at each event.
 """
 
+import gc
 import importlib
 import importlib.util
 import pathlib
 import sys
+import time
 
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
@@ -20,8 +22,25 @@ ROOT = str(pathlib.Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from macros.preview import preview  # noqa: E402
 
+def the_preview():
+    """Wrong lines in its own modules end a build, but not a live preview: that begins once they are mended."""
+    while True:
+        before = {path: path.stat().st_mtime_ns for path in pathlib.Path(__file__).parent.glob("*.py")}
+        try:
+            return importlib.import_module("macros.preview").preview
+        except Exception as error:
+            if "serve" not in sys.argv:
+                raise
+            print(f"ERROR   -  {pathlib.Path(getattr(error, 'filename', None) or 'macros').name}: {type(error).__name__}: {error}; mend it: the live preview begins then", file=sys.stderr)
+        while all(path.exists() and path.stat().st_mtime_ns == then for path, then in before.items()):
+            time.sleep(0.2)
+        for name in [name for name in sys.modules if name.startswith("macros.")]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+
+preview = the_preview()
 DELEGATES = "macros.markdown", "macros.site", "macros.blocks"
 
 
@@ -64,10 +83,11 @@ def on_startup(command, **kwargs):
 
 @event_priority(100)  # before the macros plugin imports the package
 def on_config(config):
+    gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
     if preview.serving and "macros" in config.plugins:
         config.plugins["macros"].config["on_error_fail"] = False
     if not preview.serving:
-        preview.purge(None)
+        preview.modules.forget(None)
     preview.on_config_early(config)
     return None if preview.is_first else call("on_config", config)
 
@@ -92,6 +112,7 @@ def on_shutdown():
 
 
 def on_build_error(error, **kwargs):
+    gc.enable()
     preview.on_build_error(error)
 
 
@@ -102,4 +123,8 @@ on_page_markdown = delegate("on_page_markdown")
 on_page_content = delegate("on_page_content")
 on_page_context = delegate("on_page_context")
 on_post_page = delegate("on_post_page")
-on_post_build = delegate("on_post_build")
+
+
+def on_post_build(config):
+    gc.enable()
+    preview.on_post_build(config)

@@ -12,25 +12,21 @@ that went into it has changed. There are three steps, each kept for itself:
 What the macros used is recorded in macros/remember.py. What went into a step is compared, not guessed: a module that was edited
 runs all macros again, but only the pages whose Markdown came out different are rendered again.
 
-Around the build there are two more pieces. The site is built beside the one that is served and takes its place when it is whole,
-so a build that fails leaves a site to browse, with the error's line on top of each page. And the first build of `mkdocs serve`,
-which would end the server if it failed, is left empty: the real first one comes once the server is there.
+Around the build there are two more pieces, in macros/server.py: the pages that are open in a tab are built first (the others keep
+what they have, until they are built in the background), and a build that fails leaves a site to browse. And the first build of
+`mkdocs serve`, which would end the server if it failed, is left empty: the real first one comes once the server is there.
 """
 
 from __future__ import annotations
 
-import ast
+import gc
 import hashlib
-import html
-import importlib
 import logging
 import os
-import re
 import shutil
 import subprocess
 import sys
-import threading
-import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +36,13 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from . import remember
+from .imports import PACKAGE, ROOT, Modules, module_name
+from .server import Abandoned, Errors, Served, one_line
 
 log = logging.getLogger("mkdocs.macros.preview")
 
-PACKAGE = Path(__file__).parent
-ROOT = PACKAGE.parent
-
-# What the process keeps: MkDocs the hooks, the hooks this module, and both what is remembered. An edit of these starts it again.
-KEPT = {"macros", "macros.hooks", "macros.preview", "macros.remember"}
+# What the process keeps: MkDocs the hooks, the hooks this module, and these what is remembered. An edit of them starts it again.
+KEPT = {"macros", "macros.hooks", "macros.imports", "macros.preview", "macros.remember", "macros.server"}
 
 # Besides macros/ and docs/: what the pages say was checked comes from here.
 CHECKED = "tests/checkpoints", "tests/golden"
@@ -57,6 +52,9 @@ UNCHANGED = "unchanged.html"  # the empty template
 
 class Memory:
     """What a page gave, step by step, each with what it came from; None where the step has to be done again."""
+
+    address: str = ""
+    is_put_off = False  # this build leaves the page as it is
 
     source: Any = None
     macros_used: frozenset = frozenset()
@@ -72,7 +70,7 @@ class Memory:
 
     shown: Any = None
     template_used: frozenset = frozenset()
-    output: str
+    output: str | None = None
 
     def forget(self, changed: set) -> None:
         if not changed.isdisjoint(self.macros_used):
@@ -136,22 +134,25 @@ class Preview:
 
     def __init__(self):
         self.serving = False
-        self.server = None
         self.is_first = False
-        self.n = 0
-        self.has_site = False
+        self.served: Served | None = None
         self.seen: dict[str, str] = {}  # each input's digest, when it was last taken into account
-        self.imports: dict[str, set[str]] = {}  # each module's, by name
-        self.broken: dict[str, str] = {}  # modules that Python cannot read: path -> the line to show
+        self.running: dict[Path, str | None] = {}  # the digests of what this process keeps
+        self.modules = Modules(KEPT)
+        self.theme_dir: str | None = None
         self.config_seen: Any = None
         self.addresses: dict[str, str] = {}
+        self.digests: dict[str, bytes] = {}
+        self.navigation: Any = None
+        self.nav: Any = None
         self.pages: dict[str, Memory] = {}
         self.compiled = Compiled()
         self.page: Memory | None = None
-        self.is_reused = False
         self.token = None
-
-    # The server: errors never end it, and it always has a whole site to serve.
+        self.error: BaseException | None = None
+        self.first: frozenset | None = None  # the addresses that this build is for; None: all
+        self.is_behind = False  # it found others that have to be built as well
+        self.is_abandoned = False
 
     def on_startup(self, command, **kwargs):
         import click
@@ -161,82 +162,34 @@ class Preview:
         self.serving = self.is_first = command == "serve" and reloads
 
     def on_serve(self, server, config, builder, **kwargs):
-        """Takes over what the server does at a save."""
-        from watchdog.observers.polling import PollingObserver
-
-        if not self.serving:
-            return server
-        self.server, self.site_dir, self.docs_dir = server, server.root, config.docs_dir
-        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred files
-        # takes milliseconds, and a save that comes during a build leads to another build.
-        for path in (config.docs_dir, config.config_file_path):
-            server.unwatch(path)
-        server.observer = PollingObserver(timeout=0.1)
-        for path in (config.docs_dir, config.config_file_path, *(ROOT / c for c in CHECKED if (ROOT / c).is_dir())):
-            server.watch(str(path))
-        server.build_delay = 0.05
-        errors = Errors()
-        logging.getLogger("mkdocs").addHandler(errors)
-
-        def rebuild():
-            errors.lines.clear()
-            self.error = None
-            try:
-                builder()
-            except (Exception, SystemExit) as error:
-                line = describe(self.error or error, errors.lines)
-                if line not in errors.lines:
-                    log.error(line)
-                self.show(line)
-            else:
-                self.take_over()
-            if self.inputs() != self.seen:
-                self.seen = {}  # saved while it was being read: the next build, which the save brings about, trusts nothing
-
-        server.builder = rebuild
-        rebuild()
+        if self.serving:
+            self.served = Served(server, builder, self, config)
+            self.served.rebuild()
         return server
 
     def on_shutdown(self):
-        if self.server:
-            shutil.rmtree(self.next_dir, ignore_errors=True)
+        if self.served:
+            self.served.close()
 
     def on_build_error(self, error, **kwargs):
         self.error = error
 
-    @property
-    def next_dir(self) -> str:
-        return f"{self.site_dir}.next"
+    @contextmanager
+    def building(self, first: frozenset | None):
+        """A build for the pages of these addresses, or for all."""
+        self.error, self.first, self.is_behind = None, first, False
+        try:
+            yield
+        finally:
+            gc.enable()
+            self.stop()
+            now = self.inputs()
+            # What was saved while it was being read is trusted to nobody: the build that the save brings about takes it in anew.
+            self.seen |= {p: "" for p in self.seen if now.get(p) != self.seen[p]}
 
-    def take_over(self) -> None:
-        """The site just built takes the place of the one that is served; the server lets requests wait meanwhile."""
-        self.n += 1
-        old = f"{self.site_dir}.{self.n}"
-        os.rename(self.site_dir, old)
-        os.rename(self.next_dir, self.site_dir)
-        threading.Thread(target=shutil.rmtree, args=(old, True)).start()  # hundreds of files: nobody waits for it
-        self.has_site = True
-        blocks = sys.modules["macros.blocks"]
-        used = set().union(*(blocks.names(memory.markdown) for memory in self.pages.values()))
-        for name in blocks.held.keys() - used:
-            del blocks.held[name]
-
-    def show(self, line: str) -> None:
-        """The line on top of each page of the last good site; where there is none, on each page that will be."""
-        site = Path(self.site_dir)
-        banner = ('<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
-                  f'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{html.escape(line)}</p>')
-        if not self.has_site:
-            sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
-            sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
-            for source in sources:
-                path = Path(File(source, None, str(site), True).abs_dest_path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
-        for path in site.rglob("*.html"):
-            text = path.read_text("utf-8")
-            text = re.sub(r'<p class="ep-error" role="alert" style="position:sticky[^>]*>.*?</p>', "", text, count=1)
-            path.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + banner, text, count=1), "utf-8")
+    def outputs(self, addresses) -> dict[str, str | None]:
+        """What the pages of some addresses gave."""
+        return {m.address: m.output for m in self.pages.values() if m.address in addresses}
 
     # What has changed
 
@@ -254,8 +207,6 @@ class Preview:
                     pass
         return found
 
-    theme_dir: str | None = None
-
     def take_in(self, config) -> None:
         """Finds what was saved since the last build, and forgets what depends on it."""
         self.theme_dir = config.theme.custom_dir
@@ -264,81 +215,57 @@ class Preview:
         changed: set[remember.Used] = {("error", None)}
         code, whole = set(), not before
         for path in map(Path, saved):
+            is_new = before.get(str(path)) is None or self.seen.get(str(path)) is None  # or deleted
             if path.suffix == ".py" and path.is_relative_to(PACKAGE):
                 code.add(path)
-                whole |= before.get(str(path)) is None or self.seen.get(str(path)) is None  # added or deleted
+                whole |= is_new
             elif path.suffix == ".toml" and path.is_relative_to(PACKAGE / "presets"):
                 changed.add(("preset", path.stem))
-                if before.get(str(path)) is None or self.seen.get(str(path)) is None:
+                if is_new:
                     changed.add(("presets", None))
             elif self.theme_dir and path.is_relative_to(self.theme_dir):
                 self.forget_outputs()
             else:
                 whole = True
-        if code and before and self.server:
-            self.start_again(code)
-        self.read(code)
+        if not before:
+            self.running = {p: self.seen.get(str(p)) for p in PACKAGE.glob("*.py") if module_name(p) in KEPT}
+        self.start_again([p for p in self.running if self.running[p] != self.seen.get(str(p))])
+        self.modules.read(code)
         remember.forget(changed)
         for memory in self.pages.values():
             memory.forget(changed)
         if code or whole:
-            self.purge(None if whole else {module_name(p) for p in code})
+            found = self.modules.forget(None if whole else {module_name(p) for p in code})
+            for memory in self.pages.values():
+                memory.source = None
+                if "macros.markdown" in found:
+                    memory.rendered = None
+            if "macros.site" in found:
+                self.forget_outputs()
         # What Markdown appends to every page (the glossary) counts as a setting.
         appended = (config.mdx_configs.get("pymdownx.snippets") or {}).get("auto_append", ())
         files = [Path(config.config_file_path), *(ROOT / name for name in appended)]
         settings = [p.read_bytes() if p.is_file() else b"" for p in files]
         if settings != self.config_seen:
-            self.pages.clear()
+            for memory in self.pages.values():
+                memory.source = memory.rendered = memory.indexed = memory.shown = None
         self.config_seen = settings
-
-    def read(self, code: set[Path]) -> None:
-        """The imports of modules, and which of them Python cannot read."""
-        for path in code:
-            name = module_name(path)
-            self.broken.pop(str(path), None)
-            try:
-                source = path.read_text("utf-8")
-                self.imports[name] = imports_of(name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py")
-            except FileNotFoundError:
-                self.imports.pop(name, None)
-            except (SyntaxError, ValueError) as error:
-                self.broken[str(path)] = describe(error, [])
-
-    def purge(self, names: set[str] | None) -> None:
-        """Forgets modules, and those that import them, so that they are imported anew; None stands for all."""
-        loaded = {n for n in sys.modules if n.partition(".")[0] == "macros"} - KEPT
-        found = loaded if names is None else dependants(names, self.imports) & loaded
-        for name in found:
-            module = sys.modules.pop(name)
-            if close := getattr(module, "close", None):
-                close()
-            parent, _, last = name.rpartition(".")
-            if parent in sys.modules and hasattr(sys.modules[parent], last):
-                delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
-        importlib.invalidate_caches()
-        for memory in self.pages.values():
-            memory.source = None
-            if "macros.markdown" in found:
-                memory.rendered = None
-        if "macros.site" in found:
-            self.forget_outputs()
 
     def forget_outputs(self) -> None:
         for memory in self.pages.values():
             memory.shown = None
 
-    def start_again(self, code: set[Path]) -> None:
+    def start_again(self, kept: list[Path]) -> None:
         """An edit of what this process keeps: the process starts again, once the new modules can be imported."""
-        kept = [p for p in code if module_name(p) in KEPT]
         if not kept:
             return
+        name = kept[0].relative_to(ROOT)
         tried = subprocess.run([sys.executable, "-B", "-c", "import macros.hooks"], cwd=ROOT, capture_output=True, text=True)
         if tried.returncode:
-            self.seen = {}
-            raise PluginError(f"{kept[0].relative_to(ROOT)}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before")
-        log.info(f"{kept[0].relative_to(ROOT)} was edited: the server starts again")
-        for folder in (self.site_dir, self.next_dir):
-            shutil.rmtree(folder, ignore_errors=True)
+            raise PluginError(f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before")
+        log.info(f"{name} was edited: the server starts again")
+        self.served.close()
+        shutil.rmtree(self.served.site_dir, ignore_errors=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
     # The build, in the order of its events
@@ -350,10 +277,11 @@ class Preview:
             config.plugins["macros"].config["module_name"] = "main"  # the plugin's default, for which a missing one is no error
             config.nav = None
             return
-        config.site_dir = self.next_dir
+        config.site_dir = self.served.next_dir
+        self.served.watch([config.docs_dir, *config.watch])
         self.take_in(config)
-        if self.broken:
-            raise PluginError(next(iter(self.broken.values())))
+        for error in self.modules.broken.values():
+            raise PluginError(one_line(error, []))
 
     def on_pre_build_late(self, config):
         env = config.plugins["macros"].env
@@ -378,13 +306,15 @@ class Preview:
         config.plugins["macros"].variables["files"] = Watched(files)
         self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages()}
 
-    digests: dict[str, bytes] = {}
-
-    def start(self, page) -> None:
+    def start(self, page) -> Memory:
+        if self.is_abandoned:
+            raise Abandoned
         self.stop()
         self.page = self.pages.setdefault(page.file.src_uri, Memory())
+        self.page.address = page.url
         self.used: set = set()
         self.token = remember.start(self.used)
+        return self.page
 
     def stop(self) -> frozenset:
         if self.token is not None:
@@ -393,27 +323,37 @@ class Preview:
             return frozenset(self.used)
         return frozenset()
 
+    def put_off(self, memory: Memory) -> bool:
+        """Whether a page that has to be made again keeps what it gave last time, because this build is for others."""
+        if self.first is None or memory.address in self.first or memory.output is None:
+            return False
+        self.is_behind = True
+        return True
+
     def on_page_markdown_early(self, markdown, page, config, files):
-        self.start(page)
-        source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
-        self.is_reused = source == self.page.source
-        self.next_source = source
-        if self.is_reused:
-            self.meta, page.meta = page.meta, {**page.meta, "render_macros": False}
+        memory = self.start(page)
+        memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
+        is_same = memory.next_source == memory.source
+        memory.is_put_off = not is_same and self.put_off(memory)
+        memory.is_reused = is_same or memory.is_put_off
+        if memory.is_reused:
+            memory.meta, page.meta = page.meta, {**page.meta, "render_macros": False}
 
     def on_page_markdown_late(self, markdown, page, config, files):
         used, memory = self.stop(), self.page
-        if self.is_reused:
-            page.meta = self.meta
+        if memory.is_reused:
+            page.meta = memory.meta
         else:
-            memory.source, memory.macros_used, memory.markdown = self.next_source, used, markdown
+            memory.source, memory.macros_used, memory.markdown = memory.next_source, used, markdown
         # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
         page.render = lambda config, files: self.render(page, memory, config, files)
         return memory.markdown
 
     def render(self, page, memory: Memory, config, files) -> None:
         key = (page.markdown, repr(page.meta), page.file.url)
-        if memory.rendered != key:
+        if memory.rendered != key and not memory.is_put_off:
+            memory.is_put_off = self.put_off(memory)
+        if memory.rendered != key and not memory.is_put_off:
             memory.rendered = None
             errors = Errors(logging.WARNING)
             logging.getLogger("mkdocs").addHandler(errors)
@@ -431,6 +371,8 @@ class Preview:
         found = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in found if to is not None}
         vars(page).update(result)
+        if memory.is_put_off:
+            page.content = ""
 
     def on_env_late(self, env, config, files):
         """All pages are rendered: which can keep their file is known now."""
@@ -443,22 +385,18 @@ class Preview:
         for page in pages:
             memory = self.pages.setdefault(page.file.src_uri, Memory())
             key = (page.content, page.title, page.url, repr(page.meta), page.file.inclusion)
-            memory.is_indexed = memory.indexed == key
+            memory.is_indexed = memory.is_put_off or memory.indexed == key
             memory.next_indexed = key
-            memory.is_shown = memory.shown is not None and memory.shown == (key, navigation)
+            memory.is_shown = memory.is_put_off or memory.shown == (key, navigation) or self.put_off(memory)
             if memory.is_shown:
                 memory.meta, page.meta = page.meta, {**page.meta, "template": UNCHANGED}
         env.loader = jinja2.ChoiceLoader([jinja2.DictLoader({UNCHANGED: ""}), env.loader])
         env.bytecode_cache = self.compiled
         return env
 
-    navigation: Any = None
-    nav: Any = None
-
     def on_page_context_early(self, context, page, config, nav):
         """The search plugin parses the page's HTML; it gets none where its entries are known."""
-        self.start(page)
-        memory = self.page
+        memory = self.start(page)
         if memory.is_shown:
             page.meta = memory.meta
         self.entries = search_entries(config)
@@ -485,6 +423,15 @@ class Preview:
         if not memory.is_shown:
             memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
 
+    def on_post_build(self, config):
+        """Large blocks that no page has any longer are dropped."""
+        if not self.served:
+            return
+        blocks = sys.modules["macros.blocks"]
+        used = set().union(*(blocks.names(memory.markdown) for memory in self.pages.values()))
+        for name in blocks.held.keys() - used:
+            del blocks.held[name]
+
 
 def outline(page) -> tuple:
     """A page's place in the navigation."""
@@ -508,72 +455,6 @@ def search_entries(config) -> list:
         if name in config.plugins and hasattr(config.plugins[name], "search_index"):
             return config.plugins[name].search_index.entries
     return []
-
-
-class Errors(logging.Handler):
-    """Collects the lines that are logged."""
-
-    def __init__(self, level=logging.ERROR):
-        super().__init__(level)
-        self.lines: list[str] = []
-
-    def emit(self, record):
-        self.lines.append(record.getMessage())
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
-    """The modules of this package that a module may import: names with a trailing dot stand for all below."""
-    package = name if is_package else name.rpartition(".")[0]
-    found = {package + "."} if takes_all else set()
-    if package != "macros":
-        found.add(package)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
-            base = ".".join(filter(None, (base, node.module)))
-            if base.partition(".")[0] == "macros":
-                found |= {base} - {"macros"} | {f"{base}.{a.name}" for a in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name.startswith("macros.")}
-    return found - {name}
-
-
-def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
-    """The modules and all that import them, directly or not."""
-    found, before = set(names), set()
-    while found != before:
-        before = set(found)
-        found |= {m for m, wanted in imports.items()
-                  if wanted & found or any(w.endswith(".") and any(f.startswith(w) for f in found) for w in wanted)}
-    return found
-
-
-def describe(error: BaseException, lines: list[str]) -> str:
-    """An error on one line: where, what, and the mend."""
-    mark = getattr(error.__cause__ or error.__context__, "problem_mark", None)
-    if mark is not None:
-        return f"mkdocs.yml:{mark.line + 1}: {getattr(error.__cause__ or error.__context__, 'problem', error)}; mend the line"
-    if isinstance(error, SyntaxError) and error.filename:
-        at = f"{shown(error.filename)}:{error.lineno}"
-        return " ".join(f"{at}: {type(error).__name__}: {error.msg}: {(error.text or '').strip()}; mend the line".split())
-    if isinstance(error, SystemExit) and lines:
-        return " ".join(f"mkdocs.yml: {lines[0]}; mend the setting".split() if lines[0].startswith("Config value") else lines[0].split())
-    message = " ".join(str(error).split())
-    if isinstance(error, PluginError):
-        return message
-    inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(ROOT)
-              and Path(f.filename) not in (PACKAGE / "hooks.py", PACKAGE / "preview.py")]
-    at = f"{shown(inside[-1].filename)}:{inside[-1].lineno}: " if inside else ""
-    return f"{at}{type(error).__name__}: {message}" + (f"; mend the line: {inside[-1].line}" if inside else "")
-
-
-def shown(path: str) -> str:
-    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else path
 
 
 preview = Preview()

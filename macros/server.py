@@ -1,0 +1,266 @@
+"""The server under live preview: MkDocs' own, which always has a whole site to serve, the open pages before all others.
+
+    a save  ->  the open pages are built      ->  their tabs reload
+            ->  the other pages are built, in the background: who asks for one of them meanwhile waits for it
+
+The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on top of
+each page, and so in each open tab.
+"""
+
+from __future__ import annotations
+
+import gc
+import html
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import traceback
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+from watchdog.observers.polling import PollingObserver
+
+from .imports import PACKAGE, ROOT
+
+log = logging.getLogger("mkdocs.macros.server")
+
+MOST = 4  # open pages that are built before the others
+
+BANNER = ('<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
+          'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>')
+
+
+class Abandoned(BaseException):
+    """Ends the build of the other pages: something was saved."""
+
+
+class Served:
+    """The site that is served, and its building."""
+
+    def __init__(self, server, builder, preview, config):
+        self.server, self.builder, self.preview, self.docs_dir = server, builder, preview, config.docs_dir
+        self.site_dir = server.root
+        self.next_dir = f"{server.root}.next"
+        self.has_site = False
+        self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
+        self.ready: frozenset | None = None  # those that are up to date; None: all
+        self.news = threading.Condition()
+        self.rest: threading.Thread | None = None
+        self.tidy: threading.Timer | None = None
+        self.n = 0
+        self.is_cautious = False
+        self.logged, self.once = Errors(), Once()
+        logger = logging.getLogger("mkdocs")
+        for handler in logger.handlers:
+            handler.addFilter(self.once)
+        logger.addHandler(self.logged)
+        self.app = server.get_app()
+        server.set_app(self.answer)
+        server.builder = self.rebuild
+        sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
+        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred files
+        # takes milliseconds, and a save that comes during a build leads to another build.
+        for path in filter(None, (config.docs_dir, config.config_file_path)):
+            server.unwatch(path)
+        server.observer = PollingObserver(timeout=0.1)
+        server.build_delay = 0.05
+        self.watched: set[str] = set()
+        self.reload = Path(f"{self.site_dir}.reload")  # a change of this file is a save, too
+        self.reload.touch()
+        self.watch([self.reload, config.config_file_path or ""])
+
+    def watch(self, paths) -> None:
+        """Saves below these are noticed from now on."""
+        for path in {os.path.abspath(p) for p in paths} - self.watched:
+            if os.path.exists(path):
+                self.watched.add(path)
+                self.server.watch(path)
+
+    # Requests
+
+    def answer(self, environ, start_response):
+        """What MkDocs' server answers, once it is up to date; notes which pages are open."""
+        path = self.address(environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace"))
+        if path.startswith("livereload/"):  # an open tab asks for news
+            self.opened(self.address(urlsplit(environ.get("HTTP_REFERER", "")).path))
+            return self.app(environ, start_response)
+        self.opened(path)
+        while True:
+            answers: list[tuple] = []
+            body = self.app(environ, lambda *answer: answers.append(answer))
+            if not self.is_behind(path):
+                start_response(*answers[-1])
+                return body
+            with self.news:
+                self.news.wait_for(lambda: not self.is_behind(path))
+
+    def address(self, path: str) -> str:
+        """A request's path as the address of a page in MkDocs."""
+        mount = self.server.mount_path
+        return (path.removeprefix(mount) if path.startswith(mount) else path.lstrip("/")).removesuffix("index.html")
+
+    def opened(self, path: str) -> None:
+        if path == "" or path.endswith(("/", ".html")):
+            self.open.pop(path, None)
+            self.open[path] = None
+            for oldest in list(self.open)[:-MOST]:
+                self.open.pop(oldest, None)
+
+    def is_behind(self, path: str) -> bool:
+        ready = self.ready
+        return ready is not None and path not in ready and not path.startswith("assets/")
+
+    # Builds
+
+    def rebuild(self) -> None:
+        """What MkDocs calls at a save, and then has the open tabs reload."""
+        self.stop()
+        self.once.lines.clear()
+        first = None if self.is_cautious else frozenset(self.open) or None
+        self.is_cautious = self.preview.is_abandoned = False
+        if self.build(first) and self.preview.is_behind:
+            shown = self.preview.outputs(first)
+            self.rest = threading.Thread(target=self.build_rest, args=(shown,), daemon=True)
+            self.rest.start()
+        self.tidy_up()
+
+    def tidy_up(self) -> None:
+        """What builds left in memory goes when nobody waits, or at every tenth of many saves in a row."""
+        self.n += 1
+        self.tidy = threading.Timer(2, gc.collect)
+        self.tidy.daemon = True
+        self.tidy.start() if self.n % 10 else gc.collect()
+
+    def build_rest(self, shown: dict) -> None:
+        """The other pages. Where that changes an open one after all (another page's title, say), its tab reloads once more."""
+        worked = self.build(None)
+        if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown):
+            self.is_cautious = not worked
+            self.reload.write_text(f"{self.reload.read_text()}.")
+
+    def build(self, first: frozenset | None) -> bool:
+        """A build that brings the first pages up to date, or all of them; whether it worked."""
+        self.logged.lines.clear()
+        try:
+            with self.preview.building(first):
+                self.builder()
+        except Abandoned:
+            return False
+        except (Exception, SystemExit) as error:
+            line = one_line(self.preview.error or error, self.logged.lines)
+            log.error(line)
+            self.show(line)
+            self.release(None)
+            return False
+        self.take_over()
+        self.release(first if self.preview.is_behind else None)
+        return True
+
+    def release(self, ready: frozenset | None) -> None:
+        with self.news:
+            self.ready = ready
+            self.news.notify_all()
+
+    def stop(self) -> None:
+        """The build of the other pages ends at the next page."""
+        if self.tidy:
+            self.tidy.cancel()
+        if self.rest:
+            self.preview.is_abandoned = True
+            self.rest.join()
+            self.rest = None
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.next_dir, ignore_errors=True)
+        self.reload.unlink(missing_ok=True)
+
+    def take_over(self) -> None:
+        """The site just built takes the place of the one that is served, file by file: an open tab may be loading."""
+        new = set()
+        for folder, _, names in os.walk(self.next_dir):
+            to = os.path.join(self.site_dir, os.path.relpath(folder, self.next_dir))
+            os.makedirs(to, exist_ok=True)
+            for name in names:
+                new.add(os.path.normpath(os.path.join(to, name)))
+                os.replace(os.path.join(folder, name), os.path.join(to, name))
+        for folder, _, names in os.walk(self.site_dir, topdown=False):
+            for path in (os.path.join(folder, name) for name in names):
+                if path not in new:
+                    os.unlink(path)
+            if not os.listdir(folder) and folder != self.site_dir:
+                os.rmdir(folder)
+        self.has_site = True
+
+    def show(self, line: str) -> None:
+        """The line on top of each page of the last good site; where there is none, on each page that will be."""
+        if not self.has_site:
+            sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
+            sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
+            for source in sources:
+                path = Path(File(source, None, self.site_dir, True).abs_dest_path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
+        old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
+        old = re.compile(re.escape(old).replace("\0", ".*?"))
+        for path in Path(self.site_dir).rglob("*.html"):
+            text = old.sub("", path.read_text("utf-8"), count=1)
+            path.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8")
+
+
+class Errors(logging.Handler):
+    """Collects the lines that are logged."""
+
+    def __init__(self, level=logging.ERROR):
+        super().__init__(level)
+        self.lines: list[str] = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+class Once(logging.Filter):
+    """A line is told once a save, though every page that uses a wrong preset has it; how a build ended is one line of ours."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines: set[str] = set()
+
+    def filter(self, record) -> bool:
+        line = " ".join(record.getMessage().split())
+        if record.levelno >= logging.ERROR and record.name in ("mkdocs.commands.build", "mkdocs.config"):
+            return False
+        if line in self.lines or record.levelno >= logging.WARNING and any(told in line for told in self.lines):
+            return False
+        self.lines.add(line)
+        return True
+
+
+def one_line(error: BaseException, logged: list[str]) -> str:
+    """An error on one line: where, what, and the mend."""
+    cause = error.__cause__ or error.__context__
+    if mark := getattr(cause, "problem_mark", None):
+        return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; mend the line"
+    if isinstance(error, SyntaxError) and error.filename:
+        line = f"{shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}: {error.text or ''}"
+        return " ".join(line.split()) + "; mend the line"
+    if isinstance(error, SystemExit) and logged:
+        line = f"mkdocs.yml: {logged[0]}; mend the setting" if logged[0].startswith("Config value") else logged[0]
+        return " ".join(line.split())
+    message = " ".join(str(error).split())
+    if isinstance(error, PluginError):
+        return message
+    own = {PACKAGE / name for name in ("hooks.py", "preview.py", "server.py")}
+    inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(ROOT) and Path(f.filename) not in own]
+    pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
+    at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
+    return f"{at}{type(error).__name__}: {message}" + (f"; mend the line: {inside[-1].line}" if inside else "")
+
+
+def shown(path: str) -> str:
+    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else path
