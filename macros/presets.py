@@ -227,7 +227,7 @@ def paths() -> dict[str, Path]:
     """Every preset's file by slug. Raises `Problem` for a slug that two files have."""
     use("presets")
     found: dict[str, Path] = {}
-    for path in sorted(FOLDER.glob("*/*.toml")):
+    for path in sorted(FOLDER.glob("[!.]*/[!.]*.toml")):
         if path.stem in found:
             raise Problem(f"duplicate slug, also in {place(found[path.stem])}", "rename one of the two files", place(path))
         found[path.stem] = path

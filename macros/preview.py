@@ -129,6 +129,18 @@ class Compiled(jinja2.BytecodeCache):
         self.code[bucket.key] = bucket.bytecode_to_string()
 
 
+class Templates(jinja2.FileSystemLoader):
+    """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
+
+    def list_templates(self):
+        found = set()
+        for folder in self.searchpath:
+            for inside, folders, names in os.walk(folder):
+                folders[:] = [f for f in folders if not f.startswith(".")]
+                found |= {os.path.relpath(os.path.join(inside, name), folder).replace(os.sep, "/") for name in names}
+        return sorted(found)
+
+
 class Preview:
     """The state of one `mkdocs serve`."""
 
@@ -210,7 +222,11 @@ class Preview:
     def take_in(self, config) -> None:
         """Finds what was saved since the last build, and forgets what depends on it."""
         self.theme_dir = config.theme.custom_dir
-        before, self.seen = self.seen, self.inputs()
+        before, now = self.seen, self.inputs()
+        if self.served.rest and now != before:  # that save has a build of its own
+            self.is_abandoned = True
+            raise Abandoned
+        self.seen = now
         saved = {p for p in before.keys() | self.seen.keys() if before.get(p) != self.seen.get(p)}
         changed: set[remember.Used] = {("error", None)}
         code, whole = set(), not before
@@ -229,7 +245,6 @@ class Preview:
                 whole = True
         if not before:
             self.running = {p: self.seen.get(str(p)) for p in PACKAGE.glob("*.py") if module_name(p) in KEPT}
-        self.start_again([p for p in self.running if self.running[p] != self.seen.get(str(p))])
         self.modules.read(code)
         remember.forget(changed)
         for memory in self.pages.values():
@@ -250,6 +265,7 @@ class Preview:
             for memory in self.pages.values():
                 memory.source = memory.rendered = memory.indexed = memory.shown = None
         self.config_seen = settings
+        self.start_again([p for p in self.running if self.running[p] != self.seen.get(str(p))])
 
     def forget_outputs(self) -> None:
         for memory in self.pages.values():
@@ -280,8 +296,16 @@ class Preview:
         config.site_dir = self.served.next_dir
         self.served.watch([config.docs_dir, *config.watch])
         self.take_in(config)
+        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced on this one theme object.
+        config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
         for error in self.modules.broken.values():
             raise PluginError(one_line(error, []))
+
+    def templates(self, env):
+        """An environment for the theme's templates: each is compiled once in the life of the process."""
+        env.loader = Templates(env.loader.searchpath)
+        env.bytecode_cache = self.compiled
+        return env
 
     def on_pre_build_late(self, config):
         env = config.plugins["macros"].env
@@ -365,6 +389,8 @@ class Preview:
             if not errors.lines and "--8<--" not in page.markdown:  # a warning is to be heard again, an included file read again
                 memory.rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
+            if ("error", None) in memory.macros_used and memory.output:
+                page.present_anchor_ids |= memory.result["present_anchor_ids"]  # links to a page that shows an error are not wrong
             memory.result = {"content": page.content, "toc": page.toc, "_title_from_render": page._title_from_render,
                              "present_anchor_ids": page.present_anchor_ids, "links_to_anchors": links}
         result = dict(memory.result)
@@ -391,7 +417,6 @@ class Preview:
             if memory.is_shown:
                 memory.meta, page.meta = page.meta, {**page.meta, "template": UNCHANGED}
         env.loader = jinja2.ChoiceLoader([jinja2.DictLoader({UNCHANGED: ""}), env.loader])
-        env.bytecode_cache = self.compiled
         return env
 
     def on_page_context_early(self, context, page, config, nav):
@@ -422,6 +447,8 @@ class Preview:
         used, memory = self.stop(), self.page
         if not memory.is_shown:
             memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
+        if self.served.keeps(page.file.dest_uri, memory.is_shown):
+            return ""  # MkDocs writes no empty page
 
     def on_post_build(self, config):
         """Large blocks that no page has any longer are dropped."""

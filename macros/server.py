@@ -47,10 +47,14 @@ class Served:
         self.site_dir = server.root
         self.next_dir = f"{server.root}.next"
         self.has_site = False
+        self.is_marked = False  # with an error's line on its pages
+        self.kept: set[str] = set()  # files that the build under way did not write again
+        self.unserved: set[str] = set()  # files that are newer than what is served
         self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
         self.ready: frozenset | None = None  # those that are up to date; None: all
         self.news = threading.Condition()
         self.rest: threading.Thread | None = None
+        self.told: tuple | None = None  # the line of the build before, and what it read
         self.tidy: threading.Timer | None = None
         self.n = 0
         self.is_cautious = False
@@ -146,17 +150,23 @@ class Served:
     def build(self, first: frozenset | None) -> bool:
         """A build that brings the first pages up to date, or all of them; whether it worked."""
         self.logged.lines.clear()
+        self.kept.clear()
         try:
             with self.preview.building(first):
                 self.builder()
         except Abandoned:
             return False
         except (Exception, SystemExit) as error:
+            if self.rest:  # the build that follows tells it
+                return False
             line = one_line(self.preview.error or error, self.logged.lines)
-            log.error(line)
+            if self.told != (told := (line, dict(self.preview.seen))):  # else it was one save that looked like two
+                log.error(line)
+            self.told = told
             self.show(line)
             self.release(None)
             return False
+        self.told = None
         self.take_over()
         self.release(first if self.preview.is_behind else None)
         return True
@@ -170,7 +180,7 @@ class Served:
         """The build of the other pages ends at the next page."""
         if self.tidy:
             self.tidy.cancel()
-        if self.rest:
+        if self.rest and self.rest is not threading.current_thread():
             self.preview.is_abandoned = True
             self.rest.join()
             self.rest = None
@@ -180,9 +190,19 @@ class Served:
         shutil.rmtree(self.next_dir, ignore_errors=True)
         self.reload.unlink(missing_ok=True)
 
+    def keeps(self, uri: str, is_same: bool) -> bool:
+        """Whether a page's file need not be written, since what is served is the same. What an abandoned build made is not served."""
+        path = os.path.join(self.site_dir, os.path.normpath(uri))
+        if not is_same:
+            self.unserved.add(path)
+        if self.is_marked or path in self.unserved or not os.path.isfile(path):
+            return False
+        self.kept.add(path)
+        return True
+
     def take_over(self) -> None:
         """The site just built takes the place of the one that is served, file by file: an open tab may be loading."""
-        new = set()
+        new = set(self.kept)
         for folder, _, names in os.walk(self.next_dir):
             to = os.path.join(self.site_dir, os.path.relpath(folder, self.next_dir))
             os.makedirs(to, exist_ok=True)
@@ -195,7 +215,8 @@ class Served:
                     os.unlink(path)
             if not os.listdir(folder) and folder != self.site_dir:
                 os.rmdir(folder)
-        self.has_site = True
+        self.has_site, self.is_marked = True, False
+        self.unserved.clear()
 
     def show(self, line: str) -> None:
         """The line on top of each page of the last good site; where there is none, on each page that will be."""
@@ -206,6 +227,7 @@ class Served:
                 path = Path(File(source, None, self.site_dir, True).abs_dest_path)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
+        self.is_marked = True
         old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
         old = re.compile(re.escape(old).replace("\0", ".*?"))
         for path in Path(self.site_dir).rglob("*.html"):
@@ -233,9 +255,11 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
-        if record.levelno >= logging.ERROR and record.name in ("mkdocs.commands.build", "mkdocs.config"):
+        if record.name in ("mkdocs.commands.build", "mkdocs.config") and (record.levelno >= logging.ERROR or line.startswith("Page skipped")):
             return False
-        if line in self.lines or record.levelno >= logging.WARNING and any(told in line for told in self.lines):
+        if record.levelno >= logging.WARNING:
+            line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
+        if any(told in line for told in self.lines):
             return False
         self.lines.add(line)
         return True

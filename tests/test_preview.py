@@ -143,14 +143,29 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
 class Editor:
     """Random saves; each is followed by others, and what is broken is mended before the comparison."""
 
-    def __init__(self, folder: pathlib.Path, seed: int):
-        self.folder, self.docs, self.random, self.n, self.mends = folder, folder / "docs", random.Random(seed), 0, []
+    def __init__(self, server: Serve, seed: int):
+        self.address, self.folder, self.docs = server.address, server.folder, server.folder / "docs"
+        self.random, self.n, self.mends = random.Random(seed), 0, []
 
     def save(self) -> str:
         self.n += 1
         name = self.random.choice([n for n in dir(self) if n.startswith("do_")])
         getattr(self, name)()
         return name[3:]
+
+    def do_open_a_page(self):
+        try:
+            urllib.request.urlopen(self.address + self.random.choice(["", "guide/one/", "models/gpt/gpt2/", "models/"]), timeout=0.3)
+        except OSError:  # it has to wait
+            pass
+
+    def write(self, path: pathlib.Path, text: str):
+        """As editors do: in place, or by a file that takes the place of the old one."""
+        if self.random.random() < 0.5:
+            path.write_text(text, "utf-8")
+        else:
+            path.with_name("." + path.name).write_text(text, "utf-8")
+            path.with_name("." + path.name).replace(path)
 
     def page(self) -> pathlib.Path:
         return self.random.choice([p for p in sorted(self.docs.rglob("*.md")) if "includes" not in p.parts])
@@ -161,7 +176,7 @@ class Editor:
 
     def do_change_a_title(self):
         page = self.docs / "guide/two.md"
-        page.write_text(re.sub(r"^# .*", f"# Two {self.n}", page.read_text(), count=1, flags=re.M))
+        self.write(page, re.sub(r"^# .*", f"# Two {self.n}", page.read_text(), count=1, flags=re.M))
 
     def do_add_a_page(self):
         (self.docs / f"guide/new{self.n}.md").write_text(f"# New {self.n}\n\n[One](one.md)\n")
@@ -172,26 +187,26 @@ class Editor:
 
     def do_edit_a_preset(self):
         path = self.folder / f"macros/presets/{self.random.choice(PRESETS)}.toml"
-        path.write_text(re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M))
+        self.write(path, re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M))
 
     def do_add_or_delete_a_preset(self):
         path = self.folder / "macros/presets/llama/llama3-8b-again.toml"
         if path.exists():
             path.unlink()
         else:
-            path.write_text((self.folder / "macros/presets/llama/llama3-8b.toml").read_text().replace('name = "', 'name = "Again ', 1))
+            self.write(path, (self.folder / "macros/presets/llama/llama3-8b.toml").read_text().replace('name = "', 'name = "Again ', 1))
 
     def do_edit_a_view(self):
         path = self.folder / "macros/views/models.py"
-        path.write_text(re.sub(r"(, released)\w*( )", rf"\g<1>X{self.n}\2", path.read_text(), count=1))
+        self.write(path, re.sub(r"(, released)\w*( )", rf"\g<1>X{self.n}\2", path.read_text(), count=1))
 
     def do_edit_a_deep_module(self):
         path = self.folder / "macros/views/markup.py"
-        path.write_text(re.sub(r'class="ep-block\w*"', f'class="ep-block{self.n}"', path.read_text(), count=1))
+        self.write(path, re.sub(r'class="ep-block\w*"', f'class="ep-block{self.n}"', path.read_text(), count=1))
 
     def do_edit_the_site_module(self):
         path = self.folder / "macros/site.py"
-        path.write_text(re.sub(r'"The whole model\w*"', f'"The whole model{self.n}"', path.read_text(), count=1))
+        self.write(path, re.sub(r'"The whole model\w*"', f'"The whole model{self.n}"', path.read_text(), count=1))
 
     def do_edit_an_architecture(self):
         with (self.folder / "macros/architectures/llama.py").open("a") as f:
@@ -207,7 +222,7 @@ class Editor:
 
     def do_edit_the_config(self):
         path = self.folder / "mkdocs.yml"
-        path.write_text(re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M))
+        self.write(path, re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M))
 
     def do_break(self):
         """A half-written file, mended later."""
@@ -216,18 +231,18 @@ class Editor:
         if str(path) in {str(p) for p, _ in self.mends}:
             return
         self.mends.append((path, good))
-        path.write_text('{{ nothing( }}' if path.suffix == ".md" else good[: len(good) // 2] + '\n"""(', "utf-8")
+        self.write(path, '{{ nothing( }}' if path.suffix == ".md" else good[: len(good) // 2] + '\n"""(')
 
     def mend(self):
         for path, good in self.mends:
-            path.write_text(good, "utf-8")
+            self.write(path, good)
         self.mends.clear()
 
 
 @pytest.mark.parametrize("seed", [int(s) for s in os.environ.get("PREVIEW_SEEDS", "1,2").split(",")])
 def test_after_any_saves_the_preview_is_a_clean_build(serve, seed):
     server = serve()
-    editor, told = Editor(server.folder, seed), []
+    editor, told = Editor(server, seed), []
     for _ in range(5):
         for _ in range(editor.random.randint(1, 4)):
             told.append(editor.save())
@@ -241,6 +256,22 @@ def test_after_any_saves_the_preview_is_a_clean_build(serve, seed):
             got = server.files()
             different = [n for n in sorted(expected.keys() | got.keys()) if expected.get(n) != got.get(n)]
             raise AssertionError(f"after {told}: {different[:10]}\n{server.log.read_text()[-2000:]}") from None
+
+
+def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
+    """An open tab has the new page while the others are still being built; who asks for one of those waits for the new one."""
+    server = serve()
+    server.get("models/llama/llama3-8b/")
+    for n in range(3):
+        path = server.folder / "macros/views/models.py"
+        path.write_text(re.sub(r"(, released)\w*( \{)", rf"\1X{n}\2", path.read_text(), count=1))
+        server.shows("models/llama/llama3-8b/", f"releasedX{n} ")
+        assert f"releasedX{n} " in server.get(("models/gpt/gpt2/", "models/mistral/mixtral-8x7b/", "models/deepseek/deepseek-v3/")[n])
+    # Another page's title is part of the open page's navigation: it is right in the end, and the tab is told.
+    epoch = server.epoch()
+    rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
+    server.shows("models/llama/llama3-8b/", "Two and more")
+    assert server.epoch() > epoch
 
 
 BROKEN = {
@@ -269,7 +300,8 @@ def test_broken_saves_show_their_line_and_mend(serve):
         rewrite(path, old, new)
         server.shows(page, line)
         log = server.log.read_text()[length:]
-        assert [x for x in log.splitlines() if line in x] and "Traceback" not in log, (what, log)
+        told = [x for x in log.splitlines() if x.startswith(("WARNING", "ERROR")) and " code 404" not in x]
+        assert line in told[-1] and len(told) == (2 if what == "config's setting" else 1) and "Traceback" not in log, (what, log)
         assert "<h1" in server.get("guide/two/"), what  # the rest can be read
         path.write_text(good, "utf-8")
         until(lambda: line not in html.unescape(server.get(page)), 30)
