@@ -26,7 +26,7 @@ if ROOT not in sys.path:
 def the_preview():
     """Wrong lines in its own modules end a build, but not a live preview: that begins once they are mended."""
     while True:
-        before = {path: path.stat().st_mtime_ns for path in pathlib.Path(__file__).parent.glob("*.py")}
+        before = {path: path.stat().st_mtime_ns for path in pathlib.Path(__file__).parent.rglob("*.py")}
         try:
             return importlib.import_module("macros.preview").preview
         except Exception as error:

@@ -10,13 +10,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
-from macros import imports, remember
+from macros import remember
+from macros.preview import modules
 
 ROOT = pathlib.Path(__file__).parent.parent
 PRESETS = "gpt/gpt2", "llama/llama3-8b", "llama/llama3-70b", "mistral/mixtral-8x7b", "deepseek/deepseek-v3", "claude/claude-3-opus"
@@ -287,7 +289,7 @@ BROKEN = {
     "exception in the site": ("macros/site.py", "    wrong = problems()\n", "    wrong = problems()\n    1 / 0\n", "guide/one/", "macros/site.py:"),
     "config": ("mkdocs.yml", "nav:\n", "nav: [\n", "guide/one/", "mkdocs.yml"),
     "config's setting": ("mkdocs.yml", "site_name:", "sight_name:", "guide/one/", "mkdocs.yml"),
-    "the preview itself": ("macros/preview.py", "import jinja2\n", "import jinja3\n", "guide/one/", "macros/preview.py: "),
+    "the preview itself": ("macros/preview/pages.py", "import jinja2\n", "import jinja3\n", "guide/one/", "macros/preview/pages.py: "),
 }
 
 
@@ -320,9 +322,27 @@ def test_a_broken_first_build_recovers(serve, what):
     until(lambda: server.files() == expected, 20)
 
 
+def test_the_preview_waits_for_its_own_modules(serve):
+    """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at the mend."""
+    told = []
+
+    def mend(folder):
+        until(lambda: "pages.py: SyntaxError" in (folder.parent / "serve.log").read_text(), 30)
+        told.append(True)
+        rewrite(folder / "macros/preview/pages.py", "from contextlib import (", "from contextlib import ")
+
+    def break_it(folder):
+        (folder.parent / "serve.log").touch()
+        rewrite(folder / "macros/preview/pages.py", "from contextlib import ", "from contextlib import (")
+        threading.Thread(target=mend, args=(folder,)).start()
+
+    server = serve(break_it)
+    assert told and "<h1" in server.get("guide/two/")
+
+
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
-    rewrite(server.folder / "macros/server.py", "Not built", "Not yet built")
+    rewrite(server.folder / "macros/preview/server.py", "Not built", "Not yet built")
     until(lambda: "starts again" in server.log.read_text(), 20)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 30)
 
@@ -353,8 +373,8 @@ def test_what_is_remembered_goes_with_what_it_used():
 
 def test_a_module_takes_those_that_import_it_along():
     wanted = {"macros.a": set(), "macros.b": {"macros.a"}, "macros.c": {"macros.b"}, "macros.d": set(), "macros.all": {"macros.kinds."}, "macros.kinds.x": set()}
-    assert imports.dependants({"macros.a"}, wanted) == {"macros.a", "macros.b", "macros.c"}
-    assert imports.dependants({"macros.kinds.x"}, wanted) == {"macros.kinds.x", "macros.all"}
+    assert modules.dependants({"macros.a"}, wanted) == {"macros.a", "macros.b", "macros.c"}
+    assert modules.dependants({"macros.kinds.x"}, wanted) == {"macros.kinds.x", "macros.all"}
 
 
 def test_nothing_else_keeps_what_depends_on_presets():

@@ -25,9 +25,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 from watchdog.observers.polling import PollingObserver
 
-from .imports import PACKAGE, ROOT
+from .modules import PACKAGE, ROOT
 
-log = logging.getLogger("mkdocs.macros.server")
+log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
@@ -279,7 +279,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     message = " ".join(str(error).split())
     if isinstance(error, PluginError):
         return message
-    own = {PACKAGE / name for name in ("hooks.py", "preview.py", "server.py")}
+    own = PACKAGE / "hooks.py", *Path(__file__).parent.glob("*.py")
     inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(ROOT) and Path(f.filename) not in own]
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
     at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])

@@ -1,8 +1,6 @@
-"""The live preview: at a save, only what depends on it is computed and rendered again.
+"""What each page gave at the last build, and MkDocs' events at which it is given again.
 
-MkDocs builds the whole site at each save. This module follows that build through MkDocs' own events (macros/hooks.py calls a
-method here before and after all other plugins' methods of an event) and hands each page what it gave last time, where nothing
-that went into it has changed. There are three steps, each kept for itself:
+There are three steps, each kept for itself:
 
     step      from                                              gives                            skipped by
     macros    the page's text, what its macros used             Markdown                         `render_macros: false`, for a moment
@@ -11,10 +9,6 @@ that went into it has changed. There are three steps, each kept for itself:
 
 What the macros used is recorded in macros/remember.py. What went into a step is compared, not guessed: a module that was edited
 runs all macros again, but only the pages whose Markdown came out different are rendered again.
-
-Around the build there are two more pieces, in macros/server.py: the pages that are open in a tab are built first (the others keep
-what they have, until they are built in the background), and a build that fails leaves a site to browse. And the first build of
-`mkdocs serve`, which would end the server if it failed, is left empty: the real first one comes once the server is there.
 """
 
 from __future__ import annotations
@@ -35,14 +29,11 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from . import remember
-from .imports import PACKAGE, ROOT, Modules, module_name
+from .. import remember
+from .modules import PACKAGE, ROOT, Modules, is_kept, module_name
 from .server import Abandoned, Errors, Served, one_line
 
 log = logging.getLogger("mkdocs.macros.preview")
-
-# What the process keeps: MkDocs the hooks, the hooks this module, and these what is remembered. An edit of them starts it again.
-KEPT = {"macros", "macros.hooks", "macros.imports", "macros.preview", "macros.remember", "macros.server"}
 
 # Besides macros/ and docs/: what the pages say was checked comes from here.
 CHECKED = "tests/checkpoints", "tests/golden"
@@ -54,6 +45,7 @@ class Memory:
     """What a page gave, step by step, each with what it came from; None where the step has to be done again."""
 
     address: str = ""
+    is_saved = False  # its own file was
     is_put_off = False  # this build leaves the page as it is
 
     source: Any = None
@@ -150,7 +142,7 @@ class Preview:
         self.served: Served | None = None
         self.seen: dict[str, str] = {}  # each input's digest, when it was last taken into account
         self.running: dict[Path, str | None] = {}  # the digests of what this process keeps
-        self.modules = Modules(KEPT)
+        self.modules = Modules()
         self.theme_dir: str | None = None
         self.config_seen: Any = None
         self.addresses: dict[str, str] = {}
@@ -244,7 +236,7 @@ class Preview:
             else:
                 whole = True
         if not before:
-            self.running = {p: self.seen.get(str(p)) for p in PACKAGE.glob("*.py") if module_name(p) in KEPT}
+            self.running = {p: self.seen.get(str(p)) for p in PACKAGE.rglob("*.py") if is_kept(module_name(p))}
         self.modules.read(code)
         remember.forget(changed)
         for memory in self.pages.values():
@@ -349,7 +341,7 @@ class Preview:
 
     def put_off(self, memory: Memory) -> bool:
         """Whether a page that has to be made again keeps what it gave last time, because this build is for others."""
-        if self.first is None or memory.address in self.first or memory.output is None:
+        if self.first is None or memory.address in self.first or memory.is_saved or memory.output is None:
             return False
         self.is_behind = True
         return True
@@ -358,6 +350,7 @@ class Preview:
         memory = self.start(page)
         memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
         is_same = memory.next_source == memory.source
+        memory.is_saved = page.file.generated_by is None and memory.source is not None and memory.source[0] != markdown
         memory.is_put_off = not is_same and self.put_off(memory)
         memory.is_reused = is_same or memory.is_put_off
         if memory.is_reused:
@@ -482,6 +475,3 @@ def search_entries(config) -> list:
         if name in config.plugins and hasattr(config.plugins[name], "search_index"):
             return config.plugins[name].search_index.entries
     return []
-
-
-preview = Preview()

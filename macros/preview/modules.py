@@ -7,7 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 ROOT = PACKAGE.parent
 
 
@@ -15,6 +15,11 @@ def module_name(path: Path) -> str:
     """`macros/views/tables.py` as `macros.views.tables`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_kept(name: str) -> bool:
+    """Whether the process keeps a module: MkDocs the hooks, the hooks the preview, and both what is remembered."""
+    return name in ("macros", "macros.hooks", "macros.remember") or f"{name}.".startswith("macros.preview.")
 
 
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
@@ -47,8 +52,7 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
 class Modules:
     """The package's modules: what each imports, and which Python cannot read."""
 
-    def __init__(self, kept: set[str]):
-        self.kept = kept  # never forgotten: the process holds on to them
+    def __init__(self):
         self.imports: dict[str, set[str]] = {}
         self.broken: dict[str, SyntaxError | ValueError] = {}
 
@@ -66,7 +70,7 @@ class Modules:
 
     def forget(self, names: set[str] | None) -> set[str]:
         """Forgets modules and those that import them (None: all), to be imported anew; gives which were."""
-        loaded = {n for n in sys.modules if n.partition(".")[0] == "macros"} - self.kept
+        loaded = {n for n in sys.modules if n.partition(".")[0] == "macros" and not is_kept(n)}
         found = loaded if names is None else dependants(names, self.imports) & loaded
         for name in found:
             module = sys.modules.pop(name)
