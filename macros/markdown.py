@@ -1,8 +1,10 @@
-"""Markdown as the pages write it: `$…$` and `$$…$$` become MathML, a mermaid fence becomes a diagram's figure."""
+"""Markdown as the pages write it: `$…$` and `$$…$$` become MathML, a mermaid fence a diagram's figure, the glossary's words carry their explanation."""
 
 from __future__ import annotations
 
+import re
 from html import escape
+from pathlib import Path
 
 from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
@@ -12,6 +14,7 @@ from pymdownx.arithmatex import ArithmatexExtension, BlockArithmatexProcessor, I
 from .errors import Problem
 from .views.mathml import mathml
 
+GLOSSARY = "includes/glossary.md"  # below docs/
 
 fail = True  # on a formula that is not one; the live preview shows the error in its place instead
 
@@ -79,8 +82,21 @@ def mermaid_options(language, inputs, options, attrs, md) -> bool:
     return not inputs
 
 
+def glossary(path: Path) -> dict[str, str]:
+    """The words that are explained wherever they stand: lines of `*[word]: explanation`. Raises `Problem` for any other line."""
+    found = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if line.strip():
+            if not (entry := re.fullmatch(r"\*\[([^\]]+)\]: *(.+)", line.strip())):
+                raise Problem(f"no entry of the glossary: {line.strip()[:60]}", "write *[word]: explanation", f"docs/{'/'.join(path.parts[-2:])}:{number}")
+            found[entry[1]] = entry[2]
+    return found
+
+
 def on_config(config):
     global fail
+    if (path := Path(config.docs_dir, GLOSSARY)).is_file():
+        config.mdx_configs.setdefault("abbr", {})["glossary"] = glossary(path)
     fail = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
     config.markdown_extensions.append(Math(generic=True, tex_inline_wrap=["", ""]))
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [

@@ -249,9 +249,8 @@ class Preview:
                     memory.rendered = None
             if "macros.site" in found:
                 self.forget_outputs()
-        # What Markdown appends to every page (the glossary) counts as a setting.
-        appended = (config.mdx_configs.get("pymdownx.snippets") or {}).get("auto_append", ())
-        files = [Path(config.config_file_path), *(ROOT / name for name in appended)]
+        # What is included in every page (the glossary) counts as a setting.
+        files = [Path(config.config_file_path), *sorted(Path(config.docs_dir, "includes").glob("*.md"))]
         settings = [p.read_bytes() if p.is_file() else b"" for p in files]
         if settings != self.config_seen:
             for memory in self.pages.values():
@@ -379,7 +378,7 @@ class Preview:
                     Page.render(page, config, Watched(files))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
-            if not errors.lines and "--8<--" not in page.markdown:  # a warning is to be heard again, an included file read again
+            if not errors.lines and "--8<--" not in page.markdown:  # a warning is to be heard again, a snippet read again
                 memory.rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
             if ("error", None) in memory.macros_used and memory.output:
