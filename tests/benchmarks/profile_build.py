@@ -22,7 +22,7 @@ PARTS = [  # what it is, the function that all of it goes through: its file's en
     ("Large blocks put back", "macros/blocks.py", "on_page_content"),
     ("Copying the theme's and the site's files", "mkdocs/structure/files.py", "copy_static_files"),
     ("Writing the pages", "mkdocs/utils/__init__.py", "write_file"),
-    ("Settings, imports", "mkdocs/plugins.py", "on_config"),
+    ("Settings, imports, traces", "mkdocs/plugins.py", "on_config"),
 ]
 
 
