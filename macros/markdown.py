@@ -72,7 +72,7 @@ class Math(ArithmatexExtension):
 
 def mermaid(source, language, css_class, options, md, **kwargs) -> str:
     """A mermaid fence as the figure that assets/diagram.mjs draws; without scripts its source is what there is to read."""
-    return (f'<figure class="diagram" role="group" aria-label="{escape(options.get("label", "Diagram"))}">'
+    return (f'<figure class="diagram" aria-label="{escape(options.get("label", "Diagram"))}">'
             f'<pre class="mermaid-source">{escape(source)}</pre></figure>')
 
 

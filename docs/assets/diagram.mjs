@@ -1,7 +1,6 @@
 // Draws each `figure.diagram > pre.mermaid-source` when it comes near the view, into the page's own DOM, so that its
 // links work by mouse and keyboard and are read aloud. The library is imported with the first drawing; a page without
-// a diagram never fetches it. The list of the same steps beside it is closed once the drawing stands, and stays open
-// where there is none.
+// a diagram never fetches it. The list of the same steps beside it is closed where scripts run, and opened if there is no drawing.
 
 const NEAR = "600px"
 
@@ -62,10 +61,10 @@ async function draw(source) {
     box.innerHTML = svg
     source.replaceWith(box)
     finish(box.firstElementChild)
-    if (steps) steps.open = false
     figure.dataset.drawn = ""
   } catch (error) {
     figure.dataset.failed = ""
+    if (steps) steps.open = true
     console.warn("A diagram could not be drawn; the list of its steps stands in its place.", error)
   }
 }
@@ -102,6 +101,10 @@ const watcher = new IntersectionObserver(entries => {
 
 function mount() {
   watcher.disconnect() // the figures of the page before
+  for (const steps of document.querySelectorAll("details.diagram-steps:not([data-ready])")) {
+    steps.open = false
+    steps.dataset.ready = ""
+  }
   for (const source of document.querySelectorAll("figure.diagram > pre.mermaid-source")) watcher.observe(source.parentElement)
 }
 

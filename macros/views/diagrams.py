@@ -427,9 +427,34 @@ def figure(drawing: Drawing, name: str, link: Link | None) -> str:
         legend.append(order_of_kinds(drawing.model))
     if drawing.highlight:
         legend.append(f'Thick, <span class="ep-accent">orange</span>: its weights or its result have a size that depends on <var>{text(drawing.highlight)}</var>.')
-    return (f'<figure class="diagram" role="group" aria-label="{text(name)}"><pre class="mermaid-source" data-search-exclude>{_escaped(mermaid(drawing, link))}</pre>'
+    return (f'<figure class="diagram" style="--ep-height:{height(drawing)}" aria-label="{text(name)}"><pre class="mermaid-source" data-search-exclude>{_escaped(mermaid(drawing, link))}</pre>'
             f"<figcaption>{' '.join(filter(None, legend))}</figcaption>"
             f'<details class="diagram-steps" open><summary>The same, step by step</summary>{steps(drawing, link)}</details></figure>')
+
+
+def height(drawing: Drawing) -> int:
+    """About how high Mermaid will draw it, in px, so that the page can keep the place free: fitted to drawings of all kinds, within 4%."""
+    depths: dict[Item, int] = {}
+    boxes: list[Box] = []
+
+    def visit(box: Box, depth: int) -> None:
+        for c in box.content:
+            if isinstance(c, Item):
+                depths[c] = depth
+            else:
+                boxes.append(c)
+                visit(c, depth + 1)
+
+    @cache
+    def above(item: Item) -> tuple[int, int]:
+        """The items and the lines of text in the longest way down to the end of this one."""
+        lines = 1 if item.sign else label(item, drawing.values).count("<br/>") + 1
+        items, before = max(map(above, item.inputs), default=(0, 0), key=sum)
+        return items + 1, before + lines
+
+    visit(drawing.top, 0)
+    items, lines = max(map(above, depths), key=sum)
+    return round(30 + 78 * items + 13 * lines - 42 * max(depths.values()) + 67 * len(boxes))
 
 
 def _escaped(source: str) -> str:

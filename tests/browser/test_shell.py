@@ -30,7 +30,7 @@ SOURCE = """flowchart TB
 
 def figure(label, target):
     """What a view emits."""
-    return f"""<figure class="diagram" role="group" aria-label="{label}"><pre class="mermaid-source">{escape(SOURCE.format(target=target))}</pre><details class="diagram-steps" open><summary>The same, step by step</summary><ol><li>token ids</li>
+    return f"""<figure class="diagram" aria-label="{label}"><pre class="mermaid-source">{escape(SOURCE.format(target=target))}</pre><details class="diagram-steps" open><summary>The same, step by step</summary><ol><li>token ids</li>
 <li><a href="{target}">attention</a></li></ol></details></figure>"""
 
 
