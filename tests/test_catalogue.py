@@ -257,3 +257,13 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     assert ("equal the reference list both ways" in said) == listed.exists()
     if listed.exists():
         assert ("The tensor names are the published file’s." in said) == (json.loads(listed.read_bytes())["names"] == "published")
+
+
+def test_a_count_is_near_the_rounded_total_that_was_published():
+    rounded = [slug for slug in DISCLOSED if (p := presets.preset(slug).published) and not p.exact]
+    assert len(rounded) > 10
+    for slug in rounded:
+        sign, said = re.search(r"the count differs from it by ([+−])([\d.]+)%\.", plain(models.checked(slug))).groups()
+        published, total = presets.preset(slug).published.parameters, presets.model(slug).counts.total
+        assert 0 < float(said) < 5 and float(said) == pytest.approx(100 * abs(total - published) / published, abs=.005)
+        assert (sign == "+") == (total > published)

@@ -65,7 +65,7 @@ def checked(slug: str) -> str:
         found.append(f"The total equals the published {numbers.grouped(published.parameters)} exactly{besides}. A build in which it does not is refused.")
     elif published:
         found.append(f"Only a rounded total is published, {numbers.grouped(published.parameters)}: the count differs from it by "
-                     f"{numbers.signed_percent(model.counts.total, published.parameters, 2)}.")
+                     f"{text(numbers.signed_percent(model.counts.total - published.parameters, published.parameters, 2))}.")
     else:
         found.append("No published total was found to hold the count against.")
     if listed:
