@@ -407,3 +407,14 @@ def test_an_error_in_a_page_is_one_line(tmp_path, source, line, fails):
     if not fails:
         page = (tmp_path / "site/index.html").read_text("utf-8")
         assert line in html.unescape(re.sub(r"<[^>]+>", "", page)) and "<script>'" not in page and "Traceback" not in page
+
+
+def test_a_word_in_a_formula_keeps_its_spaces():
+    """MathML drops plain spaces at the ends of a text."""
+    for name, found in (*words.STEPS.items(), *words.WEIGHTS.items()):
+        for word in re.findall(r"\\text\{([^}]*)\}", found.equation):
+            assert f"<mtext>{word.replace(' ', chr(0xa0))}</mtext>" in formulas.math(found.equation), name
+
+
+def test_one_token_is_not_tokens():
+    assert "T = 1 new token, S = 1 token of context" in plain(walkthrough.walkthrough("gpt2", tokens=1))

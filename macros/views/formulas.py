@@ -16,8 +16,8 @@ from .tables import Group, group_title, groups, undisclosed
 
 @lru_cache(maxsize=None)
 def math(latex: str, display: bool = False) -> str:
-    """A formula as MathML, on one line and inert for Markdown."""
-    made = " ".join(mathml(latex, display).split())
+    """A formula as MathML, on one line and inert for Markdown; the spaces at the ends of a word in it, which do not break, stay."""
+    made = re.sub(r"\s+", " ", mathml(latex, display), flags=re.ASCII)
     return made.replace("*", "&#42;").replace("_", "&#95;").replace("{", "&#123;").replace("}", "&#125;").replace("[", "&#91;").replace("]", "&#93;")
 
 

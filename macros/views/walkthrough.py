@@ -286,10 +286,14 @@ def walkthrough(slug: str, tokens: int = 5, context: int | None = None, depth: s
     body = _content(root, model, at, depth)
     flops = sum(r.flops.at(at) * n for r, n in root.rows())
     end = (f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{numbers.grouped(model.counts.total)} parameters, '
-           f"{numbers.grouped(flops)} FLOPs for {at['T']:,} new {'token' if at['T'] == 1 else 'tokens'} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>")
+           f"{numbers.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>")
     return block(f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>', conventions(
-        f"T = {at['T']:,} new tokens, S = {at['S']:,} tokens of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
+        f"T = {_tokens(at['T'], 'new ')}, S = {_tokens(at['S'])} of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
         *FLOP_CONVENTIONS))
+
+
+def _tokens(n: int, which: str = "") -> str:
+    return f"{n:,} {which}token{'s' if n != 1 else ''}"
 
 
 def sizes(model: Model, tokens: int, context: int | None) -> Mapping[str, int]:
