@@ -182,6 +182,7 @@ class Preview:
     def building(self, first: frozenset | None):
         """A build for the pages of these addresses, or for all."""
         self.error, self.first, self.is_behind = None, first, False
+        self.written = self.docs()
         try:
             yield
         finally:
@@ -190,6 +191,15 @@ class Preview:
             now = self.inputs()
             # What was saved while it was being read is trusted to nobody: the build that the save brings about takes it in anew.
             self.seen |= {p: "" for p in self.seen if now.get(p) != self.seen[p]}
+
+    def docs(self) -> dict[str, int]:
+        """When each file of the documentation and its settings was written last."""
+        files = [Path(self.served.config_file), *Path(self.served.docs_dir).rglob("*")]
+        return {str(path): path.stat().st_mtime_ns for path in files if path.is_file()}
+
+    def is_current(self) -> bool:
+        """Whether nothing was saved since the last build began."""
+        return self.docs() == self.written and self.inputs() == self.seen
 
     def outputs(self, addresses) -> dict[str, str | None]:
         """What the pages of some addresses gave."""

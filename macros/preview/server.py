@@ -43,7 +43,8 @@ class Served:
     """The site that is served, and its building."""
 
     def __init__(self, server, builder, preview, config):
-        self.server, self.builder, self.preview, self.docs_dir = server, builder, preview, config.docs_dir
+        self.server, self.builder, self.preview = server, builder, preview
+        self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
         self.site_dir = server.root
         self.next_dir = f"{server.root}.next"
         self.has_site = False
@@ -57,7 +58,8 @@ class Served:
         self.told: tuple | None = None  # the line of the build before, and what it read
         self.tidy: threading.Timer | None = None
         self.n = 0
-        self.is_cautious = False
+        self.is_cautious = False  # the build of the other pages failed: the next one is for all
+        self.is_reloading = False  # nothing was saved, the tabs have to reload
         self.logged, self.once = Errors(), Once()
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
@@ -69,14 +71,14 @@ class Served:
         sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
         # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred files
         # takes milliseconds, and a save that comes during a build leads to another build.
-        for path in filter(None, (config.docs_dir, config.config_file_path)):
+        for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
         server.observer = PollingObserver(timeout=0.1)
         server.build_delay = 0.05
         self.watched: set[str] = set()
         self.reload = Path(f"{self.site_dir}.reload")  # a change of this file is a save, too
         self.reload.touch()
-        self.watch([self.reload, config.config_file_path or ""])
+        self.watch([self.reload, self.config_file])
 
     def watch(self, paths) -> None:
         """Saves below these are noticed from now on."""
@@ -124,12 +126,15 @@ class Served:
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
         self.stop()
-        self.once.lines.clear()
+        only_reload, self.is_reloading = self.is_reloading and self.preview.is_current(), False
+        if only_reload:
+            return
+        self.once.clear()
         first = None if self.is_cautious else frozenset(self.open) or None
         self.is_cautious = self.preview.is_abandoned = False
         if self.build(first) and self.preview.is_behind:
-            shown = self.preview.outputs(first)
-            self.rest = threading.Thread(target=self.build_rest, args=(shown,), daemon=True)
+            shown = self.preview.outputs(first), list(self.once.errors)
+            self.rest = threading.Thread(target=self.build_rest, args=shown, daemon=True)
             self.rest.start()
         self.tidy_up()
 
@@ -140,11 +145,11 @@ class Served:
         self.tidy.daemon = True
         self.tidy.start() if self.n % 10 else gc.collect()
 
-    def build_rest(self, shown: dict) -> None:
-        """The other pages. Where that changes an open one after all (another page's title, say), its tab reloads once more."""
+    def build_rest(self, shown: dict, errors: list) -> None:
+        """The other pages. Where that changes an open one after all (by another page's title, say), its tab reloads once more."""
         worked = self.build(None)
-        if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown):
-            self.is_cautious = not worked
+        if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown or self.once.errors != errors):
+            self.is_cautious, self.is_reloading = not worked, worked
             self.reload.write_text(f"{self.reload.read_text()}.")
 
     def build(self, first: frozenset | None) -> bool:
@@ -168,6 +173,8 @@ class Served:
             return False
         self.told = None
         self.take_over()
+        if self.once.errors:
+            self.show(self.once.errors[0] + (f" (and {len(self.once.errors) - 1} more, in the terminal)" if self.once.errors[1:] else ""))
         self.release(first if self.preview.is_behind else None)
         return True
 
@@ -232,7 +239,9 @@ class Served:
         old = re.compile(re.escape(old).replace("\0", ".*?"))
         for path in Path(self.site_dir).rglob("*.html"):
             text = old.sub("", path.read_text("utf-8"), count=1)
-            path.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8")
+            marked = path.with_suffix(".marked")
+            marked.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8")
+            marked.replace(path)
 
 
 class Errors(logging.Handler):
@@ -252,6 +261,11 @@ class Once(logging.Filter):
     def __init__(self):
         super().__init__()
         self.lines: set[str] = set()
+        self.errors: list[str] = []  # what is wrong with a page or a preset
+
+    def clear(self) -> None:
+        self.lines.clear()
+        self.errors.clear()
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
@@ -261,6 +275,8 @@ class Once(logging.Filter):
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
         if any(told in line for told in self.lines):
             return False
+        if record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
+            self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
         self.lines.add(line)
         return True
 
