@@ -18,13 +18,14 @@ import markdown
 import msgspec
 import pytest
 
-from macros import notation, presets, registry
+from macros import notation, presets, registry, run
 from macros.architectures import architectures
 from macros.architectures.config import fields_of
-from macros.dims import Poly
+from macros.dims import Poly, latex_name
 from macros.errors import Problem
 from macros.presets import Model, make
 from macros.run import TRACED_CONTEXT, TRACED_NEW_TOKENS
+from macros.spec import Trace
 from macros.views import figures, formulas, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
@@ -418,3 +419,37 @@ def test_a_word_in_a_formula_keeps_its_spaces():
 
 def test_one_token_is_not_tokens():
     assert "T = 1 new token, S = 1 token of context" in plain(walkthrough.walkthrough("gpt2", tokens=1))
+
+
+def factor_of(equation: str, model: Model) -> float:
+    """The number that a score's formula multiplies the product of query and key by."""
+    for name in sorted(model.counts.values(), key=len, reverse=True):
+        equation = equation.replace(latex_name(name), str(model.counts.values()[name]))
+    found = re.search(r"(?:([\d.]+) \\cdot )?\\frac\{.*k.*\}\{(\\sqrt)?\{?([\d +]+)\}?\}", equation)
+    if not found:
+        assert "frac" not in equation and "cdot" not in equation
+        return 1.0
+    under = sum(map(int, found[3].split("+")))
+    return float(found[1] or 1) / (under**0.5 if found[2] else under)
+
+
+@pytest.mark.parametrize("slug", DISCLOSED)
+def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
+    """What the function of a score is given as its scale when the forward pass calls it."""
+    given, model, call = [], presets.model(slug), Trace.call
+    said = [factor_of(walkthrough.with_scale(row, model).equation, model) for row, _ in walkthrough.sections(model).rows() if row.node.name in ("scores", "latent_scores")]
+    monkeypatch.setattr(Trace, "call", lambda self, function, args, kwargs, rule=None: (
+        given.append(args[-1]) if function.__name__ in ("scores", "latent_scores") else None, call(self, function, args, kwargs, rule))[1])
+    run.trace(model.architecture, model.config)
+    assert said == pytest.approx(given, rel=4e-4)
+
+
+@pytest.mark.parametrize("slug, equation", [
+    ("llama3-8b", r"\frac{q \, k^{\top}}{\sqrt{d_{\text{head}}}}"), ("gemma2-27b", r"\frac{q \, k^{\top}}{\sqrt{144}}"), ("gemma3-27b", r"\frac{q \, k^{\top}}{\sqrt{168}}"),
+    ("granite-3.3-8b", r"\frac{q \, k^{\top}}{128}"),
+    ("deepseek-v3", r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}"),
+])
+def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
+    model = presets.model(slug)
+    assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
+    assert formulas.math(equation) in walkthrough.walkthrough(slug)

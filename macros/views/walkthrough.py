@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math as maths
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from ..dims import Dim, Poly
 from ..errors import Problem, nearest
 from ..presets import Model
 from ..remember import remembered
-from ..spec import Node, Spec, Weight
+from ..run import TRACED_CONTEXT, TRACED_NEW_TOKENS
+from ..spec import Node, Spec, SpecPast, SpecWeights, Trace, Weight, free
 from . import numbers, values, words
 from .formulas import math
 from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, tag, text, whole_number
@@ -270,6 +274,62 @@ def one_role(a: Spec) -> str:
     return "" if "," in found else found
 
 
+# --- the scale of the scores ---
+
+
+class Factors(Trace):
+    """A trace that also notes by which plain number each product multiplies: the shapes do not need it."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers: dict[Node, float] = {}
+
+    def numpy(self, name: str, function, args: tuple, kwargs: dict, rule):
+        out = super().numpy(name, function, args, kwargs, rule)
+        if name == "multiply":
+            self.numbers |= {self.here.children[-1]: float(a) for a in args if isinstance(a, (int, float))}
+        return out
+
+
+@remembered
+def scales(model: Model) -> dict[Node, float]:
+    """By which number each step of scores multiplies them."""
+    run, new, context = Factors(), free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
+    model.architecture.forward(SpecWeights(run), run.input((new,)), model.config, SpecPast(run, context - new, context), last=True)
+    return {node: maths.prod(run.numbers.get(n, 1.0) for n in again.walk())
+            for node, again in zip(model.trace.root.walk(), run.root.walk()) if node.name in WIDTHS}
+
+
+def _of_latents(node: Node) -> Poly:
+    """Numbers of a query before it asks the latents: those without position, and those that turn."""
+    return node.inputs[0].source.inputs[0].shape[-1].expr + node.inputs[2].shape[-1].expr
+
+
+# Over how many numbers the product of a query and a key sums, by the step that multiplies it.
+WIDTHS = {"scores": lambda node: node.inputs[0].shape[-1].expr, "index_scores": lambda node: node.inputs[0].shape[-1].expr, "latent_scores": _of_latents}
+
+
+def with_scale(row: Row, model: Model) -> Words:
+    """The words of a row, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
+    if row.node.name not in WIDTHS:
+        return row.words
+    width, scale = WIDTHS[row.node.name](row.node), scales(model)[row.node]
+    before, product, after = re.split("[⟨⟩]", row.words.equation)
+    number, why = scale * maths.sqrt(width.at(model.counts.values())), row.words.why
+    if not maths.isclose(scale, 1):
+        if maths.isclose(number, 1):
+            under = rf"\sqrt{{{width.latex()}}}"
+        elif scale in vars(model.config).values() and maths.isclose(round(1 / scale), 1 / scale):  # the config has the factor itself
+            under = f"{round(1 / scale)}"
+        elif maths.isclose(round(scale**-2), scale**-2):
+            under = rf"\sqrt{{{round(scale**-2)}}}"
+        else:
+            under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{numbers.significant(Fraction(number), 4)} \cdot "
+            why += f" The number in front makes the shares that come of the scores {'sharper' if number > 1 else 'more even'}."
+        product = rf"\frac{{{product}}}{{{under}}}"
+    return row.words._replace(equation=before + product + after, why=why)
+
+
 # --- HTML ---
 
 
@@ -313,7 +373,7 @@ def _content(section: Section, model: Model, at, depth: str) -> str:
     for item in section.content:
         if isinstance(item, Row):
             if depth == "steps" or section.node.parent is None or section.node.layers is not None:
-                out.append(_row(item, at, section))
+                out.append(_row(item, at, with_scale(item, model)))
         elif item.node.layers is not None:
             out.append(f'<li class="ep-layer"><div class="ep-what"><strong>{_layer_title(item.node, model)}</strong></div>'
                        f'<ol class="ep-inner">{_content(item, model, at, depth)}</ol></li>')
@@ -355,15 +415,15 @@ def _part(section: Section, at) -> str:
             + (f'<div class="ep-why">{text(section.words.why)}</div>' if section.words.why else "") + "</li>")
 
 
-def _row(row: Row, at, section: Section) -> str:
+def _row(row: Row, at, said: Words) -> str:
     about = f" ({text(row.about)})" if row.about else ""
     times = f" × {row.times}" if row.times > 1 else ""
-    equation = f' <span class="ep-eq">{math(row.words.equation)}</span>' if row.words.equation else ""
+    equation = f' <span class="ep-eq">{math(said.equation)}</span>' if said.equation else ""
     meta = "".join(_weight(w, at) for w in row.weights)
     if row.flops.terms:
         meta += f'<div class="ep-meta">{_flops(row.flops, at)}</div>'
-    why = f'<div class="ep-why">{text(row.words.why)}</div>' if row.words.why else ""
-    return (f'<li class="ep-step"><div class="ep-what"><strong>{text(row.words.title)}{about}{times}</strong>{equation}</div>'
+    why = f'<div class="ep-why">{text(said.why)}</div>' if said.why else ""
+    return (f'<li class="ep-step"><div class="ep-what"><strong>{text(said.title)}{about}{times}</strong>{equation}</div>'
             f"{_shapes(row.factors, row.outputs, at, '×' if row.flops.terms and len(row.factors) == 2 else 'and')}{meta}{why}</li>")
 
 

@@ -3,6 +3,7 @@
 `STEPS` is keyed by a step's name, `WEIGHTS` by the last parts of a tensor's checkpoint name without `.weight` or `.bias`
 (the longest match wins: `mlp.c_proj` before `c_proj`). A family with names of its own adds rows, nothing else. What has no
 row falls back to the step's docstring and its name; a test lists those, so that none of the presets needs it.
+What stands in ⟨ ⟩ is multiplied by a number of the model's own, which the walkthrough puts in.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ STEPS = {
     "rotate": Words("Rotate by position", r"\mathrm{rope}(x, t)", "Each pair of numbers turns with the position, so that a query and a key compare by their distance."),
     "rotate_pairs": Words("Rotate by position", r"\mathrm{rope}(x, t)", "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their distance."),
     "share_heads": Words("Let query heads share key/value heads", r"x_{n} = x_{\lfloor n K / N \rfloor}", "Fewer key/value heads make the cache smaller; a copy in name only, a good kernel never makes it."),
-    "scores": Words("Compare every query with every key", r"\frac{q \, k^{\top}}{\sqrt{H}}", "A high score: this earlier token has what the new one looks for."),
+    "scores": Words("Compare every query with every key", r"⟨q \, k^{\top}⟩", "A high score: this earlier token has what the new one looks for."),
     "masked": Words("Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."),
     "softmax": Words("Turn scores into shares", r"\mathrm{softmax}(s)", "Shares that add up to 1 for each new token."),
     "softmax_with_sink": Words("Turn scores into shares, with a sink", r"\mathrm{softmax}([s, s_0])", "A trained extra score takes the share that goes to no token."),
@@ -79,9 +80,9 @@ STEPS = {
     "packed_experts": Words("Chosen experts", why=_EXPERT),
     "pick_tokens": Words("Pick the tokens to look at", why="A small, cheap attention chooses which earlier tokens the real one looks at."),
     "pick_tokens.choose": Words("Keep the tokens that matter most", r"\mathrm{top}_k(s)", "The real attention looks at no others."),
-    "index_scores": Words("Rate every earlier token", r"\sum_h w_h \, \mathrm{relu}(q_h k^{\top})", "With few and small heads: cheaper than attention itself."),
+    "index_scores": Words("Rate every earlier token", r"\sum_h w_h \, \mathrm{relu}\left(⟨q_h k^{\top}⟩\right)", "With few and small heads: cheaper than attention itself."),
     "ask_latents": Words("Turn each query into a question to the latents", r"q' = q \, W_{UK}", "The map to the keys is applied to the query, once, and not to every cached latent."),
-    "latent_scores": Words("Compare every query with every latent", r"\frac{q' c^{\top} + q_R k_R^{\top}}{\sqrt{H}}", "By content and by position; the keys themselves are never made."),
+    "latent_scores": Words("Compare every query with every latent", r"⟨q' c^{\top} + q_R k_R^{\top}⟩", "By content and by position; the keys themselves are never made."),
     "mix_latents": Words("Average the latents by the shares", r"\mathrm{softmax}(s) \, c", "One average for each head, still in compressed form."),
     "read_values": Words("Read each head’s value out of its average", r"y = c \, W_{UV}^{\top}", "The map to the values, applied once after averaging, and not to every cached latent."),
     "shared_experts": Words("Shared experts", why="They compute for every token, beside the chosen ones."),
