@@ -435,14 +435,18 @@ class Costs:
         return roofline(self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes),
                         accelerator.peak(FORMATS[format].peak) * devices, accelerator.bytes_per_second * devices)
 
-    def critical_batch(self, accelerator: Accelerator, context: int, format: str = "bfloat16", item_bytes: int = 2, most: int = 2**20) -> int | None:
+    def critical_batch(self, accelerator: Accelerator, context: int | None, format: str = "bfloat16", item_bytes: int = 2, most: int = 2**20) -> int | None:
         """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by memory.
 
-        Compute grows in proportion to the batch. Bytes grow ever more slowly (more experts are read, up to all), so there is
-        one crossing at most.
+        Without a context no cache is moved and nothing is scored. Compute grows in proportion to the batch. Bytes grow ever more
+        slowly (more experts are read, up to all), so there is one crossing at most.
         """
-        flops, peak = self.least_flops(1, context), accelerator.peak(FORMATS[format].peak)
-        cache = self.cache_bytes_read(1, context, 1, item_bytes) + self.cache_bytes_written(1, context, 1, item_bytes)
+        peak = accelerator.peak(FORMATS[format].peak)
+        if context is None:
+            flops, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, 1)), 0
+        else:
+            flops = self.least_flops(1, context)
+            cache = self.cache_bytes_read(1, context, 1, item_bytes) + self.cache_bytes_written(1, context, 1, item_bytes)
 
         def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
             return flops * batch * accelerator.bytes_per_second >= (self.weight_bytes_read(1, batch, format) + cache * batch) * peak

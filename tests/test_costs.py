@@ -18,6 +18,7 @@ from macros.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roo
 from macros.errors import Problem
 from macros.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.views import costs as views
+from macros.views import tables
 
 
 def of(slug: str) -> Costs:
@@ -390,13 +391,22 @@ def test_roofline():
 def test_the_batch_from_which_compute_limits():
     """Weights alone, 2 FLOPs for 2 bytes: the accelerator's FLOPs for each byte. Then by trying every batch."""
     h100 = accelerators.accelerator("h100")
-    assert of("llama3-8b").critical_batch(h100, 1) == pytest.approx(h100.peak() / h100.bytes_per_second, rel=.02)
+    assert of("llama3-8b").critical_batch(h100, None) == ceil(h100.peak() / h100.bytes_per_second) < of("llama3-8b").critical_batch(h100, 1)
     assert of("llama3-8b").critical_batch(h100, 4096) is None
     for slug, context in (("llama3-8b", 64), ("mixtral-8x7b", 1), ("deepseek-v3", 4096)):
         costs = of(slug)
         batch = costs.critical_batch(h100, context)
         assert costs.bound(h100, 1, context, batch).limited_by == COMPUTE
         assert costs.bound(h100, 1, context, batch - 1).limited_by == MEMORY
+
+
+@pytest.mark.parametrize("slug", EVERY)
+def test_without_a_cache_there_is_a_batch_that_compute_limits(slug):
+    """Weights alone: the accelerator's FLOPs for each byte; of experts as many times as are held for each that is used, at most."""
+    costs, h100 = of(slug), accelerators.accelerator("h100")
+    batch, even = costs.critical_batch(h100, None), h100.peak() / h100.bytes_per_second
+    assert .8 * even < batch < 1.2 * even * costs.counts.total / costs.counts.active
+    assert costs.critical_batch(h100, 1) is None or batch <= costs.critical_batch(h100, 1)
 
 
 def test_reading_is_bound_by_compute_and_writing_by_memory():
@@ -514,6 +524,72 @@ def test_fits_table_lists_what_fits():
     assert "Llama 3 8B" in found and "Llama 3 70B" not in found and "24.0 GB" in found
 
 
+def test_fits_table_leaves_out_models_that_cannot_read_so_much():
+    known = [s for s in presets.paths() if views.of(s)]
+    short = [s for s in known if (end := tables.limit(presets.model(s))[0]) and end < 8192]
+    found = plain(views.fits_table(24, context=8192, format="int4", most=1000))
+    assert "yi-34b" in short and "gpt2" in short and "llama3-8b" not in short and "mamba-1.4b" not in short
+    assert len(views.fits_table(24, context=8192, format="int4", most=1000).split("<tr>")) - 2 == int(re.search(r"(\d+) of", found)[1])
+    assert not any(f" {presets.preset(s).name} {presets.model(s).counts.total:,} " in found for s in short)
+    assert f"of {len(known) - len(short)} models fit" in found and f"{len(short)} more are left out, whose configs allow less than 8,192 tokens" in found
+    assert "left out" not in plain(views.fits_table(24, context=512))
+
+
+# --- contexts beyond a model's own --------------------------------------------------------------------------------------
+
+AT_ONE_CONTEXT = ("flops_table", "bytes_table", "training_memory", "split_table", "time_table")
+
+
+@pytest.mark.parametrize("name", AT_ONE_CONTEXT)
+def test_a_table_without_a_context_takes_one_that_the_model_reads(name):
+    for slug, context in (("gpt3-13b", 2048), ("pythia-1b", 2048), ("llama3-8b", 8192 if name == "split_table" else 4096), ("mamba-1.4b", 8192 if name == "split_table" else 4096)):
+        found = plain(getattr(views, name)(slug))
+        assert f"{context:,} tokens" in found and "†" not in found
+        assert getattr(views, name)(slug, context=context) == getattr(views, name)(slug)
+
+
+@pytest.mark.parametrize("name", AT_ONE_CONTEXT)
+def test_a_table_at_a_context_beyond_the_models_says_so(name):
+    for slug, where in (("gpt3-13b", "position table"), ("pythia-1b", "config")):
+        found = getattr(views, name)(slug, context=2049)
+        assert '2,049 <span class="ep-mark" title="beyond the context that the config allows">†</span> tokens' in found[:found.index("</caption>")]
+        assert f"† beyond the 2,048 tokens of the {where}." in found
+        assert "†" not in getattr(views, name)(slug, context=2048)
+
+
+@pytest.mark.parametrize("name", ["training_flops", "inference_table"])
+def test_a_row_at_a_context_beyond_the_models_says_so(name):
+    def rows(context: int) -> list[str]:
+        return [plain(r).strip() for r in getattr(views, name)(["gpt2", "pythia-1b", "llama3-8b"], context=context).split("<tr>")[2:]]
+
+    gpt2, pythia, llama = rows(4096)
+    assert gpt2 == "GPT-2 Small reads 1,024 tokens at most" and pythia.startswith("Pythia 1B †") and "†" not in llama[:12]
+    assert "† beyond the tokens that the config allows: Pythia 1B 2,048." in llama and "†" not in "".join(rows(1024))
+
+
+def test_sizes_of_a_cache_beyond_the_models_context_are_marked():
+    llama, gpt2 = [re.findall(r"<td.*?</td>", r) for r in views.cache_table(["llama2-7b", "gpt2"], [1024, 4096, 4097]).split("<tr>")[2:]]
+    assert [("†" in c) for c in llama] == [False, False, False, True] and [plain(c) == " – " for c in gpt2] == [False, False, True, True]
+    notes = plain(views.cache_table(["llama2-7b", "llama3-8b", "gpt2"], [1024, 4097]))
+    assert "† beyond the tokens that the config allows: Llama 2 7B 4,096. “–”: behind the end of the position table." in notes
+    assert "†" not in views.cache_table(["llama2-7b", "mamba-1.4b"], [1024, 4096]) and "†" not in views.cache_table(["mamba-1.4b"], [2**20])
+    assert "†" in views.cache_table(["deepseek-v3"], [2**20]).split("</td>")[3]  # what it would be written out
+    assert "with a † beyond the context" in views.cache_chart(["llama2-7b"])
+
+
+def test_tables_in_other_formats_have_other_names():
+    for made_ in (lambda f, d: views.time_table("llama3-8b", ["h100"], format=f, dtype=d), lambda f, d: views.inference_table(["llama3-8b"], format=f, dtype=d), lambda f, d: views.cache_table(["llama3-8b"], dtype=d)):
+        several = [made_(f, d) for f, d in (("bfloat16", "bfloat16"), ("int4", "fp8"))]
+        for found in (r'aria-label="([^"]+)"', r"<caption>(.*?)</caption>"):
+            assert len({re.search(found, m)[1] for m in several}) == 2
+
+
+def test_the_time_table_counts_weights_alone_where_it_says_no_cache():
+    cells = re.findall(r"<td.*?</td>", views.time_table("mamba-1.4b", ["h100"]))
+    assert plain(cells[-2]).strip() == views.cost("mamba-1.4b", "uncached_critical_batch") == "295" and plain(cells[-1]).strip() == "never"
+    assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table("deepseek-v3", ["h100"])
+
+
 def described(capsys, *arguments) -> dict:
     assert main(["describe", "--format", "json", "--collapse", *arguments]) == 0
     return json.loads(capsys.readouterr().out)
@@ -570,6 +646,16 @@ def test_claims_are_of_models_that_there_are():
     assert all(c.model in presets.paths() and c.source for c in claims.claims())
     shown = plain(views.published_costs())
     assert "70.272 kB" in shown and "250 GFLOP" in shown and "70.272" not in plain(views.published_costs("compute"))
+    assert "2,448 GFLOP" in shown and "3.8 × 10²⁵ FLOP" in shown and "3.14 × 10²³ FLOP" in shown
+
+
+@pytest.mark.parametrize("about", ["cache", "compute", "memory"])
+def test_what_is_held_to_more_than_the_rounding_says_so(about):
+    found = plain(views.published_costs(about))
+    apart = [c for c in claims.claims() if abs(views.compute(c) - c.stated) > Fraction(1, 2 * 10 ** len(c.value.partition(".")[2]))]
+    said = [c for c in apart if f"{c.what} {int(c.stated):,} {c.unit}" in found]
+    assert re.findall(r"within ([\d.]+)%", found) == [c.within for c in said] and all(c.within for c in apart)
+    assert len(said) == (about != "cache") and ("or within what its row says" in found) == bool(said)
 
 
 def test_names_of_cache_types():

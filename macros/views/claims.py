@@ -62,7 +62,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("Llama 3 70B: 70 billion parameters", "70 * 10 ** 9", "total", "A rounded name.", ("llama3-70b",), of="parameters"),
         Claim("Llama 3 405B: 16,384 dimensions", "16384", "d_model", "Right.", ("llama3.1-405b",), of="d_model"),
         Claim("Llama 3 405B: 405 billion parameters", "405 * 10 ** 9", "total", "A rounded name.", ("llama3.1-405b",), of="parameters"),
-        Claim("Claude 3 Opus: ~12,288 dimensions", "12288", "d_model", "Its maker has published no size. The figure is the width of GPT-3, carried over.", ("claude-3-opus",), of="d_model"),
+        Claim("Claude 3 Opus: ~12,288 dimensions", "12288", "d_model", "Its maker has published no size. GPT-3’s width is the same number.", ("claude-3-opus",), of="d_model"),
         Claim("The embedding table of an 80-layer Llama 3 is 128K × D", "128000 * d_model", "embed", "K is neither 1,000 nor 1,024 here: the vocabulary has a few tokens more.", ("llama3-70b",), of="parameters"),
         Claim("Q, K, V projections are D × D", "3 * d_model ** 2", "(q_proj + k_proj + v_proj) / n_layers", "Only Q is. Keys and values are made for n_kv_heads heads, not for all.", ("llama3-70b",), of="parameters a layer"),
         Claim("FFN: W_up is D × 4D and W_down 4D × D", "2 * d_model * 4 * d_model", "feed_forward / n_layers", "There are three matrices (one is the gate), and d_ff is less than 4·D.", ("llama3-70b",), of="parameters a layer"),
@@ -70,7 +70,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("From D = 4,096 to 16,384: approximately 16× in weights of a layer", "(16384 / 4096) ** 2", "(b.in_layers / b.n_layers) / (a.in_layers / a.n_layers)",
               "d_ff grows by less than D, and the keys and values grow with D only, not with its square: both models have {b.n_kv_heads} key/value heads.", ("llama3-8b", "llama3.1-405b"), of="times as many parameters a layer", digits=4),
         Claim("The same, in compute", "(16384 / 4096) ** 2", "((b.decode_flops - 2 * b.vocab_size * b.d_model) / b.n_layers) / ((a.decode_flops - 2 * a.vocab_size * a.d_model) / a.n_layers)",
-              "As the weights, but for the attention scores, which grow with the width of all heads and not with its square. The head, which is there once, is left out.", ("llama3-8b", "llama3.1-405b"), context=4096, of="times the FLOPs a layer", digits=4),
+              "As the weights, but for the attention scores, which grow with the width of all heads and not with its square. The head, which is there once, is left out.", ("llama3-8b", "llama3.1-405b"), context=4096, of="times the FLOPs a layer, one new token", digits=4),
         Claim("Going from 4,096 to 16,384 makes the KV cache bigger", "16384 / 4096", "(b.cache_bytes_per_token / b.n_layers) / (a.cache_bytes_per_token / a.n_layers)",
               "The cache of a layer holds n_kv_heads·d_head numbers twice, and D is not among them. Only the number of layers makes it bigger here.", ("llama3-8b", "llama3.1-405b"), of="times the bytes a layer and token", digits=3),
     ),
@@ -172,7 +172,8 @@ def claims_table(group: str, link: Link | None = None) -> str:
         worked = amount(claimed, c.digits)
         said += "" if is_plain else f'<br><span class="ep-range">{arithmetic(c.claimed)}</span>'
         names = ", ".join(tag("a", text(presets.preset(s).name), href=link(s)) if link and link(s) else text(presets.preset(s).name) for s in c.models)
-        of = f'<br><span class="ep-range">{text(c.of)}{": " if names else ""}{names}</span>'
+        at = f" at a context of {c.context:,}" if c.context else ""
+        of = f'<br><span class="ep-range">{text(c.of)}{at}{": " if names else ""}{names}</span>'
         if lookup is None:
             rows.append(row([(roomy(said + of, c.why), False), (worked, True), (values.UNDISCLOSED, True), ("unknown", True)]))
             continue
@@ -180,7 +181,7 @@ def claims_table(group: str, link: Link | None = None) -> str:
         why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), c.why)
         rows.append(row([(roomy(said + of, why), False), (worked, True), (amount(true, c.digits), True), (difference(claimed, true), True)]))
     return table(f"{len(rows)} claims", [("What is said, and why it is so or not", False), ("What that gives", True), ("Computed", True), ("Difference", True)],
-                 [f"<tbody>{''.join(rows)}</tbody>"], "Claims and what is computed", "ep-table ep-claims")
+                 [f"<tbody>{''.join(rows)}</tbody>"], f"Claims and what is computed: {group.replace('-', ' ')}", "ep-table ep-claims")
 
 
 def token_ids_claim() -> str:

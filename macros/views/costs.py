@@ -20,7 +20,7 @@ from . import numbers, values, words
 from .formulas import math, total_latex
 from .markup import block, conventions, in_symbols, layer_range, row, tag, text, var, whole_number
 from .markup import table as any_table
-from .tables import FLOP_CONVENTIONS, cache_poly, undisclosed
+from .tables import FLOP_CONVENTIONS, _context_cell, cache_poly, limit, undisclosed
 
 Link = Callable[[str], str | None]
 
@@ -55,6 +55,12 @@ def _context(context: object, name: str = "context") -> int:
     return whole_number(context, name)
 
 
+def _read(slug: str, context: object, usual: int = 4096) -> int:
+    """The context asked for; where none is, the usual one, or as many tokens as the model reads."""
+    model = values.disclosed(slug)
+    return min(usual, model and limit(model)[0] or usual) if context is None else _context(context)
+
+
 def _format(name: object) -> str:
     if name not in FORMATS:
         raise Problem(f"unknown format {name!r}", nearest(str(name), FORMATS, f"known ones: {', '.join(FORMATS)}"))
@@ -73,6 +79,29 @@ def _name(slug: str, link: Link | None) -> str:
     return f'<a href="{text(target)}">{name}</a>' if target else name
 
 
+def _mark(slug: str, context: int) -> str:
+    """The dagger of a context that is beyond the model's; HTML."""
+    return _context_cell(context, values.disclosed(slug)).removeprefix(f"{context:,}")
+
+
+def _ends(slug: str, context: int) -> int | None:
+    """Where a learned position table ends, if before the context: what lies behind it the model cannot compute."""
+    end, is_hard = limit(values.disclosed(slug))
+    return end if is_hard and context > end else None
+
+
+def _beyond(slugs: Iterable[str], contexts: Iterable[int]) -> str:
+    """The note below a table of models side by side that has daggers: which of them read how much."""
+    past = [f"{text(m.name)} {limit(m)[0]:,}" for s in dict.fromkeys(slugs) if (m := values.disclosed(s)) and _mark(s, max(contexts)) and not _ends(s, max(contexts))]
+    return f"† beyond the tokens that the config allows: {', '.join(past)}." if past else ""
+
+
+def _beyond_its(slug: str, context: int) -> str:
+    """The same below a table of one model."""
+    end, is_hard = limit(values.disclosed(slug))
+    return f"† beyond the {end:,} tokens of the {'position table' if is_hard else 'config'}." if _mark(slug, context) else ""
+
+
 def _kind(kind: object, layers: int | None, kinds: int) -> str:
     """`58 moe layers`; HTML."""
     if layers is None:
@@ -80,9 +109,9 @@ def _kind(kind: object, layers: int | None, kinds: int) -> str:
     return f"{layers} {text(kind)} layers" if kinds > 1 else f"{layers} layers"
 
 
-def _bytes(n: int | Fraction) -> str:
+def _bytes(n: int | Fraction, mark: str = "") -> str:
     """`17.2 GB`, and below it in powers of two."""
-    return f'{numbers.decimal_bytes(n)}<br><span class="ep-range">{numbers.binary_bytes(n)}</span>'
+    return f'{numbers.decimal_bytes(n)}{mark}<br><span class="ep-range">{numbers.binary_bytes(n)}</span>'
 
 
 def _share(part: int, whole: int) -> str:
@@ -104,13 +133,14 @@ def _limited(bound: Bound) -> str:
     return f'{_seconds(bound.seconds)}<br><span class="ep-range">{text(bound.limited_by.partition(" ")[0])}</span>'
 
 
-def _rows(slugs: tuple, width: int, cells: Callable[[Costs], list], link: Link | None) -> str:
-    """A row for each model; “undisclosed” across it where there is nothing to count."""
+def _rows(slugs: tuple, width: int, cells: Callable[[str, Costs], list], link: Link | None, context: int = 1) -> str:
+    """A row for each model, with a dagger where the context is beyond its own; in a few words across it why there is nothing to count."""
     made = []
     for slug in slugs:
-        costs = of(slug)
-        made.append(row([(_name(slug, link), False), *((c, True) for c in cells(costs))]) if costs else
-                    f'<tr><th scope="row">{_name(slug, link)}</th><td colspan="{width}">{values.UNDISCLOSED}</td></tr>')
+        costs, name = of(slug), _name(slug, link)
+        why = values.UNDISCLOSED if costs is None else f"reads {end:,} tokens at most" if (end := _ends(slug, context)) else ""
+        made.append(f'<tr><th scope="row">{name}</th><td colspan="{width}">{why}</td></tr>' if why else
+                    row([(name + _mark(slug, context), False), *((c, True) for c in cells(slug, costs))]))
     return f"<tbody>{''.join(made)}</tbody>"
 
 
@@ -118,9 +148,9 @@ def _rows(slugs: tuple, width: int, cells: Callable[[Costs], list], link: Link |
 
 
 @remembered
-def flops_table(slug: str, context: int = 4096) -> str:
+def flops_table(slug: str, context: int | None = None) -> str:
     """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal half."""
-    costs, context = of(slug), _context(context)
+    costs, context = of(slug), _read(slug, context)
     if costs is None:
         return undisclosed(slug, "its FLOPs")
     one, whole = costs.flops_by_part(1, context), costs.flops_by_part(context, context)
@@ -136,11 +166,11 @@ def flops_table(slug: str, context: int = 4096) -> str:
                               (numbers.flops(figures[1]), True), (numbers.flops(figures[2]), True), (_share(figures[2], causal), True)]))
     lines.append(row([("Together", False), ("", False), (numbers.flops(decode), True), ("", True), (numbers.flops(full), True), (numbers.flops(causal), True), ("", True)], "total"))
     head = [("Part", False), ("Where", False), ("One new token", True), ("Share", True), ("The whole text,<br>in full", True), ("causal", True), ("Share", True)]
-    notes = [*FLOP_CONVENTIONS, CAUSAL]
+    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context)]
     if costs.has_latents:
         notes.append(f"Latent attention is counted with the heads’ matrices applied to the queries. With keys and values written out per head the whole text takes "
                      f"{numbers.flops(costs.expanded_flops(context, context, causal=True))}, causal, and one new token {numbers.flops(costs.expanded_flops(1, context))}.")
-    return block(table(f"FLOPs of {text(presets.preset(slug).name)} at {context:,} tokens", head, [f"<tbody>{''.join(lines)}</tbody>"],
+    return block(table(f"FLOPs of {text(presets.preset(slug).name)} at {_context_cell(context, values.disclosed(slug))} tokens", head, [f"<tbody>{''.join(lines)}</tbody>"],
                        f"FLOPs of {presets.preset(slug).name} by part"), conventions(*notes))
 
 
@@ -148,22 +178,22 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
     """FLOPs of training on one token, beside 6 for each parameter."""
     slugs, context = _several(models, "models"), _context(context)
 
-    def cells(c: Costs) -> list:
+    def cells(slug: str, c: Costs) -> list:
         full, causal = c.training_flops_per_token(context), c.training_flops_per_token(context, causal=True)
         rule = 6 * c.counts.active
         return [numbers.flops(full), numbers.flops(causal), numbers.flops(rule), _change(int(causal) - rule, rule),
                 numbers.flops(6 * c.counts.total) if c.counts.total != c.counts.active else "the same"]
 
     head = [("Model", False), ("One token,<br>scores in full", True), ("causal", True), ("6 × active<br>parameters", True), ("causal against<br>the rule", True), ("6 × all<br>parameters", True)]
-    return block(table(f"Training FLOPs for each token of texts of {context:,} tokens", head, [_rows(slugs, 5, cells, link)], "Training FLOPs a token"),
+    return block(table(f"Training FLOPs for each token of texts of {context:,} tokens", head, [_rows(slugs, 5, cells, link, context)], f"Training FLOPs a token, texts of {context:,}"),
                  conventions("Forward and backward pass; the backward pass is twice the forward pass. Logits of every token. Nothing is computed twice (no recomputation). " + CAUSAL,
-                             "Latent attention with keys and values written out per head, as in training.", FLOP_CONVENTIONS[0]))
+                             "Latent attention with keys and values written out per head, as in training.", FLOP_CONVENTIONS[0], _beyond(slugs, [context])))
 
 
 @remembered
-def bytes_table(slug: str, context: int = 4096, batches: tuple = (1, 8, 64, 512), format: str = "bfloat16", dtype: str = "bfloat16") -> str:
+def bytes_table(slug: str, context: int | None = None, batches: tuple = (1, 8, 64, 512), format: str = "bfloat16", dtype: str = "bfloat16") -> str:
     """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one text."""
-    costs, context, format, item = of(slug), _context(context), _format(format), item_bytes(dtype)
+    costs, context, format, item = of(slug), _read(slug, context), _format(format), item_bytes(dtype)
     if costs is None:
         return undisclosed(slug, "what it moves")
     lines = []
@@ -174,10 +204,10 @@ def bytes_table(slug: str, context: int = 4096, batches: tuple = (1, 8, 64, 512)
                           (numbers.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)), True), (numbers.significant(costs.intensity(new, context, batch, format, item)), True)]))
     head = [("Step", False), ("FLOPs", True), ("Weights read", True), ("Cache read", True), ("Cache written", True), ("FLOPs per byte", True)]
     experts = costs.counts.active != costs.counts.total
-    return block(table(f"What a step of {text(presets.preset(slug).name)} computes and moves, each text {context:,} tokens long", head, [f"<tbody>{''.join(lines)}</tbody>"],
+    return block(table(f"What a step of {text(presets.preset(slug).name)} computes and moves, each text {_context_cell(context, values.disclosed(slug))} tokens long", head, [f"<tbody>{''.join(lines)}</tbody>"],
                        f"Bytes moved by {presets.preset(slug).name}"),
                  conventions(f"Weights in {text(format)}, cache in {text(dtype)}; each weight and each cached number moves once, activations stay on the chip. Masked scores are left out.",
-                             "Of the experts, those that some token is expected to choose if all are chosen evenly." if experts else "", "1 GB = 10<sup>9</sup> bytes."))
+                             "Of the experts, those that some token is expected to choose if all are chosen evenly." if experts else "", "1 GB = 10<sup>9</sup> bytes.", _beyond_its(slug, context)))
 
 
 # --- cache --------------------------------------------------------------------------------------------------------------
@@ -190,20 +220,24 @@ def cache_table(models: object, contexts: object = (4096, 32768, 131072), dtype:
     latents, index = any(c.has_latents for c in known), any(c.counts.index_bytes_per_token() for c in known)
     last = contexts[-1]
 
-    def cells(c: Costs) -> list:
-        found = [numbers.grouped(c.counts.cache_bytes_per_token(item)), *(_bytes(c.counts.cache_bytes(at, item)) for at in contexts)]
+    def cells(slug: str, c: Costs) -> list:
+        def size(n: int, at: int) -> str:
+            return "–" if _ends(slug, at) else _bytes(n, _mark(slug, at))
+
+        found = [numbers.grouped(c.counts.cache_bytes_per_token(item)), *(size(c.counts.cache_bytes(at, item), at) for at in contexts)]
         if index:
-            found.append(_bytes(c.index_bytes(last, item)) if c.counts.index_bytes_per_token() else "–")
-        return found + ([_bytes(c.expanded_cache_bytes(last, item)) if c.has_latents else "–"] if latents else [])
+            found.append(size(c.index_bytes(last, item), last) if c.counts.index_bytes_per_token() else "–")
+        return found + ([size(c.expanded_cache_bytes(last, item), last) if c.has_latents else "–"] if latents else [])
 
     head = [("Model", False), ("One more token<br>at long context, bytes", True), *((f"At {c:,}", True) for c in contexts)]
     head += [(f"of which the indexer’s<br>at {last:,}", True)] if index else []
     head += [(f"Written out per head<br>at {last:,}", True)] if latents else []
     fixed = any(k.item_bytes for c in known for k in c.counts.kept)
-    return block(table("KV cache of one text", head, [_rows(slugs, len(head) - 1, cells, link)], "KV cache of several models"), conventions(
+    return block(table(f"KV cache of one text in {text(dtype)}", head, [_rows(slugs, len(head) - 1, cells, link)], f"KV cache of several models in {dtype}"), conventions(
         f"{item} byte{'s' if item > 1 else ''} an element ({text(dtype)})" + (", fixed states at their own size" if fixed else "") + f". {UNITS} Several texts: so many times as much.",
         "Windows, chunks and fixed states add nothing at long context." if any(c.counts.cache_bytes_per_token() != c.counts.cache_bytes_per_token_uncapped() for c in known) else "",
-        "“Written out per head”: every head’s keys and values in the place of the latent." if latents else ""))
+        "“Written out per head”: every head’s keys and values in the place of the latent." if latents else "", _beyond(slugs, contexts),
+        "“–”: behind the end of the position table." if any(_ends(s, at) for s in slugs if of(s) for at in contexts) else ""))
 
 
 @remembered
@@ -250,7 +284,8 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     if not 1 <= len(known) <= len(STYLES):
         raise Problem(f"models: {len(known)} with a cache to draw", f"give from 1 to {len(STYLES)}")
     figure = tag("figure", _chart(tuple(known), item) + "<figcaption>KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in proportion, "
-                 "a level one does not grow. The table holds the same numbers.</figcaption>", cls="ep-figure ep-chart", tabindex=0)
+                 "a level one does not grow. The table holds the same numbers, with a † beyond the context that a model’s config allows: "
+                 "there a line is what the model would keep, could it read so far.</figcaption>", cls="ep-figure ep-chart", tabindex=0)
     return block(figure, cache_table(slugs, CHART_CONTEXTS, dtype, link))
 
 
@@ -337,7 +372,7 @@ def memory_table(models: object, formats: object = ("float32", "bfloat16", "fp8"
     """Memory of the weights by format."""
     slugs, formats = _several(models, "models"), [_format(f) for f in _several(formats, "formats")]
     head = [("Model", False), ("Parameters", True), *((text(f), True) for f in formats)]
-    return block(table("Memory of the weights", head, [_rows(slugs, len(formats) + 1, lambda c: [numbers.grouped(c.counts.total), *(_bytes(c.weight_bytes(f)) for f in formats)], link)],
+    return block(table("Memory of the weights", head, [_rows(slugs, len(formats) + 1, lambda slug, c: [numbers.grouped(c.counts.total), *(_bytes(c.weight_bytes(f)) for f in formats)], link)],
                        "Memory of the weights by format"),
                  conventions(f"All experts count: any token may choose any. Every matrix in the format, with its blocks’ scales; norms and biases in 16 bits (in float32, 32). {UNITS}",
                              "Published files often leave tables, head and routers in 16 bits, and are then larger."))
@@ -347,23 +382,27 @@ def inference_table(models: object, context: int = 8192, batch: int = 1, format:
     """Memory while texts are continued: weights, cache, and the largest operation of a step."""
     slugs, context, batch, format, item = _several(models, "models"), _context(context), whole_number(batch, "batch"), _format(format), item_bytes(dtype)
 
-    def cells(c: Costs) -> list:
+    def cells(slug: str, c: Costs) -> list:
         terms = c.inference_bytes(1, context, batch, format, item)
         return [*map(numbers.decimal_bytes, terms.values()), _bytes(sum(terms.values()))]
 
     head = [("Model", False), ("Weights", True), ("KV cache", True), ("Largest operation", True), ("Together", True)]
-    return block(table(f"Memory to continue {_texts(batch, context)}", head, [_rows(slugs, 4, cells, link)], "Memory for inference"),
-                 conventions(f"Weights in {text(format)}, cache in {text(dtype)}; the inputs and output of the largest operation of one new token at 2 bytes an element. {UNITS}"))
+    return block(table(f"Memory to continue {_texts(batch, context)}, {_formats(format, dtype)}", head, [_rows(slugs, 4, cells, link, context)], f"Memory for inference, {_formats(format, dtype)}"),
+                 conventions(f"The inputs and output of the largest operation of one new token at 2 bytes an element. {UNITS}", _beyond(slugs, [context])))
 
 
-def _texts(batch: int, context: int) -> str:
-    return f"{batch:,} text{'s' if batch > 1 else ''} of {context:,} tokens"
+def _texts(batch: int, context: int, mark: str = "") -> str:
+    return f"{batch:,} text{'s' if batch > 1 else ''} of {context:,}{mark} tokens"
+
+
+def _formats(format: str, dtype: str) -> str:
+    return f"weights in {format}, cache in {dtype}"
 
 
 @remembered
-def training_memory(slug: str, context: int = 4096, batch: int = 1) -> str:
+def training_memory(slug: str, context: int | None = None, batch: int = 1) -> str:
     """Memory of training with AdamW in mixed precision, term by term, activations kept in three ways."""
-    costs, context, batch = of(slug), _context(context), whole_number(batch, "batch")
+    costs, context, batch = of(slug), _read(slug, context), whole_number(batch, "batch")
     if costs is None:
         return undisclosed(slug, "the memory to train it")
     terms = costs.training_bytes(context, batch)
@@ -378,15 +417,15 @@ def training_memory(slug: str, context: int = 4096, batch: int = 1) -> str:
         size = costs.activation_bytes(context, batch, **how)
         lines.append(row([(title, False), (numbers.decimal_bytes(size), True), (what, False)], "ep-step" if how else None))
         lines.append(row([("Together", False), (_bytes(states + size), True), ("", False)], "total"))
-    return block(table(f"Memory to train {text(presets.preset(slug).name)} on {_texts(batch, context)} at once", [("Term", False), ("Memory", True), ("What it is", False)],
+    return block(table(f"Memory to train {text(presets.preset(slug).name)} on {_texts(batch, context, _mark(slug, context))} at once", [("Term", False), ("Memory", True), ("What it is", False)],
                        [f"<tbody>{''.join(lines)}</tbody>"], f"Training memory of {presets.preset(slug).name}"),
-                 conventions(f"Mixed precision with AdamW; activations at 2 bytes an element, the logits of all tokens at 4; no dropout, nothing split over devices. {UNITS}"))
+                 conventions(f"Mixed precision with AdamW; activations at 2 bytes an element, the logits of all tokens at 4; no dropout, nothing split over devices. {UNITS}", _beyond_its(slug, context)))
 
 
 @remembered
-def split_table(slug: str, devices: tuple = (1, 2, 4, 8, 16), context: int = 8192, batch: int = 1, format: str = "bfloat16", dtype: str = "bfloat16") -> str:
+def split_table(slug: str, devices: tuple = (1, 2, 4, 8, 16), context: int | None = None, batch: int = 1, format: str = "bfloat16", dtype: str = "bfloat16") -> str:
     """Weights and cache on each of several devices under tensor parallelism, beside an even split."""
-    costs, context, batch, format, item = of(slug), _context(context), whole_number(batch, "batch"), _format(format), item_bytes(dtype)
+    costs, context, batch, format, item = of(slug), _read(slug, context, 8192), whole_number(batch, "batch"), _format(format), item_bytes(dtype)
     if costs is None:
         return undisclosed(slug, "how it is split")
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch
@@ -399,12 +438,12 @@ def split_table(slug: str, devices: tuple = (1, 2, 4, 8, 16), context: int = 819
     at = costs.counts.values()
     heads = f"{var('n_kv_heads')} = {at['n_kv_heads']}" if "n_kv_heads" in at else f"{var('n_heads')} = {at['n_heads']}" if "n_heads" in at else ""
     head = [("Devices", True), ("Weights on each", True), ("copied", True), ("Cache on each", True), ("copied", True), ("Together", True)]
-    return block(table(f"{text(presets.preset(slug).name)} split over several devices, {_texts(batch, context)}", head, [f"<tbody>{''.join(lines)}</tbody>"],
+    return block(table(f"{text(presets.preset(slug).name)} split over several devices, {_texts(batch, context, _mark(slug, context))}", head, [f"<tbody>{''.join(lines)}</tbody>"],
                        f"{presets.preset(slug).name} on several devices"),
                  conventions(f"Weights in {text(format)}, cache in {text(dtype)}, on the fullest device. “Copied”: how much more all devices hold together than one alone would.",
                              "Cut: matrices along heads, inner widths, experts’ inner widths and the vocabulary; whole heads to a device.",
                              f"With more devices than key/value heads each holds a copy of one{f' ({heads})' if heads else ''}." if "n_kv_heads" in at else f"{heads}." if heads else "",
-                             "Copied: norms, biases, routers, " + ("the maps into the latents, and the latents in the cache." if costs.has_latents else "position tables.")))
+                             "Copied: norms, biases, routers, " + ("the maps into the latents, and the latents in the cache." if costs.has_latents else "position tables."), _beyond_its(slug, context)))
 
 
 def fits_table(gigabytes: object, context: int = 8192, batch: int = 1, format: str = "bfloat16", dtype: str = "bfloat16", most: int = 12, link: Link | None = None) -> str:
@@ -413,11 +452,13 @@ def fits_table(gigabytes: object, context: int = 8192, batch: int = 1, format: s
         raise Problem(f"gigabytes = {gigabytes!r}: expected a number above 0", "write the memory in GB, such as 80")
     context, batch, format, item = _context(context), whole_number(batch, "batch"), _format(format), item_bytes(dtype)
     memory, found = int(gigabytes * 10**9), []
-    for slug in presets.paths():
-        if costs := of(slug):
-            terms = costs.inference_bytes(1, context, batch, format, item)
-            if sum(terms.values()) <= memory:
-                found.append((costs.counts.total, slug, costs, terms))
+    known = [s for s in presets.paths() if of(s)]
+    able = [s for s in known if (limit(values.disclosed(s))[0] or context) >= context]
+    for slug in able:
+        costs = of(slug)
+        terms = costs.inference_bytes(1, context, batch, format, item)
+        if sum(terms.values()) <= memory:
+            found.append((costs.counts.total, slug, costs, terms))
     found.sort(key=lambda f: (-f[0], f[1]))
     lines = [row([(_name(slug, link), False), (numbers.grouped(total), True), *((numbers.decimal_bytes(n), True) for n in terms.values()),
                   (numbers.decimal_bytes(sum(terms.values())), True), (numbers.grouped(costs.largest_batch(memory, context, format, item)), True)])
@@ -425,7 +466,9 @@ def fits_table(gigabytes: object, context: int = 8192, batch: int = 1, format: s
     head = [("Model", False), ("Parameters", True), ("Weights", True), ("KV cache", True), ("Largest operation", True), ("Together", True), ("Texts at most", True)]
     title = f"The largest models that continue {_texts(batch, context)} in {numbers.significant(Fraction(memory, 10**9))} GB"
     return block(table(title, head, [f"<tbody>{''.join(lines)}</tbody>"], f"Models that fit into {gigabytes} GB"),
-                 conventions(f"{len(found)} of {sum(1 for s in presets.paths() if of(s))} models fit; the {min(len(found), most)} largest are shown. Weights in {text(format)}, cache in {text(dtype)}. "
+                 conventions(f"{len(found)} of {len(able)} models fit; the {min(len(found), most)} largest are shown.",
+                             f"{len(known) - len(able)} more are left out, whose configs allow less than {context:,} tokens." if len(able) < len(known) else "",
+                             f"Weights in {text(format)}, cache in {text(dtype)}. "
                              f"Programs, fragmentation and the reading of the prompt take room besides. {UNITS}"))
 
 
@@ -437,16 +480,17 @@ def published_costs(about: str | None = None) -> str:
     subjects = ("cache", "compute", "memory")
     if about is not None and about not in subjects:
         raise Problem(f"about = {about!r}", nearest(str(about), subjects, f"known ones: {', '.join(subjects)}"))
-    lines = []
-    for claim in claims.claims():
-        if about not in (None, "compute" if "FLOP" in claim.unit else "cache" if "cache" in claim.cost else "memory"):
-            continue
-        found = compute(claim)
-        lines.append(row([(text(presets.preset(claim.model).name), False), (text(claim.what), False), (f"{text(claim.value)} {text(claim.unit)}", True),
-                          (f"{numbers.significant(found, max(3, len(claim.value.replace('.', '').lstrip('0'))))} {text(claim.unit)}", True), (text(claim.source), False)]))
+    lines, shown = [], [c for c in claims.claims() if about in (None, "compute" if "FLOP" in c.unit else "cache" if "cache" in c.cost else "memory")]
+    for claim in shown:
+        found = numbers.significant(compute(claim), max(3, len(claim.value.replace(".", "").lstrip("0"))))
+        whole, *part = claim.value.split(".")
+        stated = ".".join([f"{int(whole):,}", *part])
+        unit = f"{'× ' if claim.unit[0].isdigit() else ''}{text(claim.unit)}"
+        within = f'<br><span class="ep-range">within {text(claim.within)}%</span>' if claim.within else ""
+        lines.append(row([(text(presets.preset(claim.model).name), False), (text(claim.what), False), (f"{stated} {unit}", True), (f"{found} {unit}{within}", True), (text(claim.source), False)]))
     head = [("Model", False), ("What", False), ("Stated", True), ("Computed", True), ("Where it is stated", False)]
     return block(table("Costs that papers state, and what the forward passes give", head, [f"<tbody>{''.join(lines)}</tbody>"], "Published costs"),
-                 conventions("Each computed figure is tested to be within the rounding of the stated one."))
+                 conventions("Each computed figure is tested to be within the rounding of the stated one" + (", or within what its row says." if any(c.within for c in shown) else ".")))
 
 
 def compute(claim: claims.Claim) -> Fraction:
@@ -473,10 +517,10 @@ def accelerator_table() -> str:
                  conventions("Dense peaks: structured sparsity, which some datasheets count, would double them. FLOPs per byte: bfloat16 peak over bandwidth. Memory as the vendor writes it, 1 GB taken as 10<sup>9</sup> bytes.", f"Sources. {sources}."))
 
 
-def time_table(model: str, accelerators: object = None, context: int = 4096, batch: int = 1, format: str = "bfloat16", dtype: str = "bfloat16") -> str:
+def time_table(model: str, accelerators: object = None, context: int | None = None, batch: int = 1, format: str = "bfloat16", dtype: str = "bfloat16") -> str:
     """The least time to read a text and to write one more token, what limits each, and the batch from which compute does."""
     chosen = tuple(machines.accelerators()) if accelerators is None else _several(accelerators, "accelerators")
-    return _time_table(model, chosen, _context(context), whole_number(batch, "batch"), _format(format), dtype)
+    return _time_table(model, chosen, _read(model, context), whole_number(batch, "batch"), _format(format), dtype)
 
 
 @remembered
@@ -484,19 +528,21 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
     costs, item = of(slug), item_bytes(dtype)
     if costs is None:
         return undisclosed(slug, "the least time it takes")
-    lines = []
+    lines, has_never = [], False
     for name in chosen:
         a = machines.accelerator(name)
         devices = costs.devices_needed(a, context, batch, format, item)
         read, write = (costs.bound(a, new, context, batch, format, item, devices) for new in (context, 1))
-        crossing = [costs.critical_batch(a, at, format, item) for at in (1, context)]
+        crossing = [costs.critical_batch(a, at, format, item) for at in (None, context)]
+        has_never |= None in crossing
         lines.append(row([(text(a.name), False), (str(devices), True), (_limited(read), True), (_limited(write), True),
                           (numbers.significant(batch / write.seconds), True), *((numbers.grouped(b) if b else "never", True) for b in crossing)]))
     head = [("Accelerator", False), ("Devices<br>to hold it", True), ("Reading<br>the text", True), ("One more<br>token", True), ("Tokens per<br>second at best", True),
             ("Compute limits from<br>a batch of, no cache", True), (f"each text<br>{context:,} tokens", True)]
-    return block(table(f"The least time for {text(presets.preset(slug).name)}: {_texts(batch, context)}", head, [f"<tbody>{''.join(lines)}</tbody>"], f"Bounds on time of {presets.preset(slug).name}"),
-                 conventions(BOUNDS, "Below each time, what limits it.", f"Weights in {text(format)}, cache in {text(dtype)}; arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left out.",
-                             "“Never”: each text brings more cache to read than compute, at any batch."))
+    return block(table(f"The least time for {text(presets.preset(slug).name)}: {_texts(batch, context, _mark(slug, context))}, {_formats(format, dtype)}", head, [f"<tbody>{''.join(lines)}</tbody>"],
+                       f"Bounds on time of {presets.preset(slug).name}, {_formats(format, dtype)}"),
+                 conventions(BOUNDS, "Below each time, what limits it.", "Arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left out.",
+                             "“Never”: each text brings more cache to read than compute, at any batch." if has_never else "", _beyond_its(slug, context)))
 
 
 # --- single figures -----------------------------------------------------------------------------------------------------
@@ -529,6 +575,7 @@ FIGURES: dict[str, Callable] = {
     "prefill_seconds": lambda c, o: c.bound(o["accelerator"], o["context"], o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds,
     "tokens_per_second": lambda c, o: o["batch"] / c.bound(o["accelerator"], 1, o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds,
     "critical_batch": lambda c, o: c.critical_batch(o["accelerator"], o["context"], o["format"], o["item"]),
+    "uncached_critical_batch": lambda c, o: c.critical_batch(o["accelerator"], None, o["format"]),
     "devices_needed": lambda c, o: c.devices_needed(o["accelerator"], o["context"], o["batch"], o["format"], o["item"]),
 }
 
