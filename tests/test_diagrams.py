@@ -186,6 +186,17 @@ def test_each_layer_adds_to_its_stream_and_nothing_else_is_called_residual():
             assert all(parsed.nodes[b] == "+" for _, b in parsed.residual)
 
 
+@pytest.mark.parametrize("slug", ["gpt2", "mamba-130m", "deepseek-v3"])
+def test_the_legend_explains_what_is_drawn_and_no_more(slug):
+    whole, *layers = drawings(slug)
+    for drawing in (whole, *layers, diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None)):
+        parsed, said = Parsed(diagrams.mermaid(drawing, None)), unescape(diagrams.figure(drawing, "name", None))
+        kinds = set().union(*parsed.classes.values())
+        assert ("White: an operation without weights." in said) == ("op" in kinds)
+        assert ("Dashed, grey: an operation with weights" in said) == ("weight" in kinds)
+        assert ("Cylinder: what is kept." in said) == ('[("' in diagrams.mermaid(drawing, None))
+
+
 def test_without_a_site_there_are_no_links():
     assert not Parsed(diagrams.mermaid(diagrams.whole(presets.model("gpt2"), None), None)).links
     assert "<a" not in diagrams.pipeline("gpt2")
@@ -218,7 +229,7 @@ def test_a_hostile_name_stays_text():
     finally:
         item.title = "Token ids"
     found = List(html)
-    assert set(found.tags) <= {"figure", "pre", "figcaption", "details", "summary", "ol", "li", "a", "span", "var"}
+    assert set(found.tags) <= {"figure", "pre", "noscript", "p", "figcaption", "details", "summary", "ol", "li", "a", "span", "var"}
     parsed = Parsed(found.source)
     assert parsed.nodes["n0"].replace("\n", " ").startswith('end"] --> n0; click n0')
     assert "{{" not in html and "`" not in html and unescape(html).count("<script>") == html.count("&#60;script&#62;")

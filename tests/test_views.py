@@ -26,7 +26,7 @@ from macros.errors import Problem
 from macros.presets import Model, make
 from macros.run import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.spec import Trace
-from macros.views import figures, formulas, numbers, tables, values, walkthrough, words
+from macros.views import figures, formulas, guide, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -130,6 +130,10 @@ def test_values(small):
     (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
     (lambda: figures.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
     (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
+    (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
+    (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
+    (lambda: values.params("opt-13b", "stored"), 'write "total"'),
+    (lambda: guide.width_result("least d_f"), 'did you mean "least d_ff"'),
 ])
 def test_a_wrong_call_says_what_to_write(call, message):
     with pytest.raises(Problem) as raised:
@@ -144,6 +148,78 @@ def test_an_undisclosed_model_has_no_figures():
     for view in (tables.parameter_table, tables.which_number, tables.kv_cache, tables.flops, tables.costs, formulas.formula, walkthrough.walkthrough):
         assert not re.search(r"\d", plain(view(slug)).replace("Claude 3 Opus", "")) and "undisclosed" in view(slug)
     assert "undisclosed" in plain(tables.comparison(["gpt2", slug], ["total"]))
+
+
+@pytest.mark.parametrize("slug, n", [
+    ("gpt2", 137_022_720), ("qwen3-0.6b", 751_632_384), ("gpt-oss-20b", 21_511_953_984), ("deepseek-v3", 684_531_386_000), ("kimi-k2", 1_026_470_731_056),
+    ("mixtral-8x7b", 46_702_792_704), ("opt-13b", None), ("gpt3-175b", None), ("llama2-7b", 6_738_417_664),
+])
+def test_stored_is_what_the_models_own_file_holds(slug, n):
+    assert values.in_file(presets.model(slug)) == n
+    assert rows_of(tables.comparison([slug], ["stored"]))[1][1] == ("–" if n is None else f"{n:,}")
+
+
+@pytest.mark.parametrize("slug", DISCLOSED)
+def test_what_the_file_holds_is_one_of_the_published_totals_of_the_models_page(slug):
+    model = presets.model(slug)
+    held = values.in_file(model)
+    assert held is None or numbers.grouped(held) in [r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"]
+    [last] = [r for r in rows_of(tables.parameter_table(slug)) if r[0].startswith("As published")] or [None]
+    assert last is None or (as_int(last[1]), last[0].removeprefix("As published: ")) == (model.preset.published.parameters, model.preset.published.source)
+
+
+def test_a_column_says_what_it_holds(small):
+    slug, model = small()
+    columns = ["vocab_size * d_model", "d_ff / d_model", "d_model ** 2 - total", "non_embedding / n_layers", "in_layers", ("Of one layer", "in_layers // n_layers")]
+    assert [tables._labelled(c)[1] for c in ("d_model", ("<b>", "total"))] == [tables.var("d_model"), "&#60;b&#62;"]
+    heads = [plain(tables._labelled(c)[1]) for c in columns]
+    assert heads == ["vocab_size·d_model", "d_ff / d_model", "d_model2 − parameters", "Non-embedding parameters / n_layers", "Parameters in the layers", "Of one layer"]
+    assert rows_of(tables.comparison(["llama3-8b"], columns))[1][-2:] == [numbers.grouped(n) for n in (32 * 218_112_000, 218_112_000)]
+
+
+def test_heads_that_share_nothing_have_keys_and_values_of_their_own(small):
+    made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3", "mamba-130m"], ["n_kv_heads"])
+    assert [r[1] for r in rows_of(made)[1:]] == ["12", "8", "–", "–"]
+    assert "“–” for n_kv_heads: DeepSeek-V3 keeps latents" in plain(made) and "latents" not in tables.comparison(["gpt2", "llama3-8b"], ["n_kv_heads"])
+    assert values.value("gpt2", "n_heads / n_kv_heads") == "1" and values.value(small()[0], "n_kv_heads") == str(K)
+
+
+def test_a_context_that_a_model_cannot_read_is_marked():
+    columns = ["total", "cache_bytes", "2 * decode_flops"]
+    made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3"], columns, context=8193)
+    assert [[c.startswith("† ") for c in r[1:]] for r in rows_of(made)[1:]] == [[False, True, True], [False, True, True], [False] * 3]
+    assert "† beyond the tokens that the config allows: GPT-2 Small 1,024 (position table), Llama 3 8B 8,192." in plain(made)
+    assert "†" not in tables.comparison(["llama3-8b"], columns, context=8192) and "†" in tables.kv_cache("llama3-8b")
+
+
+def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
+    ratios = {slug: Fraction(raw["intermediate_size"], raw["hidden_size"]) for slug in DISCLOSED if "intermediate_size" in (raw := presets.preset(slug).config)
+              and any(w.name.endswith("mlp.gate_proj.weight") for w in presets.model(slug).counts.weights) and presets.model(slug).counts.active == presets.model(slug).counts.total}
+    for what, end in (("least d_ff", min), ("most d_ff", max)):
+        said = guide.width_result(what)
+        assert said.startswith(f"{values.shown(end(ratios.values()))}·D (")
+        assert next(s for s in ratios if presets.preset(s).name in said and ratios[s] == end(ratios.values()))
+
+
+# --- pages -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wider_vector_costs_what_the_page_says(small):
+    """The page’s two formulas, for one more number in a vector with heads and feed-forward part as they are, beside a model that is made so."""
+    page = (ROOT / "docs/model-size/fixed-after-training.md").read_text("utf-8")
+    a_layer, whole = re.findall(r'value\("llama-7b", "((?:n_layers \* \()?2 \+ .*?)"\)', page)
+    (slug, model), (_, wider) = small(), small(hidden_size=D + 1)
+    assert values.number(wider, "in_layers") - values.number(model, "in_layers") == L * values.evaluate(model, a_layer)
+    assert wider.counts.total - model.counts.total == values.evaluate(model, whole) == Fraction(model.counts.total, D)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.stem)
+def test_no_line_of_a_list_starts_with_a_figure_and_a_full_stop(page):
+    """`128. One more …` would be read as a list's item, and its number lost. Mend: pull the figure onto the line before."""
+    inside = False
+    for line in page.read_text("utf-8").splitlines():
+        inside = bool(re.match(r"\s*(?:[-*+]|\d+\.) ", line)) or inside and bool(line.strip())
+        assert not (inside and re.match(r"\s*(?:\{\{.*?\}\}|\d+)\. ", line) and not re.match(r"\s*\d+\. ", line)), line
 
 
 # --- tables and formulas -----------------------------------------------------------------------------------------------
@@ -453,3 +529,12 @@ def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
     model = presets.model(slug)
     assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
     assert formulas.math(equation) in walkthrough.walkthrough(slug)
+
+
+def test_a_figure_names_its_factors_and_explains_its_letters(small):
+    slug, _ = small()
+    for what, names, letters in (("scores", ("q", "kᵀ", "scores"), "T: new tokens, H = d_head, S: context."), ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
+                                 ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head.")):
+        made = figures.matmul(slug, what)
+        assert [t.text for t in svg_of(made).iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight")] == list(names)
+        assert letters in plain(made)

@@ -422,12 +422,16 @@ def order_of_kinds(model: Model) -> str:
 def figure(drawing: Drawing, name: str, link: Link | None) -> str:
     """The source for the script that draws it, the legend, and the list that stands where it is not drawn."""
     link = link and cache(link)
-    legend = ["Rounded, blue: data. Dashed, grey: an operation with weights, and their shape."]
+    drawn = list(drawing.top.items())
+    legend = ["Rounded, blue: data."] + [said for said, is_drawn in (
+        ("Cylinder: what is kept.", any(i.is_store for i in drawn)), ("Dashed, grey: an operation with weights, and their shape.", any(i.kind == "weight" for i in drawn)),
+        ("White: an operation without weights.", any(i.kind == "op" for i in drawn))) if is_drawn]
     if drawing.scope.parent is None:
         legend.append(order_of_kinds(drawing.model))
     if drawing.highlight:
         legend.append(f'Thick, <span class="ep-accent">orange</span>: its weights or its result have a size that depends on <var>{text(drawing.highlight)}</var>.')
     return (f'<figure class="diagram" style="--ep-height:{height(drawing)}" aria-label="{text(name)}"><pre class="mermaid-source" data-search-exclude>{_escaped(mermaid(drawing, link))}</pre>'
+            "<noscript><p>The picture needs JavaScript; the list below has the same steps.</p></noscript>"
             f"<figcaption>{' '.join(filter(None, legend))}</figcaption>"
             f'<details class="diagram-steps" open><summary>The same, step by step</summary>{steps(drawing, link)}</details></figure>')
 

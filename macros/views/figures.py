@@ -9,8 +9,8 @@ from typing import NamedTuple
 from .. import notation
 from ..dims import Dim, Poly
 from ..remember import remembered
-from . import numbers, values, walkthrough
-from .markup import in_numbers, in_symbols, tag, text, whole_number
+from . import numbers, values, walkthrough, words
+from .markup import in_numbers, in_symbols, tag, text, var, whole_number
 from .tables import tensor_name, undisclosed
 
 WIDTH, GAP, TOP, LEAST, TALLEST = 360, 26, 22, 12, 150
@@ -42,13 +42,13 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     each, sides = _sides(product, left, right)
     rows, inner, columns = sides
     figure = drawing(*(d.expr.at(at) for d in sides), labels=tuple(letters(d.expr) for d in sides),
-                     names=("x", "W", "y") if right_weight else ("A", "B", "C"), weights=(left_weight, right_weight),
+                     names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.name, ("A", "B", "C")), weights=(left_weight, right_weight),
                      title=f"{row.words.title}, {model.name}")
     heads = f", once for each of the {expression_of(each)} = {each.expr.at(at):,}" if each is not None else ""
     symbols = f"{_pair(rows, inner)} × {_pair(inner, columns)} → {_pair(rows, columns)}"
     figures = f"{_pair_numbers(rows, inner, at)} × {_pair_numbers(inner, columns, at)} → {_pair_numbers(rows, columns, at)}"
     weights = "".join(f" {tensor_name(w.name)}, {numbers.grouped(int(w.count) // int(w.copies))} parameters." for w in row.weights[:1])
-    return tag("figure", figure + f"<figcaption><strong>{text(row.words.title)}</strong>{heads}: {symbols}, in numbers {figures}.{weights}</figcaption>", cls="ep-figure ep-matmul")
+    return tag("figure", figure + f"<figcaption><strong>{text(row.words.title)}</strong>{heads}: {symbols}, in numbers {figures}.{_meanings(sides)}{weights}</figcaption>", cls="ep-figure ep-matmul")
 
 
 def matmul_figure(rows: int, inner: int, columns: int, labels: tuple[str, str, str] = ("", "", ""), names: tuple[str, str, str] = ("x", "W", "y"),
@@ -101,6 +101,13 @@ def letters(p: Poly) -> str:
     return p.text(name=notation.letter)
 
 
+def _meanings(sides) -> str:
+    """What the letters beside the rectangles stand for, in the order of the sides."""
+    names = dict.fromkeys(name for d in sides for name in sorted(d.expr.symbols, key=lambda n: letters(d.expr).find(notation.letter(n))) if notation.symbol(name).letter)
+    said = [f"{text(name)}: {text(notation.symbol(name).meaning.partition(':')[0])}" if notation.letter(name) == name else f"{text(notation.letter(name))} = {var(name)}" for name in names]
+    return f" {', '.join(said)}." if said else ""
+
+
 @lru_cache(maxsize=512)
 def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, weights: tuple, title: str) -> str:
     """The SVG: three rectangles to one scale. A side too short to see is drawn longer, with a break through it."""
@@ -127,7 +134,7 @@ def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, we
         if i == 0:
             parts.append(_label(x - 5, y + h / 2 + 3.5, m.rows_label or f"{m.rows:,}", "end"))
         parts.append(_label(x + w / 2, y - 5, m.columns_label or f"{m.columns:,}"))
-        parts.append(_label(x + w / 2, TOP + tall + 15, m.name, weight="bold"))
+        parts.append(_label(min(x + w / 2, WIDTH - 3.2 * len(m.name)), TOP + tall + 15, m.name, weight="bold"))
         if i < 2:
             parts.append(_label(x + w + GAP / 2, TOP + tall / 2 + 4, "×=" [i], size=14))
         x += w + GAP

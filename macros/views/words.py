@@ -226,6 +226,11 @@ LEAVES = {
 # Steps that say little by themselves: their weight's name says what they are for.
 NAMED_BY_WEIGHT = frozenset({"linear", "conv1d", "expert_linear", "layer_norm", "rms_norm", "head_norms", "gated_rms_norm"})
 
+# The factors and the result of a product of two arrays, neither of them a weight, by its step.
+FACTORS = {
+    "scores": ("q", "kᵀ", "scores"), "mix": ("shares", "v", "averages"), "mix_latents": ("shares", "c", "averages"), "combine": ("shares", "answers", "y"),
+}
+
 # Parts whose name in a sentence is not their title in lower case.
 IN_A_SENTENCE = {
     "feed_forward": "the feed-forward part", "mixture_of_experts": "the experts",
