@@ -388,7 +388,7 @@ def inference_table(models: object, context: int = 8192, batch: int = 1, format:
 
     head = [("Model", False), ("Weights", True), ("KV cache", True), ("Largest operation", True), ("Together", True)]
     return block(table(f"Memory to continue {_texts(batch, context)}, {_formats(format, dtype)}", head, [_rows(slugs, 4, cells, link, context)], f"Memory for inference, {_formats(format, dtype)}"),
-                 conventions(f"The inputs and output of the largest operation of one new token at 2 bytes an element. {UNITS}", _beyond(slugs, [context])))
+                 conventions(f"Weights in {text(format)}, cache in {text(dtype)}; the inputs and output of the largest operation of one new token at 2 bytes an element. {UNITS}", _beyond(slugs, [context])))
 
 
 def _texts(batch: int, context: int, mark: str = "") -> str:
@@ -541,7 +541,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             ("Compute limits from<br>a batch of, no cache", True), (f"each text<br>{context:,} tokens", True)]
     return block(table(f"The least time for {text(presets.preset(slug).name)}: {_texts(batch, context, _mark(slug, context))}, {_formats(format, dtype)}", head, [f"<tbody>{''.join(lines)}</tbody>"],
                        f"Bounds on time of {presets.preset(slug).name}, {_formats(format, dtype)}"),
-                 conventions(BOUNDS, "Below each time, what limits it.", "Arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left out.",
+                 conventions(BOUNDS, "Below each time, what limits it.", f"Weights in {text(format)}, cache in {text(dtype)}; arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left out.",
                              "“Never”: each text brings more cache to read than compute, at any batch." if has_never else "", _beyond_its(slug, context)))
 
 
