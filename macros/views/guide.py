@@ -72,13 +72,27 @@ def common_widths() -> str:
     return block(made, conventions("The most common widths of a row are bold."))
 
 
-def width_result(what: str) -> str:
-    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`."""
+def width_result(what: str, link: Link | None = None) -> str:
+    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least d_ff`, `most d_ff`.
+
+    The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the first released of several.
+    """
     widths = [e.d_model for e in charts.entries()]
     found = {"models": len(widths), "least": min(widths), "most": max(widths), "multiples of 128": sum(d % 128 == 0 for d in widths)}
+    if what in ("least d_ff", "most d_ff"):
+        ratio, slug = (min if what == "least d_ff" else max)(_gated(), key=lambda r: r[0])
+        return f"{values.shown(ratio)}·D ({model_link(slug, link=link)})"
     if what not in found:
-        raise Problem(f"what = {what!r}", nearest(str(what), found, f"known ones: {', '.join(found)}"))
+        known = [*found, "least d_ff", "most d_ff"]
+        raise Problem(f"what = {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}"))
     return f"{found[what]:,}"
+
+
+def _gated() -> list[tuple[Fraction, str]]:
+    """d_ff / d_model of every dense model whose feed-forward part has three matrices, in the order of release."""
+    models = {e.slug: values.disclosed(e.slug) for e in charts.entries()}
+    return [(Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), slug) for slug, m in models.items()
+            if m.counts.active == m.counts.total and charts.matrices(m) == 3]
 
 
 def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) -> str:
@@ -140,6 +154,6 @@ def macros(link: Link) -> dict[str, Callable]:
         "parts_chart": linked(charts.parts_chart), "size_chart": charts.size_chart, "shape_history_chart": charts.shape_history_chart, "growth_figure": charts.growth_figure,
         "formula_error_chart": linked(claims.formula_error_chart), "formula_result": linked(claims.formula_result),
         "formulas_table": linked(claims.formulas_table), "formula_against_parts": formula_against_parts,
-        "common_widths": common_widths, "width_result": width_result, "scaling_table": linked(scaling_table),
+        "common_widths": common_widths, "width_result": linked(width_result), "scaling_table": linked(scaling_table),
         "claims_table": linked(claims.claims_table), "token_ids_claim": claims.token_ids_claim,
     }

@@ -131,7 +131,9 @@ def of_model(model: Model) -> str:
                             (numbers.grouped(int(w.count) // int(w.copies)), True), (copies(w), True), (numbers.grouped(int(w.count)), True), ("", True)]))
         for e in extra:
             end.append(_sum_row(text(e.name), e.count, 0))
-        end.append(_sum_row("Numbers in the published file", model.stored, 0, "total"))
+        published = model.preset.published if model.preset else None
+        counted = f"As published: {text(published.source)}" if published and published.exact else "Parameters and buffers in all"
+        end.append(_sum_row(counted, model.stored, 0, "total"))
     bodies.append(f"<tbody>{''.join(end)}</tbody>")
     head = [("Tensor", False), ("Shape", False), ("One copy", True), ("Copies", True), ("Parameters", True), ("Share", True)]
     caption = f"Every tensor of {text(model.name)}, in the order of the forward pass"
@@ -364,20 +366,28 @@ def _contradiction(model: Model) -> str:
 
 def comparison(slugs: Iterable[str], columns: Iterable[str], context: int | None = None, link: Link | None = None) -> str:
     """Models × chosen figures; each model's name leads to its page."""
-    slugs, columns = tuple(_several(slugs, "models")), tuple(_several(columns, "columns"))
-    head = [("Model", False), *(_column(c) for c in columns)]
+    slugs, columns = tuple(_several(slugs, "models")), [_labelled(c) for c in _several(columns, "columns")]
+    head = [("Model", False), *((label, _is_number(c)) for c, label in columns)]
     rows = []
     for slug in slugs:
         name, target = text(presets.preset(slug).name), link(slug) if link else None
         rows.append(row([(f'<a href="{text(target)}">{name}</a>' if target else name, False),
-                         *((_cell(slug, c, context), _is_number(c)) for c in columns)]))
-    at = f" at {context:,} tokens" if context and any(c in values.AT_CONTEXT for c in columns) else ""
+                         *((_cell(slug, c, context), _is_number(c)) for c, _ in columns)]))
+    used, known = {n for c, _ in columns for n in _names(c)}, {s: m for s in slugs if (m := values.disclosed(s))}
+    at = f" at {context:,} tokens" if context and used & values.AT_CONTEXT.keys() else ""
     notes = []
-    if any("cache" in c for c in columns):
+    if any("cache" in n for n in used):
         notes.append("KV cache at 2 bytes an element.")
-    if any("flops" in c for c in columns):
+    if any("flops" in n for n in used):
         notes.append("A multiply-add is 2 FLOPs.")
-    if any(presets.preset(s).config is None for s in slugs):
+    if "stored" in used:
+        notes.append("Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same shapes"
+                     + ("; “–” where none was published." if None in map(values.in_file, known.values()) else "."))
+    if latent := [text(m.name) for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else ():
+        notes.append(f"“–” for {var('n_kv_heads')}: {_and(latent)} {'keeps latents' if len(latent) == 1 else 'keep latents'}, from which the keys and values of all heads are made.")
+    if past := [f"{text(m.name)} {limit(m)[0]:,}" + (" (position table)" if limit(m)[1] else "") for m in known.values() if _is_past(context, m)] if at else ():
+        notes.append(f"† beyond the tokens that the config allows: {', '.join(past)}.")
+    if len(known) < len(set(slugs)):
         notes.append(f"“{values.UNDISCLOSED}”: the maker has published no sizes, and guesses are left out.")
     made = table(f"{len(slugs)} models side by side{at}", head, [f"<tbody>{''.join(rows)}</tbody>"], "Comparison of models")
     return block(made, conventions(*notes)) if notes else made
@@ -389,10 +399,32 @@ def _several(given: object, name: str) -> Iterable[str]:
     return given
 
 
-def _column(name: str) -> tuple[str, bool]:
-    if name in values.COUNTS or name in values.AT_CONTEXT or name in values.ABOUT:
-        return text(values.heading(name)[:1].upper() + values.heading(name)[1:]), _is_number(name)
-    return (var(name) if notation.known(name) else text(name)), True
+def _and(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _labelled(column: object) -> tuple[str, str]:
+    """A column's figure, and what its head says: the label given with it, or the figure itself; HTML."""
+    match column:
+        case str():
+            made = _spelt(column)
+            return column, made[:1].upper() + made[1:]
+        case (str(label), str(name)):
+            return name, text(label)
+    raise Problem(f"columns holds {column!r}: expected a figure, or a label with it", 'write "d_ff / d_model", or ("times as wide", "d_ff / d_model")')
+
+
+def _spelt(source: str) -> str:
+    """A figure or a formula of figures as people write it: sizes by name, counts in words, `·` for `*`; HTML."""
+    def spell(m: re.Match) -> str:
+        if m["name"]:
+            return var(m[0]) if notation.known(m[0]) or m[0] in _all_symbols() else text(values.heading(m[0]))
+        return tag("sup", m["power"]) if m["power"] else {"*": "·", "/": " / ", "//": " / ", "-": " − ", "+": " + "}.get(m[0].strip()) or text(m[0])
+    return re.sub(r"(?P<name>[A-Za-z_]\w*)|\s*\*\*\s*(?P<power>\d+)|\s*(?://|[*/+-])\s*|.", spell, source)
+
+
+def _names(source: str) -> list[str]:
+    return re.findall(r"[A-Za-z_]\w*", source)
 
 
 def _is_number(name: str) -> bool:
@@ -401,11 +433,14 @@ def _is_number(name: str) -> bool:
 
 def _cell(slug: str, name: str, context: int | None) -> str:
     try:
-        return values.value(slug, name, context=context)
+        made = values.value(slug, name, context=context)
     except Problem:
-        if name.isidentifier() and (notation.known(name) or name in _all_symbols()):
+        if name in values.PUBLISHED or name.isidentifier() and (notation.known(name) or name in _all_symbols()):
             return "–"
         raise
+    model = values.disclosed(slug)
+    is_past = model is not None and not values.AT_CONTEXT.keys().isdisjoint(_names(name)) and _is_past(context, model)
+    return f"{_PAST} {made}" if is_past else made
 
 
 @lru_cache(maxsize=1)
@@ -437,9 +472,16 @@ def contexts(model: Model) -> list[int]:
     return [c for c in CONTEXTS if not (hard and c > end)] or [end]
 
 
-def _context_cell(context: int, model: Model) -> str:
+_PAST = '<span class="ep-mark" title="beyond the context that the config allows">†</span>'
+
+
+def _is_past(context: int, model: Model) -> bool:
     end, _ = limit(model)
-    return f"{context:,}" + (' <span class="ep-mark" title="beyond the context that the config allows">†</span>' if end and context > end else "")
+    return end is not None and context > end
+
+
+def _context_cell(context: int, model: Model) -> str:
+    return f"{context:,}" + (f" {_PAST}" if _is_past(context, model) else "")
 
 
 def _limit_line(model: Model) -> str:

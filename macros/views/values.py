@@ -25,7 +25,6 @@ COUNTS = {
     "active_excluding_input_embedding": ("active without the input table", lambda m: m.counts.active_excluding_input_embedding),
     "embedding": ("embedding parameters", lambda m: m.counts.embedding),
     "non_embedding": ("non-embedding parameters", lambda m: m.counts.non_embedding),
-    "stored": ("numbers in the file", lambda m: m.stored),
     "in_layers": ("parameters in the layers", lambda m: sum(int(w.count) for w in m.counts.weights if w.layers is not None)),
     "buffers": ("buffer elements", lambda m: m.counts.buffer_elements),
     "index_bytes_per_token": ("bytes of an indexer's keys per token", lambda m: m.counts.index_bytes_per_token()),
@@ -42,6 +41,9 @@ AT_CONTEXT = {
     "prefill_flops": ("FLOPs of reading the whole text", lambda m, context: m.counts.prefill_flops(context)),
 }
 
+# What was published of some models only: None where it was not.
+PUBLISHED = {"stored": ("numbers in the file", lambda m: in_file(m))}
+
 # What the preset says in words.
 ABOUT = ("name", "family", "organization", "released", "hub", "headline")
 
@@ -54,6 +56,19 @@ def disclosed(slug: str) -> Model | None:
     return presets.model(slug) if presets.preset(slug).config is not None else None
 
 
+def in_file(model: Model) -> int | None:
+    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none was found.
+
+    The largest of several: some are published with the scales of packed weights and without.
+    """
+    published = model.preset.published if model.preset else None
+    exact = [f for f in (published, *published.other) if f.exact] if published else []
+    for repository in filter(None, (model.preset.hub, *model.preset.aliases)) if exact else ():
+        if found := [f.parameters for f in exact if f.source.startswith(f"{repository} on the Hugging Face Hub")]:
+            return max(found)
+    return None
+
+
 def number(model: Model, name: str, context: int | None = None) -> int:
     """A symbol's or count's value. Raises `Problem` with the nearest known name."""
     if name in AT_CONTEXT:
@@ -62,12 +77,18 @@ def number(model: Model, name: str, context: int | None = None) -> int:
         return AT_CONTEXT[name][1](model, context)
     if name in COUNTS:
         return COUNTS[name][1](model)
+    if name in PUBLISHED:
+        if (found := PUBLISHED[name][1](model)) is None:
+            raise Problem(f"{model.slug} has no {name!r}: no total of its file was published", 'write "total"')
+        return found
     values = model.counts.values()
     if name in values:
         return int(values[name])
+    if name == "n_kv_heads" and "n_heads" in values and "kv_lora_rank" not in values:
+        return int(values["n_heads"])  # each head has keys and values of its own
     if any(p.name == name for p in model.counts.parts) or tensors(model, name):
         return count(model, name)
-    known = [*values, *COUNTS, *AT_CONTEXT, *ABOUT]
+    known = [*values, *COUNTS, *PUBLISHED, *AT_CONTEXT, *ABOUT]
     raise Problem(f"{model.slug} has no {name!r}", nearest(name, known, f"known ones: {', '.join(known)}"))
 
 
@@ -177,7 +198,7 @@ COUNTABLE = ("total", "parameters", "active", "active_excluding_input_embedding"
 def count(model: Model, what: str) -> int:
     """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so (`q_proj`)."""
     if what in COUNTABLE:
-        return COUNTS[what][1](model)
+        return number(model, what)
     parts = [p for p in model.counts.parts if p.name == what]
     if parts:
         return sum(p.count for p in parts)
@@ -202,7 +223,7 @@ def short_name(name: str) -> str:
 
 def heading(name: str) -> str:
     """What a table's column is called."""
-    return {**COUNTS, **AT_CONTEXT}.get(name, (name.replace("_", " ") if name in ABOUT else name,))[0]
+    return {**COUNTS, **PUBLISHED, **AT_CONTEXT}.get(name, (name.replace("_", " ") if name in ABOUT else name,))[0]
 
 
 def date(released: object) -> str:
