@@ -1,6 +1,7 @@
 // Draws each `figure.diagram > pre.mermaid-source` when it comes near the view, into the page's own DOM, so that its
 // links work by mouse and keyboard and are read aloud. The library is imported with the first drawing; a page without
 // a diagram never fetches it. The list of the same steps beside it is closed where scripts run, and opened if there is no drawing.
+// A drawing that is wider than its place fades where it is cut, and a button above it opens it in the whole window.
 
 const NEAR = "600px"
 
@@ -17,6 +18,7 @@ const STYLE = `
   .node .label text, .node .label tspan, .edgeLabel text, .edgeLabel tspan, .cluster-label text, .cluster-label tspan,
   text, tspan { fill: var(--ep-ink); }
   .cluster-label text { font-weight: 600; }
+  .cluster-label .background { fill: var(--ep-cluster-fill); }
   .edgeLabel rect, .edgeLabel .background { fill: var(--md-default-bg-color); opacity: 1; }
   .edgePaths path, .flowchart-link, path.path { stroke: var(--ep-line); stroke-width: 1.25px; fill: none; }
   .marker, .marker path, .arrowMarkerPath { fill: var(--ep-line); stroke: var(--ep-line); }
@@ -62,6 +64,7 @@ async function draw(source) {
     source.replaceWith(box)
     finish(box.firstElementChild)
     figure.dataset.drawn = ""
+    fit(figure, box)
   } catch (error) {
     figure.dataset.failed = ""
     if (steps) steps.open = true
@@ -74,9 +77,12 @@ function finish(svg) {
   const { width, height } = svg.viewBox.baseVal
   svg.style.cssText = `--ep-width: ${Math.ceil(width)}px; aspect-ratio: ${width} / ${height}`
   for (const name of ["width", "height", "role", "aria-roledescription"]) svg.removeAttribute(name)
-  for (const cluster of svg.querySelectorAll("g.cluster")) { // its title to the left, out of the way of the arrow that comes in
-    const { x, y } = cluster.querySelector(":scope > rect").getBBox()
-    cluster.querySelector(":scope > .cluster-label").setAttribute("transform", `translate(${x + 10}, ${y + 8})`)
+  for (const cluster of svg.querySelectorAll("g.cluster")) { // its title to the left, out of the way of the arrow that comes in, and on top of the lines
+    const { x, y } = cluster.querySelector(":scope > rect").getBBox(), title = cluster.querySelector(":scope > .cluster-label")
+    const text = title.querySelector("text").getBBox()
+    for (const [name, value] of Object.entries({ x: text.x - 4, y: text.y - 1, width: text.width + 8, height: text.height + 2 })) title.querySelector(".background").setAttribute(name, value)
+    title.setAttribute("transform", `translate(${x + 10}, ${y + 8})`)
+    cluster.closest(".root").querySelector(":scope > .edgePaths").after(title)
   }
   for (const link of svg.querySelectorAll("a:has(> .node > circle)")) // a sign says little by itself
     link.setAttribute("aria-label", link.querySelector(".node").getAttribute("title"))
@@ -90,6 +96,63 @@ function finish(svg) {
     anchor.click()
     anchor.remove()
   })
+}
+
+// Where the drawing goes on beyond its box, and the button while it does.
+function fit(figure, box) {
+  const button = document.createElement("button")
+  button.className = "ep-open"
+  button.type = "button"
+  button.textContent = "Open the whole drawing"
+  button.setAttribute("aria-haspopup", "dialog")
+  button.onclick = () => open(figure, box)
+  const update = () => {
+    if (!box.firstElementChild) return // it is in the dialog
+    const { width } = box.firstElementChild.viewBox.baseVal
+    box.toggleAttribute("data-wide", .72 * width > figure.clientWidth)
+    const after = box.scrollWidth - box.clientWidth - box.scrollLeft
+    box.dataset.more = [box.scrollLeft > 1 && "left", after > 1 && "right"].filter(Boolean).join(" ")
+    if (box.scrollWidth <= box.clientWidth + 1) button.remove()
+    else if (!button.isConnected) box.before(button)
+  }
+  update()
+  startInView(box)
+  box.addEventListener("scroll", update, { passive: true })
+  new ResizeObserver(update).observe(box)
+}
+
+// The first node in the middle, where the drawing is cut.
+function startInView(box) {
+  const first = box.querySelector(".node").getBoundingClientRect(), { left, width } = box.getBoundingClientRect()
+  box.scrollLeft += first.left + first.width / 2 - left - width / 2
+}
+
+let putBack // the drawing, from the dialog into its box
+
+function open(figure, box) {
+  const dialog = document.createElement("dialog"), whole = document.createElement("div"), close = document.createElement("button")
+  dialog.className = "ep-whole"
+  dialog.setAttribute("aria-label", figure.getAttribute("aria-label"))
+  close.type = "button"
+  close.textContent = "Close"
+  close.onclick = () => dialog.close()
+  whole.tabIndex = 0
+  whole.setAttribute("role", "group")
+  whole.setAttribute("aria-label", "Diagram")
+  whole.autofocus = true // the arrow keys scroll it
+  dialog.append(close, whole)
+  box.style.height = `${box.offsetHeight}px`
+  whole.append(box.firstElementChild)
+  putBack = () => {
+    putBack = undefined
+    box.append(whole.firstElementChild)
+    box.style.height = ""
+    dialog.remove()
+  }
+  dialog.onclose = () => putBack?.()
+  figure.append(dialog)
+  dialog.showModal()
+  startInView(whole)
 }
 
 const watcher = new IntersectionObserver(entries => {
@@ -115,6 +178,7 @@ document.readyState === "complete" ? start() : addEventListener("load", start, {
 // On paper the steps are there to read, whatever was open.
 let opened = []
 addEventListener("beforeprint", () => {
+  putBack?.()
   opened = [...document.querySelectorAll("details.diagram-steps:not([open])")]
   for (const steps of opened) steps.open = true
 })

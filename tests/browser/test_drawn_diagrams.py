@@ -98,3 +98,89 @@ def test_on_a_phone_a_diagram_scrolls_by_itself(open_page, site):
     page = open_page(urljoin(site, "models/deepseek/deepseek-v3/"), viewport={"width": 390, "height": 844})
     draw_all(page)
     assert overflow(page) == 0
+
+
+def test_a_box_title_is_on_top_of_the_lines(open_page, site):
+    page = open_page(urljoin(site, "what-happens/"))
+    [figure] = draw_all(page)
+    covered = figure.locator(".cluster-label").evaluate_all("""all => all.map(title => {
+        const ground = title.querySelector(".background").getBoundingClientRect(), words = title.querySelector("text").getBoundingClientRect()
+        const lines = title.closest(".root").querySelector(".edgePaths")
+        return ground.width > words.width && ground.height >= words.height && getComputedStyle(title.querySelector(".background")).fill !== "none"
+            && !!(lines.compareDocumentPosition(title) & Node.DOCUMENT_POSITION_FOLLOWING)
+    })""")
+    assert covered and all(covered)
+
+
+WIDE, NARROW = "models/deepseek/deepseek-v3.2/", "models/gpt/gpt2/"
+
+
+def test_a_wide_drawing_shows_where_it_goes_on_and_opens_whole(open_page, site):
+    page = open_page(urljoin(site, WIDE))
+    figure = draw_all(page)[0]
+    box, button = figure.locator(":scope > .mermaid"), figure.get_by_role("button", name="Open the whole drawing")
+    mask = "e => getComputedStyle(e).maskImage"
+    assert box.get_attribute("data-more") == "left right" and box.evaluate(mask) != "none"
+    box.evaluate("e => e.scrollLeft = 0")
+    page.wait_for_function("document.querySelector('.mermaid').dataset.more === 'right'")
+    button.focus()
+    high = figure.evaluate("e => e.offsetHeight")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="DeepSeek-V3.2: from token ids to next-token scores")
+    assert dialog.locator("svg .node").count() and not box.locator("svg").count()
+    whole = dialog.get_by_role("group", name="Diagram")
+    inside = whole.evaluate("e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }")
+    assert inside == [True, True, True, True]  # both scroll bars are in view
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("document.activeElement.scrollTop > 0")
+    assert figure.evaluate("e => e.offsetHeight") == high and not accessibility(page)
+    page.keyboard.press("Escape")
+    box.locator("svg").wait_for()
+    assert not dialog.count() and button.evaluate("e => e === document.activeElement")
+    assert figure.evaluate("e => e.offsetHeight") == high
+
+
+def test_a_link_in_the_whole_drawing_leads_on_without_a_reload(open_page, site):
+    page = open_page(urljoin(site, WIDE))
+    page.evaluate("window.notReloaded = true")
+    page.wait_for_load_state("networkidle")  # the sitemap, which instant navigation asks for
+    draw_all(page)[0].get_by_role("button", name="Open the whole drawing").click()
+    page.get_by_role("dialog").locator("svg a").first.click()
+    page.wait_for_url("**/what-happens/tokens/")
+    page.wait_for_function("!document.querySelector('dialog')")
+    assert page.evaluate("window.notReloaded")
+    page.get_by_role("link", name="Home").first.click()  # nothing is left in front of the page
+    page.wait_for_url(site)
+
+
+def test_a_drawing_that_fits_has_no_button(open_page, site):
+    page = open_page(urljoin(site, NARROW))
+    for figure in draw_all(page):
+        assert figure.locator("button").count() == 0 and figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
+
+
+@pytest.mark.parametrize("path", [WIDE, NARROW, "what-happens/"])
+def test_nothing_moves_when_a_drawing_comes(open_page, site, path):
+    page = open_page(site)
+    page.add_init_script("window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: 'layout-shift', buffered: true })")
+    page.goto(urljoin(site, path))
+    page.locator("figure.diagram svg").first.wait_for()
+    page.wait_for_timeout(300)
+    assert page.evaluate("moved") < .01
+
+
+@pytest.mark.parametrize("path", [WIDE, NARROW])
+def test_a_drawing_fits_on_paper(open_page, site, path):
+    page = open_page(urljoin(site, path), viewport={"width": 700, "height": 900})
+    figure = draw_all(page)[0]
+    page.emulate_media(media="print")
+    assert figure.locator("svg").evaluate("e => [e.getBoundingClientRect().width <= e.parentElement.clientWidth + 1, e.getBoundingClientRect().height < 850]") == [True, True]
+    assert figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
+    assert not figure.get_by_role("button", name="Open the whole drawing").is_visible()
+
+
+def test_without_scripts_the_figure_says_what_to_read(open_page, site):
+    page = open_page(urljoin(site, NARROW), java_script_enabled=False)
+    figure = page.locator("figure.diagram").first
+    assert figure.locator("noscript p").is_visible() and figure.locator("noscript").inner_text() == "The picture needs JavaScript; the list below has the same steps."
+    assert figure.locator("li").first.is_visible()
