@@ -84,12 +84,17 @@ def on_startup(command, **kwargs):
 @event_priority(100)  # before the macros plugin imports the package
 def on_config(config):
     gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
-    if preview.serving and "macros" in config.plugins:
+    if preview.is_first:  # before the server is there
+        if "macros" in config.plugins:
+            config.plugins["macros"].config["module_name"] = "main"  # the plugin's default, for which a missing one is no error
+        config.nav = None
+        return None
+    if preview.serving:
+        preview.on_config_early(config)
         config.plugins["macros"].config["on_error_fail"] = False
-    if not preview.serving:
+    else:
         preview.modules.forget(None)
-    preview.on_config_early(config)
-    return None if preview.is_first else call("on_config", config)
+    return call("on_config", config)
 
 
 def on_files(files, config):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from html import escape
 from pathlib import Path
@@ -16,6 +17,9 @@ from .views.mathml import mathml
 
 GLOSSARY = "includes/glossary.md"  # below docs/
 
+log = logging.getLogger("mkdocs.macros.markdown")
+
+source = ""  # of the page that is being built
 fail = True  # on a formula that is not one; the live preview shows the error in its place instead
 
 
@@ -25,6 +29,7 @@ def formula(latex: str, display: bool = False) -> str:
     except Problem as problem:
         if fail:
             raise PluginError(str(problem)) from None  # MkDocs puts the page's name in front of it
+        log.error(problem.at(f"docs/{source}"))
         return f'<strong class="ep-error">{escape(str(problem))}</strong>'
 
 
@@ -91,6 +96,11 @@ def glossary(path: Path) -> dict[str, str]:
                 raise Problem(f"no entry of the glossary: {line.strip()[:60]}", "write *[word]: explanation", f"docs/{'/'.join(path.parts[-2:])}:{number}")
             found[entry[1]] = entry[2]
     return found
+
+
+def on_page_markdown(markdown, page, config, files):
+    global source
+    source = page.file.src_uri
 
 
 def on_config(config):

@@ -185,7 +185,8 @@ def show_errors(names: set[str]) -> None:
 
     def unexpected(error, markdown, page):
         """An error of ours: the line of the package that it happened on."""
-        inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(FOLDER) and Path(f.filename) != Path(__file__)]
+        inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(FOLDER)
+                  and not Path(f.filename).is_relative_to(FOLDER / "preview") and Path(f.filename) != Path(__file__)]
         where = f"macros/{Path(inside[-1].filename).relative_to(FOLDER)}:{inside[-1].lineno}: " if inside else ""
         return line(page, f"{where}{type(error).__name__}: {error}", f"mend {inside[-1].line}" if inside else "correct the call", line_of(error, markdown, page))
 

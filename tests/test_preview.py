@@ -92,7 +92,7 @@ class Serve:
             raise AssertionError("\n".join([f"/{path} never showed {text!r}", *log[-20:]])) from None
 
     def files(self) -> dict[str, bytes]:
-        [site] = [p for p in self.temporary.iterdir() if p.is_dir() and re.fullmatch(r"mkdocs_\w+", p.name)]
+        [site] = self.temporary.glob("mkdocs_*.served")
         return contents(site)
 
     def stop(self) -> None:
@@ -276,6 +276,55 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
     server.shows("models/llama/llama3-8b/", "Two and more")
     assert server.epoch() > epoch
+
+
+def test_no_file_makes_the_server_hang(serve):
+    """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut in the middle."""
+    server = serve()
+    docs, config = server.folder / "docs", server.folder / "mkdocs.yml"
+    good = config.read_text("utf-8")
+    (docs / "assets/data").write_text("one")
+    (docs / "old.html").write_bytes("<body>caf\xe9</body>".encode("latin-1"))
+    config.write_text(good + "draft_docs: |\n  guide/three.md\n", "utf-8")
+    server.shows("guide/three/", "DRAFT")
+    (docs / "assets/data").unlink()
+    (docs / "assets/data").mkdir()
+    (docs / "assets/data/x.txt").write_text("two")
+    until(lambda: server.get("assets/data/x.txt") == "two", 20)
+    config.write_text(good[:good.index("hooks:")], "utf-8")
+    server.shows("guide/two/", "mkdocs.yml: hooks: macros/hooks.py is missing")
+    config.write_text(good, "utf-8")
+    expected = clean_build(server.folder, server.address)
+    until(lambda: server.files() == expected, 20)
+
+
+def test_a_page_that_is_back_is_seen_by_its_tab(serve):
+    """Pages that are not found reload like any other, in whatever spelling they were asked for."""
+    server = serve()
+    page = server.folder / "docs/guide/\u00fcber uns.md"
+    assert "livereload(" in server.get("guide/%C3%BCber%20uns/")
+    page.write_text("# Here\n\n{{ params('gpt2') }}\n", "utf-8")
+    server.shows("guide/%C3%BCber%20uns/", "Here")
+    path = server.folder / "macros/views/values.py"
+    path.write_text(path.read_text().replace('return f"{', 'return f"about {', 1) if 'return f"{' in path.read_text() else path.read_text() + "\n", "utf-8")
+    expected = clean_build(server.folder, server.address)
+    until(lambda: server.files() == expected, 20)
+
+
+def test_what_is_written_back_during_a_build_is_not_kept(serve):
+    """A preset that is wrong for a moment, while everything is read anew."""
+    server = serve()
+    preset = server.folder / "macros/presets/gpt/gpt2.toml"
+    good = preset.read_text("utf-8")
+    for n in range(4):
+        with (server.folder / "macros/dims.py").open("a") as f:
+            f.write(f"\n# {n}\n")
+        time.sleep(0.15 + 0.1 * n)
+        preset.write_text(re.sub('organization = ".*"', 'organization = "Nobody"', good), "utf-8")
+        time.sleep(0.2)
+        preset.write_text(good, "utf-8")
+    expected = clean_build(server.folder, server.address)
+    until(lambda: server.files() == expected, 20)
 
 
 BROKEN = {

@@ -14,7 +14,6 @@ runs all macros again, but only the pages whose Markdown came out different are 
 from __future__ import annotations
 
 import gc
-import hashlib
 import logging
 import os
 import shutil
@@ -26,17 +25,17 @@ from typing import Any
 
 import jinja2
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from .. import remember
+from .inputs import CHECKED, Inputs
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name
-from .server import Abandoned, Errors, Served, one_line
+from .server import Abandoned, Errors, Served, address, one_line
 
 log = logging.getLogger("mkdocs.macros.preview")
 
-# Besides macros/ and docs/: what the pages say was checked comes from here.
-CHECKED = "tests/checkpoints", "tests/golden"
+SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
 
@@ -140,13 +139,10 @@ class Preview:
         self.serving = False
         self.is_first = False
         self.served: Served | None = None
-        self.seen: dict[str, str] = {}  # each input's digest, when it was last taken into account
-        self.running: dict[Path, str | None] = {}  # the digests of what this process keeps
+        self.inputs: Inputs | None = None
+        self.running: dict[Path, str] = {}  # the digests of what this process keeps
         self.modules = Modules()
-        self.theme_dir: str | None = None
-        self.config_seen: Any = None
         self.addresses: dict[str, str] = {}
-        self.digests: dict[str, bytes] = {}
         self.navigation: Any = None
         self.nav: Any = None
         self.pages: dict[str, Memory] = {}
@@ -167,6 +163,7 @@ class Preview:
 
     def on_serve(self, server, config, builder, **kwargs):
         if self.serving:
+            self.inputs = Inputs(config)
             self.served = Served(server, builder, self, config)
             self.served.rebuild()
         return server
@@ -181,59 +178,36 @@ class Preview:
     @contextmanager
     def building(self, first: frozenset | None):
         """A build for the pages of these addresses, or for all."""
-        self.error, self.first, self.is_behind = None, first, False
-        self.written = self.docs()
+        self.error, self.first, self.is_behind, self.is_under_way = None, first, False, False
+        self.inputs.begin()
+        if not self.running:
+            self.running = {p: digest for p, (digest, _) in self.inputs.found.items() if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))}
         try:
+            self.start_again([p for p in self.running if self.running[p] != self.inputs.found.get(p, ("",))[0]])
             yield
+            if not self.is_under_way:
+                raise PluginError("mkdocs.yml: hooks: macros/hooks.py is missing; add it: no page can be built without")
         finally:
             gc.enable()
             self.stop()
-            now = self.inputs()
-            # What was saved while it was being read is trusted to nobody: the build that the save brings about takes it in anew.
-            self.seen |= {p: "" for p in self.seen if now.get(p) != self.seen[p]}
-
-    def docs(self) -> dict[str, int]:
-        """When each file of the documentation and its settings was written last."""
-        files = [Path(self.served.config_file), *Path(self.served.docs_dir).rglob("*")]
-        return {str(path): path.stat().st_mtime_ns for path in files if path.is_file()}
-
-    def is_current(self) -> bool:
-        """Whether nothing was saved since the last build began."""
-        return self.docs() == self.written and self.inputs() == self.seen
+            self.inputs.end()
 
     def outputs(self, addresses) -> dict[str, str | None]:
-        """What the pages of some addresses gave."""
-        return {m.address: m.output for m in self.pages.values() if m.address in addresses}
+        """What the pages of some addresses gave, as far as they are up to date."""
+        return {m.address: m.output for m in self.pages.values() if m.address in addresses and not m.is_put_off}
 
     # What has changed
 
-    def inputs(self) -> dict[str, str]:
-        """A digest of every file, besides the pages, that the site is made from."""
-        found = {}
-        for folder in (PACKAGE, *(ROOT / c for c in CHECKED), Path(self.theme_dir) if self.theme_dir else None):
-            for path in sorted(folder.rglob("*")) if folder else ():
-                if path.name.startswith(".") or path.suffix == ".pyc" or not path.is_file():
-                    continue
-                try:
-                    big = path.suffix == ".npz"
-                    found[str(path)] = str(path.stat().st_mtime_ns) if big else hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-                except OSError:  # deleted meanwhile
-                    pass
-        return found
-
     def take_in(self, config) -> None:
         """Finds what was saved since the last build, and forgets what depends on it."""
-        self.theme_dir = config.theme.custom_dir
-        before, now = self.seen, self.inputs()
-        if self.served.rest and now != before:  # that save has a build of its own
-            self.is_abandoned = True
+        if self.served.rest and not self.inputs.are_taken_in:  # that save has a build of its own
             raise Abandoned
-        self.seen = now
-        saved = {p for p in before.keys() | self.seen.keys() if before.get(p) != self.seen.get(p)}
+        docs, theme, is_first = Path(config.docs_dir), config.theme.custom_dir, not self.inputs.taken
+        saved = self.inputs.take_in()
+        self.inputs.follow(config)
         changed: set[remember.Used] = {("error", None)}
-        code, whole = set(), not before
-        for path in map(Path, saved):
-            is_new = before.get(str(path)) is None or self.seen.get(str(path)) is None  # or deleted
+        code, whole = set(), is_first
+        for path, is_new in saved.items():
             if path.suffix == ".py" and path.is_relative_to(PACKAGE):
                 code.add(path)
                 whole |= is_new
@@ -241,12 +215,16 @@ class Preview:
                 changed.add(("preset", path.stem))
                 if is_new:
                     changed.add(("presets", None))
-            elif self.theme_dir and path.is_relative_to(self.theme_dir):
-                self.forget_outputs()
-            else:
+            elif theme and path.is_relative_to(theme):
+                for memory in self.pages.values():
+                    memory.shown = None
+            elif path.is_relative_to(docs / "includes") or path in self.inputs.files:  # the glossary is a setting, too
+                for memory in self.pages.values():
+                    memory.source = memory.rendered = memory.indexed = memory.shown = None
+            elif not path.is_relative_to(docs):
                 whole = True
-        if not before:
-            self.running = {p: self.seen.get(str(p)) for p in PACKAGE.rglob("*.py") if is_kept(module_name(p))}
+            if path.is_relative_to(docs):
+                changed.add(("included", path.relative_to(docs).as_posix()))
         self.modules.read(code)
         remember.forget(changed)
         for memory in self.pages.values():
@@ -257,20 +235,8 @@ class Preview:
                 memory.source = None
                 if "macros.markdown" in found:
                     memory.rendered = None
-            if "macros.site" in found:
-                self.forget_outputs()
-        # What is included in every page (the glossary) counts as a setting.
-        files = [Path(config.config_file_path), *sorted(Path(config.docs_dir, "includes").glob("*.md"))]
-        settings = [p.read_bytes() if p.is_file() else b"" for p in files]
-        if settings != self.config_seen:
-            for memory in self.pages.values():
-                memory.source = memory.rendered = memory.indexed = memory.shown = None
-        self.config_seen = settings
-        self.start_again([p for p in self.running if self.running[p] != self.seen.get(str(p))])
-
-    def forget_outputs(self) -> None:
-        for memory in self.pages.values():
-            memory.shown = None
+                if "macros.site" in found:
+                    memory.shown = None
 
     def start_again(self, kept: list[Path]) -> None:
         """An edit of what this process keeps: the process starts again, once the new modules can be imported."""
@@ -282,7 +248,7 @@ class Preview:
             raise PluginError(f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before")
         log.info(f"{name} was edited: the server starts again")
         self.served.close()
-        shutil.rmtree(self.served.site_dir, ignore_errors=True)
+        shutil.rmtree(self.served.made_dir, ignore_errors=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
     # The build, in the order of its events
@@ -290,17 +256,16 @@ class Preview:
     def on_config_early(self, config):
         if not self.serving:
             return
-        if self.is_first:  # before the server is there
-            config.plugins["macros"].config["module_name"] = "main"  # the plugin's default, for which a missing one is no error
-            config.nav = None
-            return
-        config.site_dir = self.served.next_dir
-        self.served.watch([config.docs_dir, *config.watch])
+        self.is_under_way = True
+        if "macros" not in config.plugins:
+            raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
+        self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
         self.take_in(config)
         # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced on this one theme object.
         config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
-        for error in self.modules.broken.values():
-            raise PluginError(one_line(error, []))
+        for name, error in self.modules.broken.items():
+            line = one_line(error, [])
+            raise PluginError(line if isinstance(error, SyntaxError) and error.lineno else f"{name.replace('.', '/')}.py: {line}; save it as UTF-8")
 
     def templates(self, env):
         """An environment for the theme's templates: each is compiled once in the life of the process."""
@@ -319,24 +284,19 @@ class Preview:
         changed = {("page", uri) for uri in addresses.keys() | self.addresses.keys() if addresses.get(uri) != self.addresses.get(uri)}
         if changed:
             changed.add(("pages", None))
-        digests = {}
-        for path in Path(config.docs_dir).rglob("*"):
-            if path.is_file() and path.suffix in (".md", ".html", ".txt", ".j2"):
-                digests[path.relative_to(config.docs_dir).as_posix()] = hashlib.blake2b(path.read_bytes(), digest_size=16).digest()
-        changed |= {("included", name) for name in digests.keys() | self.digests.keys() if digests.get(name) != self.digests.get(name)}
-        self.addresses, self.digests = addresses, digests
+        self.addresses = addresses
         for memory in self.pages.values():
             memory.forget(changed)
         remember.forget(changed)
         config.plugins["macros"].variables["files"] = Watched(files)
-        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages()}
+        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages(inclusion=SERVED)}
 
     def start(self, page) -> Memory:
         if self.is_abandoned:
             raise Abandoned
         self.stop()
         self.page = self.pages.setdefault(page.file.src_uri, Memory())
-        self.page.address = page.url
+        self.page.address = address(page.url)
         self.used: set = set()
         self.token = remember.start(self.used)
         return self.page
@@ -404,7 +364,7 @@ class Preview:
 
     def on_env_late(self, env, config, files):
         """All pages are rendered: which can keep their file is known now."""
-        pages = [f.page for f in files.documentation_pages() if f.page is not None]
+        pages = [f.page for f in files.documentation_pages(inclusion=SERVED) if f.page is not None]
         navigation = [(p.title, p.url, p.canonical_url, p.edit_url, repr(p.meta), outline(p)) for p in pages]
         navigation.append(outline_of(self.nav))
         if navigation == self.navigation:

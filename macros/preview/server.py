@@ -18,8 +18,9 @@ import shutil
 import sys
 import threading
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
@@ -45,17 +46,20 @@ class Served:
     def __init__(self, server, builder, preview, config):
         self.server, self.builder, self.preview = server, builder, preview
         self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
-        self.site_dir = server.root
-        self.next_dir = f"{server.root}.next"
+        self.made_dir = server.root  # where MkDocs builds
+        self.site_dir = server.root = f"{server.root}.served"
+        os.makedirs(self.site_dir, exist_ok=True)
         self.has_site = False
         self.is_marked = False  # with an error's line on its pages
         self.kept: set[str] = set()  # files that the build under way did not write again
         self.unserved: set[str] = set()  # files that are newer than what is served
         self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
         self.ready: frozenset | None = None  # those that are up to date; None: all
+        self.version = 0
         self.news = threading.Condition()
         self.rest: threading.Thread | None = None
-        self.told: tuple | None = None  # the line of the build before, and what it read
+        self.state: dict = {}  # the inputs when the last save was noticed
+        self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
         self.n = 0
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
@@ -76,7 +80,7 @@ class Served:
         server.observer = PollingObserver(timeout=0.1)
         server.build_delay = 0.05
         self.watched: set[str] = set()
-        self.reload = Path(f"{self.site_dir}.reload")  # a change of this file is a save, too
+        self.reload = Path(f"{self.made_dir}.reload")  # a change of this file is a save, too
         self.reload.touch()
         self.watch([self.reload, self.config_file])
 
@@ -91,31 +95,41 @@ class Served:
 
     def answer(self, environ, start_response):
         """What MkDocs' server answers, once it is up to date; notes which pages are open."""
-        path = self.address(environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace"))
-        if path.startswith("livereload/"):  # an open tab asks for news
-            self.opened(self.address(urlsplit(environ.get("HTTP_REFERER", "")).path))
-            return self.app(environ, start_response)
-        self.opened(path)
-        while True:
-            answers: list[tuple] = []
-            body = self.app(environ, lambda *answer: answers.append(answer))
-            if not self.is_behind(path):
-                start_response(*answers[-1])
-                return body
-            with self.news:
-                self.news.wait_for(lambda: not self.is_behind(path))
-
-    def address(self, path: str) -> str:
-        """A request's path as the address of a page in MkDocs."""
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
         mount = self.server.mount_path
-        return (path.removeprefix(mount) if path.startswith(mount) else path.lstrip("/")).removesuffix("index.html")
+        if path.startswith("/livereload/"):  # an open tab asks for news
+            self.opened(urlsplit(environ.get("HTTP_REFERER", "")).path.removeprefix(mount))
+            return self.app(environ, start_response)
+        page = self.opened(path.removeprefix(mount))
+        while True:
+            with self.news:
+                self.news.wait_for(lambda: not self.is_behind(page))
+            version = self.version
+            status, headers, body = self.ask(environ)
+            if version == self.version:
+                break  # else it may have been read before the build that ended meanwhile
+        if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
+            found, *page = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            if found.startswith("200"):
+                headers, body = page
+        start_response(status, headers)
+        return body
 
-    def opened(self, path: str) -> None:
-        if path == "" or path.endswith(("/", ".html")):
-            self.open.pop(path, None)
-            self.open[path] = None
+    def ask(self, environ) -> tuple[str, list, Iterable[bytes]]:
+        """The answer of MkDocs' own server, which lets a request wait for the build that it started."""
+        answers: list[tuple] = []
+        body = self.app(environ, lambda *answer: answers.append(answer))
+        return *answers[-1][:2], body
+
+    def opened(self, path: str) -> str:
+        """Notes a page that somebody looks at; gives its address."""
+        page = address(path)
+        if page == "" or page.endswith(("/", ".html")):
+            self.open.pop(page, None)
+            self.open[page] = None
             for oldest in list(self.open)[:-MOST]:
                 self.open.pop(oldest, None)
+        return page
 
     def is_behind(self, path: str) -> bool:
         ready = self.ready
@@ -126,10 +140,13 @@ class Served:
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
         self.stop()
-        only_reload, self.is_reloading = self.is_reloading and self.preview.is_current(), False
-        if only_reload:
+        before, self.state = self.state, self.preview.inputs.read()
+        is_reloading, self.is_reloading = self.is_reloading, False
+        if self.state != before:  # else it was one save that looked like two
+            self.once.clear()
+            self.told = ""
+        elif is_reloading:
             return
-        self.once.clear()
         first = None if self.is_cautious else frozenset(self.open) or None
         self.is_cautious = self.preview.is_abandoned = False
         if self.build(first) and self.preview.is_behind:
@@ -149,7 +166,7 @@ class Served:
         """The other pages. Where that changes an open one after all (by another page's title, say), its tab reloads once more."""
         worked = self.build(None)
         if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown or self.once.errors != errors):
-            self.is_cautious, self.is_reloading = not worked, worked
+            self.is_reloading = worked
             self.reload.write_text(f"{self.reload.read_text()}.")
 
     def build(self, first: frozenset | None) -> bool:
@@ -159,27 +176,28 @@ class Served:
         try:
             with self.preview.building(first):
                 self.builder()
+            self.take_over()
+            if errors := self.once.errors:
+                self.show(errors[0] + (f" (and {len(errors) - 1} more, in the terminal)" if errors[1:] else ""))
         except Abandoned:
             return False
         except (Exception, SystemExit) as error:
             if self.rest:  # the build that follows tells it
+                self.is_cautious = True
                 return False
             line = one_line(self.preview.error or error, self.logged.lines)
-            if self.told != (told := (line, dict(self.preview.seen))):  # else it was one save that looked like two
+            if line != self.told:
                 log.error(line)
-            self.told = told
+            self.told = line
             self.show(line)
             self.release(None)
             return False
-        self.told = None
-        self.take_over()
-        if self.once.errors:
-            self.show(self.once.errors[0] + (f" (and {len(self.once.errors) - 1} more, in the terminal)" if self.once.errors[1:] else ""))
-        self.release(first if self.preview.is_behind else None)
+        self.release(frozenset(self.preview.outputs(first)) if self.preview.is_behind else None)
         return True
 
     def release(self, ready: frozenset | None) -> None:
         with self.news:
+            self.version += 1
             self.ready = ready
             self.news.notify_all()
 
@@ -194,7 +212,7 @@ class Served:
 
     def close(self) -> None:
         self.stop()
-        shutil.rmtree(self.next_dir, ignore_errors=True)
+        shutil.rmtree(self.site_dir, ignore_errors=True)
         self.reload.unlink(missing_ok=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
@@ -210,12 +228,17 @@ class Served:
     def take_over(self) -> None:
         """The site just built takes the place of the one that is served, file by file: an open tab may be loading."""
         new = set(self.kept)
-        for folder, _, names in os.walk(self.next_dir):
-            to = os.path.join(self.site_dir, os.path.relpath(folder, self.next_dir))
+        for folder, _, names in os.walk(self.made_dir):
+            to = os.path.normpath(os.path.join(self.site_dir, os.path.relpath(folder, self.made_dir)))
+            if os.path.isfile(to):
+                os.unlink(to)
             os.makedirs(to, exist_ok=True)
             for name in names:
-                new.add(os.path.normpath(os.path.join(to, name)))
-                os.replace(os.path.join(folder, name), os.path.join(to, name))
+                path = os.path.join(to, name)
+                new.add(path)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                os.replace(os.path.join(folder, name), path)
         for folder, _, names in os.walk(self.site_dir, topdown=False):
             for path in (os.path.join(folder, name) for name in names):
                 if path not in new:
@@ -230,7 +253,7 @@ class Served:
         if not self.has_site:
             sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
             sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
-            for source in sources:
+            for source in ("404.html", *sources):
                 path = Path(File(source, None, self.site_dir, True).abs_dest_path)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
@@ -238,9 +261,9 @@ class Served:
         old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
         old = re.compile(re.escape(old).replace("\0", ".*?"))
         for path in Path(self.site_dir).rglob("*.html"):
-            text = old.sub("", path.read_text("utf-8"), count=1)
+            text = old.sub("", path.read_text("utf-8", errors="surrogateescape"), count=1)
             marked = path.with_suffix(".marked")
-            marked.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8")
+            marked.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape")
             marked.replace(path)
 
 
@@ -269,8 +292,10 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
-        if record.name in ("mkdocs.commands.build", "mkdocs.config") and (record.levelno >= logging.ERROR or line.startswith("Page skipped")):
+        if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (record.levelno >= logging.ERROR or line.startswith("Page skipped")):
             return False
+        if record.name == "mkdocs.config" and threading.current_thread() is not threading.main_thread():
+            return False  # the build of the other pages: the first one told it
         if record.levelno >= logging.WARNING:
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
         if any(told in line for told in self.lines):
@@ -279,6 +304,11 @@ class Once(logging.Filter):
             self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
         self.lines.add(line)
         return True
+
+
+def address(path: str) -> str:
+    """A page's address below the site's: of a request or as MkDocs writes it, the same for both."""
+    return unquote(path).removeprefix("/").removesuffix("index.html")
 
 
 def one_line(error: BaseException, logged: list[str]) -> str:
@@ -296,10 +326,12 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     if isinstance(error, PluginError):
         return message
     own = PACKAGE / "hooks.py", *Path(__file__).parent.glob("*.py")
-    inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(ROOT) and Path(f.filename) not in own]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
     at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
-    return f"{at}{type(error).__name__}: {message}" + (f"; mend the line: {inside[-1].line}" if inside else "")
+    mend = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else f"; mend the line: {inside[-1].line}" if inside else "; mend the page" if pages else ""
+    return f"{at}{type(error).__name__}: {message}{mend}"
 
 
 def shown(path: str) -> str:
