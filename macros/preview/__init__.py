@@ -3,6 +3,7 @@
 MkDocs builds the whole site at each save. The preview follows that build through MkDocs' own events (macros/hooks.py calls a
 method here before and after all other plugins' methods of an event).
 
+    inputs.py   knows which files were saved since they were last taken in
     pages.py    hands each page what it gave last time, where nothing that went into it has changed
     modules.py  has an edited Python module imported anew, with those that import it
     server.py   has the open pages built first and the others in the background; shows what is wrong in the open tab
