@@ -198,6 +198,21 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str = "var(--ep-ru
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" style="stroke:{colour};stroke-width:{width}"{dashed}/>'
 
 
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def box_of(x: float, y: float, content: str, anchor: str, size: float) -> Box:
+    """The place that a piece of text takes, at most."""
+    w = size * sum(.86 if c in "MWm" else .27 if c in " .,il" else .56 for c in content)
+    left = x - {"start": 0, "end": w, "middle": w / 2}[anchor]
+    return left, y - .85 * size, left + w, y + .3 * size
+
+
+def apart(a: Box, b: Box) -> float:
+    """How far two boxes are from each other; 0 where they overlap."""
+    return maths.hypot(max(a[0] - b[2], b[0] - a[2], 0), max(a[1] - b[3], b[1] - a[3], 0))
+
+
 def powers(least: float, most: float) -> list[tuple[float, str]]:
     """Powers of ten in a range, as people say them: 1B."""
     return [(10**k, f"{10**k // 10 ** (3 * (k // 3))}{'KMBT'[k // 3 - 1]}") for k in range(3, 14) if least <= 10**k <= most]
@@ -288,7 +303,7 @@ def size_chart() -> str:
             (a, pa), (b, pb) = ends
             if pa < least:
                 a, pa = maths.sqrt(least / 12 / depth), least
-            out += _line(x(a), y(pa), x(b), y(pb), "currentColor", 1.2, "5 4") + label(x(b) - 3, y(pb) + 18, f"12·{depth}·D²", "end", 11, halo=True)
+            out += _line(x(a), y(pa), x(b), y(pb), "currentColor", 1.2, "5 4") + _beside((x(a), y(pa)), (x(b), y(pb)), f"12·{depth}·D²", [(x(e.d_model), y(e.total)) for e in found])
         for e in found:
             out += mark(KINDS[e.kind], x(get(e)), y(e.total), f"{e.name}: {name} = {get(e):,}, {numbers.grouped(e.total)} parameters")
         below, height = legend(KINDS, HEIGHT + 12) if name == "d_model" else ("", HEIGHT)
@@ -300,6 +315,16 @@ def size_chart() -> str:
     made = table(f"{len(found)} models by size", [("Model", False), (var("d_model"), True), (var("n_layers"), True), ("Parameters", True), ("Kind", False)],
                  ["<tbody>", *rows, "</tbody>"], "Models by size")
     return figure(panels, "Every model of the catalogue. Both axes are logarithmic: a straight line of slope two is a square.", made)
+
+
+def _beside(start: tuple[float, float], end: tuple[float, float], content: str, points: list[tuple[float, float]]) -> str:
+    """What a rising line is called, beside it where the points are farthest away."""
+    places = [(px + dx, py + dy, anchor) for k in range(101) for px, py in [[a + (b - a) * k / 100 for a, b in zip(start, end)]]
+              for dx, dy, anchor in ((-6, -4, "end"), (6, 12, "start"))]
+    boxes = {p: box_of(p[0], p[1], content, p[2], 11) for p in places}
+    inside = [p for p in places if PLOT[0] <= boxes[p][0] and boxes[p][2] <= PLOT[2] and PLOT[1] + 16 <= boxes[p][1] and boxes[p][3] <= PLOT[3]]
+    px, py, anchor = max(inside, key=lambda p: min(apart(boxes[p], (a, b, a, b)) for a, b in points))
+    return label(px, py, content, anchor, 11, halo=True)
 
 
 def ratio_chart(points: Iterable[tuple[Entry, Fraction]], caption: str, alternative: str, what: str) -> str:

@@ -13,7 +13,7 @@ from ..presets import Model
 from ..remember import remembered
 from . import numbers, values, words
 from .catalogue import iso
-from .charts import FEED_FORWARD, HEIGHT, PLOT, WIDTH, Kind, Scale, axes, figure, label, legend, mark, powers, svg, year
+from .charts import FEED_FORWARD, HEIGHT, PLOT, WIDTH, Box, Kind, Scale, apart, axes, box_of, figure, label, legend, mark, powers, svg, year
 from .markup import block, conventions, row, table, tag, text, var
 from .models import all_rows, growth, kind_of, n_layers
 from .tables import limit
@@ -221,6 +221,8 @@ def _said(v: int | str | None) -> str:
 
 # The chart
 
+NAME = 10.5  # the size of a name
+
 DENSE, SPARSE, STATE = (Kind("dense", "var(--ep-data, #2563c9)", "circle"), Kind("mixture of experts; the line leads down to what a token uses", "#8a6bc4", "triangle"),
                         Kind("no attention, or in some layers only", "#1a9384", "diamond"))
 
@@ -242,19 +244,20 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     y = Scale(low / 1.6, high * 2, PLOT[3], PLOT[1])
     step = 1 if x.most - x.least <= 4 else 2
     out = axes(x, y, [(v, str(v)) for v in range(int(x.least), int(x.most) + 1, step)], _ticks(y.least, y.most), "released", "parameters")
-    kinds, marks, taken, placed = [_kind(m) for m in models], "", [], ""
+    kinds, marks, placed = [_kind(m) for m in models], "", ""
+    points, taken = [(x(at), y(m.counts.total)) for m, at in zip(models, years)], [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)]
     for m, at, k in zip(models, years, kinds):
         px, py = x(at), y(m.counts.total)
         if m.counts.active != m.counts.total:
             below = y(m.counts.active)
             marks += f'<path d="M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6" style="fill:none;stroke:{k.colour};stroke-width:1"/>'
+            taken.append((px - 1, py, px + 1, below))
         marks += mark(k, px, py, f"{m.name}: {numbers.grouped(m.counts.total)} parameters" + (f", {numbers.grouped(m.counts.active)} active" if m.counts.active != m.counts.total else ""))
-        taken.append((px - 5, py - 5, px + 5, py + 5))
-    for m, at in sorted(zip(models, years), key=lambda ma: -ma[0].counts.total):  # names where there is room, the largest first
-        spot = _room(m.name, x(at), y(m.counts.total), taken)
+    for m, own in sorted(zip(models, points), key=lambda mp: -mp[0].counts.total):  # names where there is room, the largest first
+        spot = _room(m.name, own, [p for p in points if p is not own], taken)
         if spot:
             taken.append(spot[1])
-            placed += label(*spot[0], size=10.5, halo=True)
+            placed += label(*spot[0], size=NAME, halo=True)
     below, height = legend([k for k in (DENSE, SPARSE, STATE) if k in kinds], HEIGHT + 12)
     first, last = models[0], models[-1]
     said = (f"{len(models)} models from {values.date(first.preset.released)} to {values.date(last.preset.released)}, the smallest of {numbers.short(min(m.counts.total for m in models))}, "
@@ -280,13 +283,12 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
     return [(start * 2**k, numbers.short(start * 2**k, 2)) for k in range(0, 12) if least <= start * 2**k <= most]
 
 
-def _room(name: str, x: float, y: float, taken: list) -> tuple[tuple, tuple] | None:
-    """Where a name fits beside its mark: ((x, y, text, anchor), the box that it takes); None where nowhere."""
-    w = 5.4 * len(name)
+def _room(name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box]) -> tuple[tuple, Box] | None:
+    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other: ((x, y, text, anchor), its box); None where nowhere."""
     for dx, dy, anchor in ((8, 3.5, "start"), (-8, 3.5, "end"), (0, -8, "middle"), (0, 15, "middle"), (8, -6, "start"), (-8, -6, "end"), (8, 13, "start"), (-8, 13, "end")):
-        left = x + dx - {"start": 0, "end": w, "middle": w / 2}[anchor]
-        box = (left, y + dy - 9, left + w, y + dy + 3)
-        inside = PLOT[0] <= box[0] and box[2] <= WIDTH and PLOT[1] + 14 <= box[1] and box[3] <= PLOT[3]
-        if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken if not (b[0] <= x <= b[2] and b[1] <= y <= b[3])):
-            return (x + dx, y + dy, name, anchor), box
+        at = own[0] + dx, own[1] + dy
+        box = box_of(*at, name, anchor, NAME)
+        inside = PLOT[0] <= box[0] and box[2] <= WIDTH and PLOT[1] - 6 <= box[1] and box[3] <= PLOT[3]
+        if inside and all(apart(box, t) > 1 for t in taken) and all(apart(box, p * 2) > apart(box, own * 2) + 3 for p in others):
+            return (*at, name, anchor), box
     return None
