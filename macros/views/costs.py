@@ -283,9 +283,9 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     known = [s for s in slugs if of(s)]
     if not 1 <= len(known) <= len(STYLES):
         raise Problem(f"models: {len(known)} with a cache to draw", f"give from 1 to {len(STYLES)}")
-    figure = tag("figure", _chart(tuple(known), item) + "<figcaption>KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in proportion, "
+    figure = tag("figure", _chart(tuple(known), item) + _legend(known) + "<figcaption>KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in proportion, "
                  "a level one does not grow. The table holds the same numbers, with a † beyond the context that a model’s config allows: "
-                 "there a line is what the model would keep, could it read so far.</figcaption>", cls="ep-figure ep-chart", tabindex=0)
+                 "there a line is what the model would keep, could it read so far.</figcaption>", cls="ep-figure ep-chart")
     return block(figure, cache_table(slugs, CHART_CONTEXTS, dtype, link))
 
 
@@ -319,11 +319,21 @@ def _chart(slugs: tuple, item: int) -> str:
         parts.append(f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="2"' + (f' stroke-dasharray="{dashes}"' if dashes else "") + "/>")
         parts += [_marker(marker, *p, colour) for p in points[::8]]
         x, y = points[-1]
-        parts.append(f'<path d="M{x + 5:.1f} {y:.1f}L{x + 14:.1f} {y_label:.1f}" stroke="{colour}" fill="none"/>' + _marker(marker, x + 20, y_label, colour))
-        parts.append(_label(x + 28, y_label + 4, presets.preset(slug).name, "start"))
+        parts.append(f'<g class="ep-name"><path d="M{x + 5:.1f} {y:.1f}L{x + 14:.1f} {y_label:.1f}" stroke="{colour}" fill="none"/>' + _marker(marker, x + 20, y_label, colour)
+                     + _label(x + 28, y_label + 4, presets.preset(slug).name, "start") + "</g>")
     names = ", ".join(presets.preset(s).name for s in slugs)
-    return (f'<svg class="ep-svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" xmlns="http://www.w3.org/2000/svg"><title>KV cache against context: {text(names)}</title>'
-            f"<desc>From 1,024 to 1,048,576 tokens; the numbers are in the table below the chart.</desc>{''.join(parts)}</svg>")
+    return (f'<div><svg class="ep-svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" xmlns="http://www.w3.org/2000/svg"><title>KV cache against context: {text(names)}</title>'
+            f"<desc>From 1,024 to 1,048,576 tokens; the numbers are in the table below the chart.</desc>{''.join(parts)}</svg></div>")
+
+
+def _legend(slugs: list[str]) -> str:
+    """The lines' names below the chart, for a screen too narrow for them beside it."""
+    entries = ""
+    for slug, (colour, dashes, marker) in zip(slugs, STYLES):
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        entries += (f'<li><svg viewBox="0 0 40 12" width="40" height="12" aria-hidden="true"><path d="M0 6H40" stroke="{colour}" stroke-width="2"{dashed}/>{_marker(marker, 20, 6, colour)}</svg>'
+                    f" {text(presets.preset(slug).name)}</li>")
+    return f'<ul class="ep-legend">{entries}</ul>'
 
 
 def fullest(costs: Costs, context: int, item: int) -> int:
