@@ -115,6 +115,7 @@ class Node:
     layers: tuple[int, ...] | None = None
     layer_count: Dim = ONE
     kind: object = None
+    factor: float = 1.0  # the plain number that a product multiplies by
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
 
@@ -239,6 +240,8 @@ class Trace:
         finally:
             self.here = node.parent
         node.inputs = _specs(args)
+        if name == "multiply":
+            node.factor = next((float(a) for a in args if isinstance(a, (int, float))), 1.0)
         node.outputs = [Spec(self, s, t, node, name) for s, t in (out if isinstance(out, list) else [out])]
         return node.outputs if isinstance(out, list) else node.outputs[0]
 

@@ -207,9 +207,10 @@ def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
 def test_a_wider_vector_costs_what_the_page_says(small):
     """The page’s two formulas, for one more number in a vector with heads and feed-forward part as they are, beside a model that is made so."""
     page = (ROOT / "docs/model-size/fixed-after-training.md").read_text("utf-8")
-    a_layer, whole = re.findall(r'value\("llama-7b", "((?:n_layers \* \()?2 \+ .*?)"\)', page)
+    *parts, a_layer, whole = re.findall(r'value\("llama-7b", "([^"]*// d_model)"\)', page)
     (slug, model), (_, wider) = small(), small(hidden_size=D + 1)
     assert values.number(wider, "in_layers") - values.number(model, "in_layers") == L * values.evaluate(model, a_layer)
+    assert len(parts) == 3 and sum(values.evaluate(model, part) for part in parts) == values.evaluate(model, a_layer)
     assert wider.counts.total - model.counts.total == values.evaluate(model, whole) == Fraction(model.counts.total, D)
 
 

@@ -153,6 +153,7 @@ class Preview:
         self.first: frozenset | None = None  # the addresses that this build is for; None: all
         self.is_behind = False  # it found others that have to be built as well
         self.is_abandoned = False
+        self.is_under_way = False  # the build got as far as the hooks
 
     def on_startup(self, command, **kwargs):
         import click
@@ -254,8 +255,6 @@ class Preview:
     # The build, in the order of its events
 
     def on_config_early(self, config):
-        if not self.serving:
-            return
         self.is_under_way = True
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")

@@ -109,9 +109,9 @@ class Served:
             if version == self.version:
                 break  # else it may have been read before the build that ended meanwhile
         if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
-            found, *page = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            found, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
             if found.startswith("200"):
-                headers, body = page
+                headers, body = instead
         start_response(status, headers)
         return body
 

@@ -12,8 +12,7 @@ from ..dims import Dim, Poly
 from ..errors import Problem, nearest
 from ..presets import Model
 from ..remember import remembered
-from ..run import TRACED_CONTEXT, TRACED_NEW_TOKENS
-from ..spec import Node, Spec, SpecPast, SpecWeights, Trace, Weight, free
+from ..spec import Node, Spec, Weight
 from . import numbers, values, words
 from .formulas import math
 from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, tag, text, whole_number
@@ -277,27 +276,9 @@ def one_role(a: Spec) -> str:
 # --- the scale of the scores ---
 
 
-class Factors(Trace):
-    """A trace that also notes by which plain number each product multiplies: the shapes do not need it."""
-
-    def __init__(self):
-        super().__init__()
-        self.numbers: dict[Node, float] = {}
-
-    def numpy(self, name: str, function, args: tuple, kwargs: dict, rule):
-        out = super().numpy(name, function, args, kwargs, rule)
-        if name == "multiply":
-            self.numbers |= {self.here.children[-1]: float(a) for a in args if isinstance(a, (int, float))}
-        return out
-
-
-@remembered
-def scales(model: Model) -> dict[Node, float]:
-    """By which number each step of scores multiplies them."""
-    run, new, context = Factors(), free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
-    model.architecture.forward(SpecWeights(run), run.input((new,)), model.config, SpecPast(run, context - new, context), last=True)
-    return {node: maths.prod(run.numbers.get(n, 1.0) for n in again.walk())
-            for node, again in zip(model.trace.root.walk(), run.root.walk()) if node.name in WIDTHS}
+def scale(node: Node) -> float:
+    """By which number a step of scores multiplies them."""
+    return maths.prod(n.factor for n in node.walk())
 
 
 def _of_latents(node: Node) -> Poly:
@@ -313,16 +294,16 @@ def with_scale(row: Row, model: Model) -> Words:
     """The words of a row, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
     if row.node.name not in WIDTHS:
         return row.words
-    width, scale = WIDTHS[row.node.name](row.node), scales(model)[row.node]
+    width, by = WIDTHS[row.node.name](row.node), scale(row.node)
     before, product, after = re.split("[⟨⟩]", row.words.equation)
-    number, why = scale * maths.sqrt(width.at(model.counts.values())), row.words.why
-    if not maths.isclose(scale, 1):
+    number, why = by * maths.sqrt(width.at(model.counts.values())), row.words.why
+    if not maths.isclose(by, 1):
         if maths.isclose(number, 1):
             under = rf"\sqrt{{{width.latex()}}}"
-        elif scale in vars(model.config).values() and maths.isclose(round(1 / scale), 1 / scale):  # the config has the factor itself
-            under = f"{round(1 / scale)}"
-        elif maths.isclose(round(scale**-2), scale**-2):
-            under = rf"\sqrt{{{round(scale**-2)}}}"
+        elif by in vars(model.config).values() and maths.isclose(round(1 / by), 1 / by):  # the config has the factor itself
+            under = f"{round(1 / by)}"
+        elif maths.isclose(round(by**-2), by**-2):
+            under = rf"\sqrt{{{round(by**-2)}}}"
         else:
             under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{numbers.significant(Fraction(number), 4)} \cdot "
             why += f" The number in front makes the shares that come of the scores {'sharper' if number > 1 else 'more even'}."
