@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from .describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
-from .costs import CACHE_BYTES, FORMATS
-from .describe_costs import Asked
-from .errors import Problem
+from .cli.describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
+from .counting.costs import CACHE_BYTES, FORMATS
+from .cli.costs import Asked
+from .engine.errors import Problem
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def fail(problem: Problem) -> int:
 
 def describe(options) -> int:
     """Parameter table, totals and costs of each model, in the order asked for."""
-    from .presets import load
+    from .catalogue.presets import load
     status = 0
     asked = Asked(tuple(dict.fromkeys(options.context or Asked().contexts)), options.dtype, options.format_weights)
     if options.format == "csv":
@@ -63,8 +63,8 @@ def describe(options) -> int:
 
 def check(options) -> int:
     """Hold presets against their published totals and their reference tensor lists."""
-    from .checks import check as hold
-    from .presets import paths, unknown
+    from .catalogue.checks import check as hold
+    from .catalogue.presets import paths, unknown
     found = {"ok": 0, "undisclosed": 0, "off": 0}
     status = 0
     for slug in options.models or paths():
@@ -83,10 +83,10 @@ def run(options) -> int:
     """The most likely next tokens by a checkpoint's real weights."""
     import numpy as np
 
-    from .checkpoint import Arrays, Files, Published
-    from .ops import softmax
-    from .presets import load
-    from .run import logits
+    from .engine.checkpoint import Arrays, Files, Published
+    from .engine.ops import softmax
+    from .catalogue.presets import load
+    from .engine.forward import logits
     folder = Path(options.folder)
     if not folder.is_dir():
         raise Problem(f"{options.folder}: no such folder", "give a folder that holds config.json and *.safetensors")
@@ -120,7 +120,7 @@ def run(options) -> int:
 
 def add(options) -> int:
     """The skeleton of a preset for a config.json."""
-    from .skeleton import skeleton
+    from .cli.skeleton import skeleton
     text = skeleton(options.config, options.slug)
     if options.output is None:
         print(text, end="")

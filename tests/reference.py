@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from macros.architectures import architectures, find
-from macros.checkpoint import Arrays, unfuse
+from macros.catalogue.checks import REFERENCES
+from macros.engine.architectures import architectures, find
+from macros.engine.checkpoint import Arrays, unfuse
 
 HERE = Path(__file__).parent
 
@@ -90,7 +91,7 @@ def goldens() -> list[str]:
 @lru_cache(maxsize=None)
 def checkpoint(slug: str) -> dict | None:
     """A reference tensor list."""
-    path = HERE / "checkpoints" / f"{slug}.json"
+    path = REFERENCES / f"{slug}.json"
     return json.loads(path.read_bytes()) if path.exists() else None
 
 

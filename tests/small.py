@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from macros.architectures import find
-from macros.counts import Counts
-from macros.run import trace
+from macros.engine.architectures import find
+from macros.counting.parameters import Counts
+from macros.engine.forward import trace
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
 

@@ -7,10 +7,10 @@ import pytest
 from reference import Blocks, close, golden, goldens
 from small import random_weights
 
-from macros.architectures import find
-from macros.checkpoint import Arrays
-from macros.errors import Problem
-from macros.run import logits
+from macros.engine.architectures import find
+from macros.engine.checkpoint import Arrays
+from macros.engine.errors import Problem
+from macros.engine.forward import logits
 
 REQUIRED = {"gpt2", "llama", "llama3_rope", "mistral"}
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small import configs
 
-from macros import presets
-from macros.architectures import architectures
-from macros.counts import Counts
-from macros.errors import Problem, nearest
+from macros.catalogue import presets
+from macros.engine.architectures import architectures
+from macros.counting.parameters import Counts
+from macros.engine.errors import Problem, nearest
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,6 +62,7 @@ def catalogue(tmp_path, monkeypatch):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
+    monkeypatch.setattr("macros.engine.files.ROOT", tmp_path)
     clear()
 
     def load(text: str | bytes, folder="llama", slug="tiny"):

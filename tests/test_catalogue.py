@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from reference import golden, goldens
 
-from macros import presets
+from macros.catalogue import presets
 from macros.views import catalogue, families, models, numbers, tables, walkthrough
 from macros.views.markup import layer_range
 
@@ -253,7 +253,7 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     tested = {golden(name).model_type for name in goldens()}
     assert ("gives the reference logits" in said) == (model.model_type in tested)
     assert ("were not checked against a reference checkpoint" in said) == (model.model_type not in tested)
-    listed = ROOT / "tests" / "checkpoints" / f"{slug}.json"
+    listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
     assert ("equal the reference list both ways" in said) == listed.exists()
     if listed.exists():
         assert ("The tensor names are the published file’s." in said) == (json.loads(listed.read_bytes())["names"] == "published")

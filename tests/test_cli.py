@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
-from macros import presets
+from macros.catalogue import presets
 from macros.__main__ import main
 
 ROOT = Path(__file__).parent.parent
@@ -131,7 +131,7 @@ def test_check_of_an_unknown_slug(run):
 
 def test_check_finds_what_is_off(run, monkeypatch):
     listed = checkpoint("gpt2")
-    monkeypatch.setattr("macros.checks.reference", lambda slug: {**listed, "tensors": listed["tensors"][1:]})
+    monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": listed["tensors"][1:]})
     status, out, _ = run("check", "gpt2")
     assert status == 1 and out.startswith("off  gpt2") and out.endswith("1 models, 0 as published, 0 undisclosed, 1 off\n")
 
@@ -224,8 +224,8 @@ def test_run_on_the_published_spelling(run, tmp_path, name, published):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
 def test_run_in_half_precision(run, tmp_path, dtype):
     """Equal to the same weights rounded to half precision and computed in float32; near the reference."""
-    from macros.checkpoint import Arrays
-    from macros.run import logits
+    from macros.engine.checkpoint import Arrays
+    from macros.engine.forward import logits
     g = golden("llama")
     folder = folder_of("llama", tmp_path / "m", dtype=dtype)
     assert run("run", folder, "--tokens", ids("llama"), "--logits", tmp_path / "out.npy")[0] == 0
@@ -254,7 +254,7 @@ def test_run_says_what_it_did_not_use(run, tmp_path):
 
 def test_run_reads_only_what_it_needs(tmp_path):
     """A file is opened when one of its tensors is asked for."""
-    from macros.checkpoint import Files
+    from macros.engine.checkpoint import Files
     files = Files(folder_of("llama", tmp_path / "m", "sharded"))
     assert not files.open
     files["model.norm.weight"]
@@ -433,7 +433,7 @@ def test_a_terminal_that_cannot_spell():
 
 
 def test_an_interrupt(monkeypatch):
-    monkeypatch.setattr("macros.presets.load", lambda name: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("macros.catalogue.presets.load", lambda name: (_ for _ in ()).throw(KeyboardInterrupt))
     assert main(["describe", "gpt2"]) == 130
 
 

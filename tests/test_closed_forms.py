@@ -7,15 +7,15 @@ models prove the forms (they give the reference totals), and random configs then
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macros import presets
-from macros.architectures import architectures
+from macros.catalogue import presets
+from macros.catalogue.checks import REFERENCES
+from macros.engine.architectures import architectures
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101)
 
@@ -359,7 +359,7 @@ def test_every_architecture_has_a_form():
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_catalogue(slug):
     config = presets.preset(slug).config
-    form, path = FORMS[config["model_type"]](config), Path(__file__).parent / "checkpoints" / f"{slug}.json"
+    form, path = FORMS[config["model_type"]](config), REFERENCES / f"{slug}.json"
     reference, counts = json.loads(path.read_text()), presets.model(slug).counts
     assert form.total == reference["total"] == counts.total
     assert form.active == counts.active

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from macros import accelerators, claims, presets
+from macros.counting import accelerators
+from macros.catalogue import published_costs as claims, presets
 from macros.__main__ import main
-from macros.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
-from macros.errors import Problem
-from macros.ops import Chunked, Full, NoPE, SlidingWindow
+from macros.counting.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
+from macros.engine.errors import Problem
+from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.views import costs as views
 from macros.views import tables
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reference import checkpoint
 from small import configs, counts
 
-from macros import presets
-from macros.architectures import architectures, find
+from macros.catalogue import presets
+from macros.engine.architectures import architectures, find
 
 FIRST = ("gpt2", "llama", "mistral")
 

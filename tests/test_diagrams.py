@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from macros import presets
-from macros.errors import Problem
+from macros.catalogue import presets
+from macros.engine.errors import Problem
 from macros.views import diagrams
 
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]

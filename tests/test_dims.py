@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from macros.dims import Call, Dim, Free, Poly, latex_name, product, quotient, remainder, same, smallest
+from macros.engine.dims import Call, Dim, Free, Poly, latex_name, product, quotient, remainder, same, smallest
 
 D, N, H, F, L = Dim(77, "d_model"), Dim(7, "n_heads"), Dim(11, "d_head"), Dim(13, "d_ff"), Dim(5, "n_layers")
 T, S = Dim(3, Free("T")), Dim(101, Free("S"))

@@ -5,15 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from macros.architectures import deepseek_v2, deepseek_v32, find
-from macros.checkpoint import Arrays, Past, unfuse, unfuse_list
-from macros.dims import Dim
-from macros.errors import Problem
-from macros.ops import (Full, causal_mask, choose, chosen_softmax_routing, combine, expert_linear, gated_experts, keep_groups, rope_table,
-                        separate_scores, silu, softmax_routing, weigh)
-from macros.presets import make, model
-from macros.run import logits
-from macros.spec import ShapeError, Trace
+from macros.engine.architectures import deepseek_v2, deepseek_v32, find
+from macros.engine.checkpoint import Arrays, Past, unfuse, unfuse_list
+from macros.engine.dims import Dim
+from macros.engine.errors import Problem
+from macros.engine.ops import (
+    Full,
+    causal_mask,
+    choose,
+    chosen_softmax_routing,
+    combine,
+    expert_linear,
+    gated_experts,
+    keep_groups,
+    rope_table,
+    separate_scores,
+    silu,
+    softmax_routing,
+    weigh,
+)
+from macros.catalogue.presets import make, model
+from macros.engine.forward import logits
+from macros.engine.rules import ShapeError
+from macros.engine.trace import Trace
 
 T, E, K, D, F = 7, 11, 3, 13, 17
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import presets
+from macros.catalogue import presets
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.parts and "vendor" not in p.parts)
@@ -206,6 +206,7 @@ def edit(folder: Path) -> None:
         assert old in text, f"{path.name} has no {old!r}: correct EDITS"
         text = text.replace(old, new)
     path.write_text(text[:text.index("[published]")], "utf-8")
+    (folder / "macros" / "catalogue" / "references" / f"{EDITED}.json").unlink()
 
 
 def figures(folder: Path) -> dict[str, set[str]]:

@@ -6,11 +6,11 @@ import datetime
 import re
 
 import pytest
-from reference import HERE, checkpoint
+from reference import checkpoint
 
-from macros import presets
-from macros.checks import check
-from macros.errors import Problem
+from macros.catalogue import presets
+from macros.catalogue.checks import REFERENCES, check
+from macros.engine.errors import Problem
 
 SLUGS = list(presets.paths())
 UNDISCLOSED = {"claude-3-opus", "gpt-4"}
@@ -40,7 +40,7 @@ def test_names_are_not_used_twice():
 
 
 def test_every_reference_list_has_a_preset():
-    assert {path.stem for path in (HERE / "checkpoints").glob("*.json")} <= set(SLUGS)
+    assert {path.stem for path in REFERENCES.glob("*.json")} <= set(SLUGS)
 
 
 def test_the_lists_names_are_what_the_presets_say():
@@ -70,7 +70,7 @@ def test_one_wrong_number_is_off(monkeypatch):
     with pytest.raises(Problem, match=r"published\.parameters = 8,030,261,249, and the forward pass gives 8,030,261,248 \(-1\)"):
         model.verify()
     rounded = msgspec.structs.replace(right, published=msgspec.structs.replace(right.published, parameters=9_000_000_000, exact=False))
-    monkeypatch.setattr("macros.checks.model", lambda slug: presets.make(slug, right.config, rounded))
+    monkeypatch.setattr("macros.catalogue.checks.model", lambda slug: presets.make(slug, right.config, rounded))
     assert check("llama3-8b").state == "off"
 
 
@@ -82,7 +82,7 @@ def test_one_wrong_number_is_off(monkeypatch):
 ])
 def test_a_reference_list_that_differs_is_off(monkeypatch, change, found):
     listed = checkpoint("llama3-8b")
-    monkeypatch.setattr("macros.checks.reference", lambda slug: {**listed, "tensors": change(listed["tensors"])})
+    monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": change(listed["tensors"])})
     result = check("llama3-8b")
     assert result.state == "off" and re.search(found, result.text), result.text
 
@@ -90,7 +90,7 @@ def test_a_reference_list_that_differs_is_off(monkeypatch, change, found):
 @pytest.mark.parametrize("name, value", [("total", 1), ("active", 1), ("kv_cache_bytes_per_token", 1)])
 def test_a_reference_figure_that_differs_is_off(monkeypatch, name, value):
     listed = checkpoint("llama3-8b")
-    monkeypatch.setattr("macros.checks.reference", lambda slug: {**listed, name: value})
+    monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, name: value})
     assert check("llama3-8b").text.startswith(f"{name}: 1 in the reference list")
 
 

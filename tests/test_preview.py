@@ -17,8 +17,8 @@ import urllib.request
 
 import pytest
 
-from macros import remember
-from macros.preview import modules
+from macros import dependencies as remember
+from macros.site.preview import modules
 
 ROOT = pathlib.Path(__file__).parent.parent
 PRESETS = "gpt/gpt2", "llama/llama3-8b", "llama/llama3-70b", "mistral/mixtral-8x7b", "deepseek/deepseek-v3", "claude/claude-3-opus"
@@ -209,11 +209,11 @@ class Editor:
         self.write(path, re.sub(r'class="ep-block\w*"', f'class="ep-block{self.n}"', path.read_text(), count=1))
 
     def do_edit_the_site_module(self):
-        path = self.folder / "macros/site.py"
+        path = self.folder / "macros/site/generated.py"
         self.write(path, re.sub(r'"The whole model\w*"', f'"The whole model{self.n}"', path.read_text(), count=1))
 
     def do_edit_an_architecture(self):
-        with (self.folder / "macros/architectures/llama.py").open("a") as f:
+        with (self.folder / "macros/engine/architectures/llama.py").open("a") as f:
             f.write(f"\n# {self.n}\n")
 
     def do_edit_a_style_sheet(self):
@@ -230,7 +230,7 @@ class Editor:
 
     def do_break(self):
         """A half-written file, mended later."""
-        path = self.folder / self.random.choice(["macros/views/numbers.py", "macros/dims.py", "macros/presets/gpt/gpt2.toml", "mkdocs.yml", "docs/guide/three.md"])
+        path = self.folder / self.random.choice(["macros/views/numbers.py", "macros/engine/dims.py", "macros/presets/gpt/gpt2.toml", "mkdocs.yml", "docs/guide/three.md"])
         good = path.read_text("utf-8")
         if str(path) in {str(p) for p, _ in self.mends}:
             return
@@ -300,7 +300,7 @@ def test_no_file_makes_the_server_hang(serve):
     (docs / "assets/data/x.txt").write_text("two")
     until(lambda: server.get("assets/data/x.txt") == "two", 20)
     config.write_text(good[:good.index("hooks:")], "utf-8")
-    server.shows("guide/two/", "mkdocs.yml: hooks: macros/hooks.py is missing")
+    server.shows("guide/two/", "mkdocs.yml: hooks: macros/site/hooks.py is missing")
     config.write_text(good, "utf-8")
     expected = clean_build(server.folder, server.address)
     until(lambda: server.files() == expected, 20)
@@ -327,7 +327,7 @@ def test_what_is_written_back_during_a_build_is_not_kept(serve):
     preset = server.folder / "macros/presets/gpt/gpt2.toml"
     good = preset.read_text("utf-8")
     for n in range(4):
-        with (server.folder / "macros/dims.py").open("a") as f:
+        with (server.folder / "macros/engine/dims.py").open("a") as f:
             f.write(f"\n# {n}\n")
         time.sleep(0.15 + 0.1 * n)
         preset.write_text(re.sub('organization = ".*"', 'organization = "Nobody"', good), "utf-8")
@@ -343,14 +343,14 @@ BROKEN = {
     "preset's total": ("macros/presets/llama/llama3-8b.toml", "hidden_size = 4096", "hidden_size = 4608", "models/llama/llama3-8b/", "macros/presets/llama/llama3-8b.toml: "),
     "preset half written": ("macros/presets/llama/llama3-8b.toml", "[config]", "[config", "models/llama/llama3-8b/", "macros/presets/llama/llama3-8b.toml: broken TOML: "),
     "syntax of a module": ("macros/views/tables.py", "def undisclosed(", "def undisclosed((", "guide/one/", "macros/views/tables.py:"),
-    "syntax of a module that no page uses": ("macros/skeleton.py", "from __future__ import annotations", "from __future__ import (", "guide/one/", "macros/skeleton.py:"),
-    "import of a module": ("macros/counts.py", "from .dims import ", "from .dims import Polly, ", "guide/one/", "macros/counts.py:"),
+    "syntax of a module that no page uses": ("macros/cli/skeleton.py", "from __future__ import annotations", "from __future__ import (", "guide/one/", "macros/cli/skeleton.py:"),
+    "import of a module": ("macros/counting/parameters.py", "from ..engine.dims import ", "from ..engine.dims import Polly, ", "guide/one/", "macros/counting/parameters.py:"),
     "exception in a macro": ("macros/views/tables.py", "    model = values.disclosed(slug)\n    return undisclosed(slug, \"its parameter table\")",
                              "    1 / 0\n    model = values.disclosed(slug)\n    return undisclosed(slug, \"its parameter table\")", "guide/one/", "ZeroDivisionError"),
-    "exception in the site": ("macros/site.py", "    wrong = problems()\n", "    wrong = problems()\n    1 / 0\n", "guide/one/", "macros/site.py:"),
+    "exception in the site": ("macros/site/generated.py", "    wrong = problems()\n", "    wrong = problems()\n    1 / 0\n", "guide/one/", "macros/site/generated.py:"),
     "config": ("mkdocs.yml", "nav:\n", "nav: [\n", "guide/one/", "mkdocs.yml"),
     "config's setting": ("mkdocs.yml", "site_name:", "sight_name:", "guide/one/", "mkdocs.yml"),
-    "the preview itself": ("macros/preview/pages.py", "import jinja2\n", "import jinja3\n", "guide/one/", "macros/preview/pages.py: "),
+    "the preview itself": ("macros/site/preview/pages.py", "import jinja2\n", "import jinja3\n", "guide/one/", "macros/site/preview/pages.py: "),
 }
 
 
@@ -391,11 +391,11 @@ def test_the_preview_waits_for_its_own_modules(serve):
     def mend(folder):
         until(lambda: "pages.py: SyntaxError" in (folder.parent / "serve.log").read_text(), 30)
         told.append(True)
-        rewrite(folder / "macros/preview/pages.py", "from contextlib import (", "from contextlib import ")
+        rewrite(folder / "macros/site/preview/pages.py", "from contextlib import (", "from contextlib import ")
 
     def break_it(folder):
         (folder.parent / "serve.log").touch()
-        rewrite(folder / "macros/preview/pages.py", "from contextlib import ", "from contextlib import (")
+        rewrite(folder / "macros/site/preview/pages.py", "from contextlib import ", "from contextlib import (")
         threading.Thread(target=mend, args=(folder,)).start()
 
     server = serve(break_it)
@@ -404,7 +404,7 @@ def test_the_preview_waits_for_its_own_modules(serve):
 
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
-    rewrite(server.folder / "macros/preview/server.py", "Not built", "Not yet built")
+    rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
     until(lambda: "starts again" in server.log.read_text(), 20)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 30)
 
@@ -441,6 +441,6 @@ def test_a_module_takes_those_that_import_it_along():
 
 def test_nothing_else_keeps_what_depends_on_presets():
     """`lru_cache` would hide from the preview what a result was made from: only functions of plain values may use it."""
-    plain = {"inert", "_is_free", "of_weight", "math", "drawing", "mathml", "text", "var", "_shape", "_all_symbols", "notation_table", "expression"}
+    plain = {"inert", "_is_free", "of_weight", "math", "drawing", "mathml", "text", "var", "_shape", "_all_symbols", "notation_table", "expression", "config_keys"}
     found = {m[1] for p in (ROOT / "macros/views").glob("*.py") for m in re.finditer(r"@(?:lru_cache|cache)\b.*\ndef (\w+)", p.read_text("utf-8"))}
     assert found <= plain | {n for n in found if n.startswith("_in_")}, found - plain

@@ -8,14 +8,29 @@ import numpy as np
 import pytest
 from reference import close, golden
 
-from macros.checkpoint import Arrays, Past
-from macros.dims import Dim
-from macros.errors import Problem
-from macros.ops import (Mixed, carry, causal_conv, decaying_attention, gated_delta_rule, gated_rms_norm, l2_norm, scan, selective_scan,
-                        softplus, token_shift, wkv)
-from macros.presets import make, model
-from macros.run import logits
-from macros.spec import ShapeError, SpecPast, SpecWeights, Trace, free
+from macros.engine.checkpoint import Arrays, Past
+from macros.engine.dims import Dim
+from macros.engine.errors import Problem
+from macros.engine.ops import (
+    Mixed,
+    carry,
+    causal_conv,
+    decaying_attention,
+    gated_delta_rule,
+    gated_rms_norm,
+    l2_norm,
+    scan,
+    selective_scan,
+    softplus,
+    token_shift,
+    wkv,
+)
+from macros.catalogue.presets import make, model
+from macros.engine.forward import logits
+from macros.engine.dims import free
+from macros.engine.rules import ShapeError
+from macros.engine.trace import Trace
+from macros.engine.weights import SpecPast, SpecWeights
 
 T, C, Z, N, I, J, W = 7, 5, 3, 2, 5, 3, 4
 NEW, CONTEXT = 104_729, 1_299_709

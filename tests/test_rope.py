@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from macros.architectures.config import fold_rope, fold_rope_by_layer_type, read_rope
-from macros.dims import Dim
-from macros.errors import Problem
-from macros.ops import Rope, rope_table, rotate, rotate_pairs
-from macros.spec import Trace
+from macros.engine.architectures.config import fold_rope, fold_rope_by_layer_type, read_rope
+from macros.engine.dims import Dim
+from macros.engine.errors import Problem
+from macros.engine.ops import Rope, rope_table, rotate, rotate_pairs
+from macros.engine.trace import Trace
 
 POSITIONS = np.array([0, 1, 7, 30, 31, 100])
 WIDTH = 22

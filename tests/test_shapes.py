@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from reference import close, golden, goldens
 from small import configs, random_weights
 
-from macros.architectures import find
-from macros.checkpoint import Arrays, Past
-from macros.counts import Counts
-from macros.dims import Dim
-from macros.run import logits, trace
-from macros.spec import Node, Spec, SpecPast, SpecWeights, Trace, free
+from macros.engine.architectures import find
+from macros.engine.checkpoint import Arrays, Past
+from macros.counting.parameters import Counts
+from macros.engine.dims import Dim
+from macros.engine.forward import logits, trace
+from macros.engine.array import Node, Spec
+from macros.engine.dims import free
+from macros.engine.trace import Trace
+from macros.engine.weights import SpecPast, SpecWeights
 
 
 class Carrying(Trace):
@@ -217,15 +220,15 @@ def test_shapes_of_random_configs(raw, before, after):
 
 def test_a_wrong_rule_would_be_seen():
     """The comparison itself: a rule that gets an axis wrong fails."""
-    from macros import spec
-    right = spec.RULES[np.repeat]
-    spec.RULES[np.repeat] = lambda node, a, repeats, axis=None: (a.shape, a.dtype)
+    from macros.engine import rules
+    right = rules.RULES[np.repeat]
+    rules.RULES[np.repeat] = lambda node, a, repeats, axis=None: (a.shape, a.dtype)
     g = golden("llama")
     try:
-        with pytest.raises((AssertionError, spec.ShapeError)):
+        with pytest.raises((AssertionError, rules.ShapeError)):
             carry(g.architecture, g.config, g.tensors, g.ids)
     finally:
-        spec.RULES[np.repeat] = right
+        rules.RULES[np.repeat] = right
 
 
 def test_one_memory_may_be_continued_twice():

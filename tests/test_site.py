@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import presets
+from macros.catalogue import presets
 
 ROOT = Path(__file__).parent.parent
 MODELS = ("gpt2", "llama3-8b", "gemma2-2b", "gpt-4")
@@ -24,7 +24,6 @@ def small_site(folder: Path) -> Path:
     """A copy of the project with four models and two pages."""
     ignored = shutil.ignore_patterns("__pycache__", "presets")
     shutil.copytree(ROOT / "macros", folder / "macros", ignore=ignored)
-    shutil.copy(ROOT / "macros" / "presets.py", folder / "macros" / "presets.py")
     for slug in MODELS:
         path = presets.paths()[slug]
         (folder / "macros" / "presets" / path.parent.name).mkdir(parents=True, exist_ok=True)

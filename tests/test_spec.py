@@ -13,8 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from macros.dims import Dim, same
-from macros.spec import RULES, Node, ShapeError, Spec, SpecWeights, Trace, Weight, free
+from macros.engine.dims import Dim, same
+from macros.engine.array import Node, Spec
+from macros.engine.dims import free
+from macros.engine.rules import RULES, ShapeError
+from macros.engine.tensors import Weight
+from macros.engine.trace import Trace
+from macros.engine.weights import SpecWeights
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 

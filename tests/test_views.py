@@ -18,14 +18,17 @@ import markdown
 import msgspec
 import pytest
 
-from macros import notation, presets, registry, run
-from macros.architectures import architectures
-from macros.architectures.config import fields_of
-from macros.dims import Poly, latex_name
-from macros.errors import Problem
-from macros.presets import Model, make
-from macros.run import TRACED_CONTEXT, TRACED_NEW_TOKENS
-from macros.spec import Trace
+from macros.views import notation
+from macros.catalogue import presets
+from macros.site import registry
+from macros.engine import forward as run
+from macros.engine.architectures import architectures
+from macros.engine.architectures.config import fields_of
+from macros.engine.dims import Poly, latex_name
+from macros.engine.errors import Problem
+from macros.catalogue.presets import Model, make
+from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
+from macros.engine.trace import Trace
 from macros.views import figures, formulas, guide, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
@@ -349,7 +352,7 @@ def test_no_words_are_left_over():
 
 
 def test_every_size_is_in_the_notation():
-    """Mend: add a row to SYMBOLS of macros/notation.py."""
+    """Mend: add a row to SYMBOLS of macros/views/notation.py."""
     sizes = {k.field for a in architectures().values() for k in fields_of(a.config) if k.is_size}
     assert sorted(s for s in sizes if not notation.known(s)) == []
 

@@ -6,8 +6,7 @@ import datetime
 import re
 from collections.abc import Callable
 
-from .. import presets
-from ..presets import Model, Preset
+from ..catalogue.presets import Model, Preset
 from . import numbers, values
 from .markup import block, conventions, table, tag, text, var
 from .models import all_rows, growth, kind_of, n_layers

@@ -13,9 +13,9 @@ from fractions import Fraction
 from statistics import median
 from typing import NamedTuple
 
-from .. import presets
-from ..presets import Model
-from ..remember import remembered
+from ..catalogue import presets
+from ..catalogue.presets import Model
+from ..dependencies import remembered
 from . import numbers, values
 from .markup import block, row, table, tag, text, var
 from .tables import undisclosed

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from .. import presets
-from ..errors import Problem, nearest
-from ..presets import Model
-from ..remember import remembered
+from ..catalogue import presets
+from ..engine.errors import Problem, nearest
+from ..catalogue.presets import Model
+from ..dependencies import remembered
 from . import charts, numbers, values
 from .markup import block, conventions, row, table, tag, text
 from .tables import limit

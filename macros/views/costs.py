@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import log2, log10
 
-from .. import accelerators as machines
-from .. import claims
-from .. import presets
-from ..costs import CACHE_BYTES, FORMATS, Bound, Costs
-from ..costs import of as costs_of
-from ..counts import INDEX
-from ..dims import latex_name
-from ..errors import Problem, nearest
-from ..ops import Chunked
-from ..remember import remembered
+from ..counting import accelerators as machines
+from ..catalogue import published_costs as claims
+from ..catalogue import presets
+from ..counting.costs import CACHE_BYTES, FORMATS, Bound, Costs
+from ..counting.costs import of as costs_of
+from ..counting.parameters import INDEX
+from ..engine.dims import latex_name
+from ..engine.errors import Problem, nearest
+from ..engine.ops import Chunked
+from ..dependencies import remembered
 from . import numbers, values, words
 from .formulas import math, total_latex
 from .markup import block, conventions, in_symbols, layer_range, row, tag, text, var, whole_number

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from textwrap import wrap
 
-from ..counts import INPUT_TABLES
-from ..dims import Dim, Free, Poly
-from ..errors import Problem, nearest
-from ..presets import Model
-from ..remember import remembered
-from ..spec import Node, Spec, Weight
+from ..counting.parameters import INPUT_TABLES
+from ..engine.dims import Dim, Free, Poly
+from ..engine.errors import Problem, nearest
+from ..catalogue.presets import Model
+from ..dependencies import remembered
+from ..engine.array import Node, Spec
+from ..engine.tensors import Weight
 from . import values, words
 from .markup import in_symbols, layer_range, text
 from .tables import undisclosed

@@ -5,15 +5,33 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Callable
 
-from .. import presets
-from ..counts import INPUT_TABLES
-from ..errors import Problem, nearest
-from ..ops import SlidingWindow
-from ..presets import Model
-from ..remember import remembered
+from ..catalogue import presets
+from ..counting.parameters import INPUT_TABLES
+from ..engine.errors import Problem, nearest
+from ..engine.ops import SlidingWindow
+from ..catalogue.presets import Model
+from ..dependencies import remembered
 from . import numbers, values, words
 from .catalogue import iso
-from .charts import FEED_FORWARD, HEIGHT, PLOT, WIDTH, Box, Kind, Scale, apart, axes, box_of, figure, label, legend, mark, powers, svg, year
+from .charts import (
+    FEED_FORWARD,
+    HEIGHT,
+    PLOT,
+    WIDTH,
+    Box,
+    Kind,
+    Scale,
+    apart,
+    axes,
+    box_of,
+    figure,
+    label,
+    legend,
+    mark,
+    powers,
+    svg,
+    year,
+)
 from .markup import block, conventions, row, table, tag, text, var
 from .models import all_rows, growth, kind_of, n_layers
 from .tables import limit

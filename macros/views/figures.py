@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from .. import notation
-from ..dims import Dim, Poly
-from ..remember import remembered
+from . import notation
+from ..engine.dims import Dim, Poly
+from ..dependencies import remembered
 from . import numbers, values, walkthrough, words
 from .markup import in_numbers, in_symbols, tag, text, var, whole_number
 from .tables import tensor_name, undisclosed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .. import notation
-from ..dims import Poly, latex_name
-from ..remember import remembered
+from . import notation
+from ..engine.dims import Poly, latex_name
+from ..dependencies import remembered
 from . import numbers, values
 from .markup import block, conventions, row, table, tag, text
 from .mathml import mathml

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from .. import notation, presets
-from ..architectures.config import fields_of
-from ..errors import Problem, nearest
-from ..remember import remembered
+from . import notation
+from ..catalogue import presets
+from ..engine.architectures.config import fields_of
+from ..engine.errors import Problem, nearest
+from ..dependencies import remembered
 from . import charts, numbers, values
 from .markup import block, conventions, row, table, tag, text, var
 from .tables import undisclosed

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from .. import notation
-from ..dims import Dim, Poly
-from ..errors import Problem
+from . import notation
+from ..engine.dims import Dim, Poly
+from ..engine.errors import Problem
 
 # What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2) and for commas and full stops.
 _ACTIVE = re.compile(r"[^\w ,.\-]|(?<![^\W_])_|_(?![^\W_])|-(?![^\W_])|(?<=\d)\.(?!\d)|(?<=www)\.")

@@ -8,7 +8,7 @@ import threading
 from functools import lru_cache
 from importlib.resources import files
 
-from ..errors import Problem
+from ..engine.errors import Problem
 
 _OPTIONS = {"throwOnError": True, "strict": False, "trust": False}
 _engine = threading.local()  # a V8 context belongs to the thread that made it

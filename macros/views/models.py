@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .. import presets
-from ..architectures import architectures
-from ..checks import compare, reference
-from ..counts import INDEX
-from ..errors import Problem
-from ..presets import Model, Preset
-from ..remember import remembered
+from ..catalogue import presets
+from ..engine.architectures import architectures
+from ..catalogue.checks import compare, reference
+from ..counting.parameters import INDEX
+from ..engine.errors import Problem
+from ..engine.files import place, read_text
+from ..catalogue.presets import Model, Preset
+from ..dependencies import remembered
 from . import numbers, values
-from .markup import conventions, row, table, tag, text
+from .markup import row, table, tag, text
 
 Link = Callable[[str], str | None]
 
@@ -91,7 +92,7 @@ def numerics(model: Model) -> str:
 
 def kind_of(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
-    from ..ops import Chunked, SlidingWindow
+    from ..engine.ops import Chunked, SlidingWindow
     experts = "mixture of experts" if model.counts.active != model.counts.total else "dense"
     growing = [k for k in model.counts.kept if k.row is not None]
     fixed = [k for k in model.counts.kept if k.row is None]
@@ -184,5 +185,5 @@ def preset_file(slug: str) -> str:
     """The TOML file of a preset, as it is."""
     presets.preset(slug)
     path = presets.paths()[slug]
-    lines = "&#10;".join(map(text, presets.read_text(path).rstrip().split("\n")))
-    return f'<div class="highlight"><pre tabindex="0" aria-label="{text(presets.place(path))}"><code>{lines}</code></pre></div>'
+    lines = "&#10;".join(map(text, read_text(path).rstrip().split("\n")))
+    return f'<div class="highlight"><pre tabindex="0" aria-label="{text(place(path))}"><code>{lines}</code></pre></div>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..errors import Problem, nearest
+from ..engine.errors import Problem, nearest
 
 DIGITS = 3  # significant digits of a rounded count
 

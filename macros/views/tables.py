@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
 
-from .. import notation, presets
-from ..architectures import architectures
-from ..architectures.config import fields_of
-from ..counts import HEAD, INPUT_TABLES
-from ..dims import Poly, latex_name
-from ..errors import Problem
-from ..presets import Model
-from ..remember import remembered
-from ..spec import Weight
+from . import notation
+from ..catalogue import presets
+from ..engine.architectures import architectures
+from ..engine.architectures.config import fields_of
+from ..counting.parameters import HEAD, INPUT_TABLES
+from ..engine.dims import Poly, latex_name
+from ..engine.errors import Problem
+from ..catalogue.presets import Model
+from ..dependencies import remembered
+from ..engine.tensors import Weight
 from . import numbers, values, words
-from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, row, table, tag, text, var
+from .markup import block, conventions, in_numbers, in_symbols, layer_range, row, table, tag, text, var
 
 Link = Callable[[str], str | None]
 

@@ -8,10 +8,10 @@ import operator
 from collections.abc import Callable
 from fractions import Fraction
 
-from .. import presets
-from ..errors import Problem, nearest
-from ..presets import Model
-from ..remember import remembered
+from ..catalogue import presets
+from ..engine.errors import Problem, nearest
+from ..catalogue.presets import Model
+from ..dependencies import remembered
 from . import numbers
 from .markup import text
 

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ..dims import Dim, Poly
-from ..errors import Problem, nearest
-from ..presets import Model
-from ..remember import remembered
-from ..spec import Node, Spec, Weight
+from ..engine.dims import Dim, Poly
+from ..engine.errors import Problem, nearest
+from ..catalogue.presets import Model
+from ..dependencies import remembered
+from ..engine.array import Node, Spec
+from ..engine.tensors import Weight
 from . import numbers, values, words
 from .formulas import math
-from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, tag, text, whole_number
+from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, text, whole_number
 from .tables import FLOP_CONVENTIONS, limit, tensor_name, undisclosed
 from .words import Words
 

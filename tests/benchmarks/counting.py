@@ -14,10 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from macros import presets  # noqa: E402
-from macros.counts import Counts  # noqa: E402
-from macros.errors import Problem  # noqa: E402
-from macros.run import trace  # noqa: E402
+from macros.catalogue import presets  # noqa: E402
+from macros.counting.parameters import Counts  # noqa: E402
+from macros.engine.errors import Problem  # noqa: E402
+from macros.engine.forward import trace  # noqa: E402
 
 SHOWN = ("gpt2", "llama3-8b", "llama3.1-405b", "mistral-7b-v0.1", "mixtral-8x7b", "gemma2-27b", "deepseek-v3", "kimi-k2")
 

@@ -3,7 +3,7 @@
     python tests/benchmarks/preview.py [--rounds 3] [--saves 200]
 
 The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks and modules,
-without macros/preview/. `--saves` saves that often in a row and prints the memory and the open files of the process.
+without macros/site/preview/. `--saves` saves that often in a row and prints the memory and the open files of the process.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from playwright.sync_api import Error, sync_playwright
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from test_preview import Serve, rewrite, until  # noqa: E402
+from test_preview import Serve, rewrite  # noqa: E402
 
 
 def copy(folder: pathlib.Path) -> pathlib.Path:
-    for name in ("docs", "macros", "tests/checkpoints", "tests/golden"):
+    for name in ("docs", "macros", "tests/golden"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "mkdocs.yml", folder / "mkdocs.yml")
     return folder
@@ -35,7 +35,7 @@ KINDS = {  # what is saved, the text before and after in round n, the page that 
     "a preset": ("macros/presets/llama/llama3-8b.toml", 'organization = "[^"]*"', 'organization = "Maker {n}"', "models/llama/llama3-8b/", "by Maker {n},"),
     "a module that three pages use": ("macros/views/figures.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
     "a module that all model pages use": ("macros/views/models.py", r", released\w*( \{)", r", releasedX{n}\1", "models/llama/llama3-8b/", "releasedX{n} "),
-    "the module that all else is made of": ("macros/dims.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
+    "the module that all else is made of": ("macros/engine/dims.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
     "mkdocs.yml": ("mkdocs.yml", "site_name: .*", "site_name: Every Parameter {n}", "models/llama/llama3-8b/", "Every Parameter {n}"),
 }
 OTHER = "models/gpt/gpt2.json"  # waits for its build like a page, and does not count as one that is open
@@ -82,7 +82,7 @@ def main() -> None:
             for name in ("preview", "plain"):
                 folder = copy(pathlib.Path(temporary) / name / "site")
                 if name == "plain":
-                    rewrite(folder / "macros/hooks.py", "    preview.on_startup(command)", "    pass")
+                    rewrite(folder / "macros/site/hooks.py", "    preview.on_startup(command)", "    pass")
                 start = time.perf_counter()
                 if name == "preview" or not options.saves:
                     servers[name], tabs[name] = Serve(folder, 300), browser.new_page()

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 import pytest
 from conftest import accessibility, overflow
 
-from macros import presets
+from macros.catalogue import presets
 
 pytestmark = pytest.mark.browser
 

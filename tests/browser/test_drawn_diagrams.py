@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 import pytest
 from conftest import accessibility, overflow
 
-from macros import presets
+from macros.catalogue import presets
 from macros.views import diagrams
 
 pytestmark = pytest.mark.browser

@@ -97,7 +97,7 @@ flowchart LR
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
     """The address of these pages, built with the theme, the styles and the Markdown extensions of the real mkdocs.yml."""
-    import macros.markdown
+    from macros.site import markdown
 
     folder = tmp_path_factory.mktemp("shell")
     for name, text in PAGES.items():
@@ -107,7 +107,7 @@ def shell(tmp_path_factory):
     with served(folder / "site") as address:
         config = load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(folder / "docs"), site_dir=str(folder / "site"), site_url=address,
                              plugins=["search"], hooks=[], strict=True, nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}])
-        build(macros.markdown.on_config(config))
+        build(markdown.on_config(config))
         yield address
 
 

@@ -1,0 +1,120 @@
+"""Holds a preset against what was published and against its reference tensor list, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ..counting.parameters import Counts
+from ..engine.errors import Problem
+from .presets import Model, model, preset
+from ..engine.tensors import Weight
+
+REFERENCES = Path(__file__).parent / "references"
+
+# A published figure that is rounded ("2.7B") may differ by as much.
+ROUNDING = 0.05
+
+Row = tuple[str, tuple, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a check: `ok`, `off`, or `undisclosed` where there is nothing to check; the rest of its line."""
+
+    state: Literal["ok", "off", "undisclosed"]
+    text: str
+
+
+def check(slug: str) -> Result:
+    """Hold one preset against its published figures and, where there is one, its reference list."""
+    try:
+        if preset(slug).config is None:
+            return Result("undisclosed", "undisclosed, nothing to count")
+        found = model(slug)
+        text = [f"{found.counts.total:,}", published(found)]
+        listed = reference(slug)
+        if listed is not None:
+            text.append(compare(found.counts, listed))
+        return Result("ok", "; ".join(text))
+    except Problem as problem:
+        return Result("off", str(problem))
+
+
+def published(found: Model) -> str:
+    """In which way the published figure agrees. Raises `Problem` where it does not."""
+    found.verify()
+    figure = found.preset.published if found.preset else None
+    if figure is None:
+        return "no total published"
+    if figure.exact:
+        return "exact" if found.stored == found.counts.total else f"exact with {found.stored - found.counts.total:,} stored besides"
+    share = found.counts.total / figure.parameters - 1
+    if abs(share) > ROUNDING:
+        raise Problem(f"published.parameters = {figure.parameters:,}, and the forward pass gives {found.counts.total:,} ({share:+.1%})",
+                      "correct [config] or the figure")
+    return f"{share:+.2%} of the rounded {figure.parameters:,}"
+
+
+def reference(slug: str) -> dict | None:
+    """The reference list of a slug, None where there is none."""
+    path = REFERENCES / f"{slug}.json"
+    return msgspec.json.decode(path.read_bytes()) if path.exists() else None
+
+
+def compare(counts: Counts, listed: dict) -> str:
+    """Hold names and shapes, both ways, and the other figures of a reference list. Raises `Problem` at the first difference."""
+    ours, theirs = rows_of(counts.weights), rows(listed["tensors"])
+    if ours != theirs:
+        here, there = dict(counts.tensors()), dict(_expand(listed["tensors"]))
+        _both_ways(here, there)
+    if rows_of(counts.buffers) != rows(listed["buffers"]):
+        _both_ways(dict(counts.tensors(counts.buffers)), dict(_expand(listed["buffers"])))
+    for name, value in (("total", counts.total), ("active", counts.active),
+                        ("active_excluding_input_embedding", counts.active_excluding_input_embedding),
+                        ("kv_cache_bytes_per_token", counts.cache_bytes_per_token_uncapped())):
+        if listed[name] is not None and listed[name] != value:
+            raise Problem(f"{name}: {listed[name]:,} in the reference list, {value:,} by the forward pass", "find out which is right")
+    tensors = sum(int(w.copies) for w in counts.weights)
+    return f"{tensors:,} tensors as in the reference list"
+
+
+def rows_of(weights: Iterable[Weight]) -> set[Row]:
+    """Collapsed weights in one canonical form; kinds of layers that have the same tensor are put together."""
+    layers: dict[tuple, set] = {}
+    for w in weights:
+        key = w.name, int(w.members) if w.members is not None else None, tuple(map(int, w.shape))
+        layers.setdefault(key, set()).update(w.layers or ())
+    return {(name, (tuple(sorted(at)), members), shape) for (name, members, shape), at in layers.items()}
+
+
+def rows(listed: Iterable[Sequence]) -> set[Row]:
+    """The same of a list's rows [pattern, ranges, shape]."""
+    return {(name, (tuple(_numbers(ranges["i"])) if ranges else (), ranges["e"][-1][1] + 1 if ranges and "e" in ranges else None),
+             tuple(shape)) for name, ranges, shape in listed}
+
+
+def _numbers(ranges: Iterable[Sequence[int]]) -> list[int]:
+    return [n for first, last, step in ranges for n in range(first, last + 1, step)]
+
+
+def _expand(listed: Iterable[Sequence]):
+    for name, ranges, shape in listed:
+        for i in _numbers(ranges["i"]) if ranges else [0]:
+            for e in _numbers(ranges["e"]) if ranges and "e" in ranges else [0]:
+                yield name.replace("{i}", str(i)).replace("{e}", str(e)), tuple(shape)
+
+
+def _both_ways(here: dict, there: dict) -> None:
+    for name, shape in there.items():
+        if name not in here:
+            raise Problem(f"the reference list has {name} {list(shape)}, and the forward pass does not ask for it", "correct one of the two")
+        if here[name] != shape:
+            raise Problem(f"{name} is {list(shape)} in the reference list and {list(here[name])} by the forward pass", "correct one of the two")
+    for name in here:
+        if name not in there:
+            raise Problem(f"the forward pass asks for {name} {list(here[name])}, and the reference list does not have it", "correct one of the two")

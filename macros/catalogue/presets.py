@@ -1,0 +1,290 @@
+"""Reads and validates what a model is described by: a preset (TOML), a `config.json`, or a folder that holds one."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from ..engine.architectures import Architecture, find
+from ..engine.architectures.config import Config, fields_of
+from ..counting.parameters import Counts
+from ..engine.errors import Problem, nearest, shorten
+from ..engine.files import place, read_json, read_text
+from ..dependencies import Used, apart, remembered, use
+from ..engine.forward import trace
+from ..engine.rules import ShapeError
+
+FOLDER = Path(__file__).parent.parent / "presets"
+
+_MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
+_MARKUP = re.compile(r"[<>`*|\\\[\]{}\x00-\x1f\x7f]")
+_NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|[\x00-\x1f\x7f]")
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+
+
+class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that a published total counts besides the model: its name and its elements."""
+
+    name: Text
+    count: int
+
+
+class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A published number of parameters and where it stands."""
+
+    parameters: Annotated[int, msgspec.Meta(gt=0)]
+    exact: bool
+    source: Text
+    extra: tuple[Extra, ...] = ()
+
+
+class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The published number that the build holds the model to, and others in circulation."""
+
+    active: Text | None = None
+    active_source: Text | None = None
+    other: tuple[Figure, ...] = ()
+
+
+class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the config comes from, when that was last looked up, and whether the tensor names are the published file's."""
+
+    config: Text
+    verified: datetime.date
+    names: str = "transformers"
+
+
+class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One TOML file of `macros/presets`."""
+
+    name: Text
+    family: Text
+    organization: Text
+    released: Any
+    hub: Text | None = None
+    aliases: tuple[Text, ...] = ()
+    headline: Text | None = None
+    note: Text | None = None
+    config: dict[str, Any] | None = None
+    sources: Sources
+    published: Published | None = None
+
+    def __post_init__(self):
+        for text in filter(None, (self.name, self.family, self.organization, self.hub, self.headline, *self.aliases)):
+            if found := _MARKUP.search(text):
+                raise ValueError(f"{shorten(text)} holds {found[0]!r}: expected plain text without markup")
+        if self.note and (found := _NO_PROSE.search(self.note)):
+            raise ValueError(f"note holds {found[0]!r}: expected prose without HTML or a macro call")
+        if not isinstance(self.released, datetime.date) and not (isinstance(self.released, str) and _MONTH.fullmatch(self.released)):
+            raise ValueError(f"released = {shorten(self.released)}: expected a date, such as 2024-04-18, \"2024-04\" or \"2024\"")
+
+
+class Model:
+    """A model with everything that its trace gives. `slug` is a preset's, or the path that was asked for."""
+
+    def __init__(self, slug: str, raw: Mapping[str, Any], architecture: Architecture, config: Config, preset: Preset | None,
+                 unknown: tuple[str, ...] = ()):
+        self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
+        self.preset, self.unknown = preset, unknown
+
+    @property
+    def name(self) -> str:
+        return self.preset.name if self.preset else self.slug
+
+    @property
+    def depends_on(self) -> Used | None:
+        """What a result that is kept for this model is forgotten with."""
+        return ("preset", self.slug) if self.preset else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A line about keys of a foreign config.json that the architecture does not know."""
+        names = ", ".join(shorten(name) for name in self.unknown[:9]) + (f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else "")
+        return (f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ()
+
+    @property
+    def model_type(self) -> str:
+        """The config's own name for the architecture."""
+        return self.raw["model_type"]
+
+    @cached_property
+    def trace(self):
+        """The run on shapes; once per model and process. Raises `Problem` where the config's sizes do not fit together."""
+        try:
+            return trace(self.architecture, self.config)
+        except Problem as problem:
+            raise problem.at(self.slug) from None
+        except ShapeError as error:
+            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
+
+    @cached_property
+    def counts(self) -> Counts:
+        return Counts(self.trace)
+
+    @property
+    def stored(self) -> int:
+        """What the published file holds: the parameters, its buffers, and the rows that the preset names."""
+        extra = self.preset.published.extra if self.preset and self.preset.published else ()
+        return self.counts.total + self.counts.buffer_elements + sum(e.count for e in extra)
+
+    @property
+    def names_verified(self) -> bool:
+        """Whether the tensor names were compared with the published file's."""
+        return bool(self.preset and self.preset.sources.names == "published")
+
+    def verify(self) -> None:
+        """Raise `Problem` if an exact published total is not what the forward pass gives."""
+        published = self.preset.published if self.preset else None
+        if published and published.exact and published.parameters != self.stored:
+            raise Problem(f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "
+                          f"({self.stored - published.parameters:+,})", "correct [config], or name the difference in [[published.extra]]")
+        for figure in published.other if published else ():
+            here = self.counts.total + self.counts.buffer_elements + sum(e.count for e in figure.extra)
+            if figure.exact and figure.parameters != here:
+                raise Problem(f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows gives "
+                              f"{here:,} ({here - figure.parameters:+,})", "correct the rows")
+
+
+def read_preset(path: Path) -> Preset:
+    """A preset from its TOML file. Raises `Problem` naming the key."""
+    try:
+        table = tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise Problem(f"broken TOML: {error}", "mend the line") from None
+    unknown = _unknown_key(table, Preset)
+    if unknown:
+        raise Problem(*unknown)
+    try:
+        preset = msgspec.convert(table, Preset)
+    except msgspec.ValidationError as error:
+        message, _, at = str(error).replace("`", "").partition(" - at $.")
+        raise Problem(f"{at}: {message[:1].lower()}{message[1:]}" if at else message, "correct it as in the page on adding a model") from None
+    if preset.config is None and preset.published is not None:
+        raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
+    return preset
+
+
+def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:
+    """The first key of a preset that its structure does not know, with the nearest that it does."""
+    known = struct.__struct_encode_fields__
+    for name, value in table.items():
+        if name not in known:
+            return f"{where}{name}: unknown key", nearest(name, known, f"known ones: {', '.join(known)}")
+        inner = {"sources": Sources, "published": Published}.get(name)
+        if inner and isinstance(value, Mapping) and (found := _unknown_key(value, inner, f"{name}.")):
+            return found
+    return None
+
+
+def language_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of the language model: those of `text_config`, where a config describes several parts (an image tower)."""
+    inner = raw.get("text_config")
+    if not isinstance(inner, Mapping):
+        return raw
+    return {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw} | inner
+
+
+def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
+    """The model of a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
+    raw = language_part(raw) if preset is None else raw
+    if raw.get("model_type") is None:
+        raise Problem("model_type is missing", 'add the published one, such as "llama"')
+    architecture = find(raw["model_type"])
+    config, unknown = architecture.config.read(raw)
+    if preset is not None and unknown:
+        known = [k.key for k in fields_of(architecture.config) if k.key]
+        raise Problem(f"config.{unknown[0]}: unknown key of {architecture.name}", nearest(unknown[0], known, "remove it, or add it to the architecture's keys"))
+    return Model(slug, raw, architecture, config, preset, tuple(unknown))
+
+
+@remembered
+def paths() -> dict[str, Path]:
+    """Every preset's file by slug. Raises `Problem` for a slug that two files have."""
+    use("presets")
+    found: dict[str, Path] = {}
+    for path in sorted(FOLDER.glob("[!.]*/[!.]*.toml")):
+        if path.stem in found:
+            raise Problem(f"duplicate slug, also in {place(found[path.stem])}", "rename one of the two files", place(path))
+        found[path.stem] = path
+    return dict(sorted(found.items()))
+
+
+def file_of(slug: str) -> Path | None:
+    """A preset's file; what asks depends on this preset, not on which others there are."""
+    use("preset", slug)
+    with apart():
+        return paths().get(slug)
+
+
+@remembered
+def preset(slug: str) -> Preset:
+    """The preset of a slug. Raises `Problem` with the nearest known slug."""
+    path = file_of(slug)
+    if path is None:
+        raise unknown(slug)
+    try:
+        return read_preset(path)
+    except Problem as problem:
+        raise problem.at(place(path)) from None
+
+
+def unknown(slug: str) -> Problem:
+    """What to say of a slug that no preset has: the preset published under that name, or the nearest slug."""
+    for known in paths():
+        try:
+            found = preset(known)
+        except Problem:
+            continue
+        if slug in (found.name, found.hub, *found.aliases):
+            return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
+    return Problem(f"unknown model {shorten(slug)}", nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"))
+
+
+@remembered
+def model(slug: str) -> Model:
+    """The model of a preset's slug, made once per process. Raises `Problem`, also for an undisclosed model."""
+    found = preset(slug)
+    try:
+        if found.config is None:
+            raise Problem("its maker has not disclosed its sizes", "only a model with a [config] can be counted")
+        return make(slug, found.config, found)
+    except Problem as problem:
+        raise problem.at(place(file_of(slug))) from None
+
+
+def load(name: str) -> Model:
+    """A preset's slug, a path to a `config.json`, or a folder that holds one. Raises `Problem`."""
+    if name in paths():
+        return model(name)
+    path = Path(name)
+    try:
+        path = path / "config.json" if path.is_dir() else path
+        is_file = path.suffix == ".json" or path.exists()
+    except (OSError, ValueError):  # a name too long for a path, a folder that may not be read
+        is_file = False
+    if not is_file:
+        return model(name)
+    try:
+        return make(name, read_json(path))
+    except Problem as problem:
+        raise problem.at(str(path)) from None
+
+
+@lru_cache(maxsize=1)
+def goldens() -> frozenset[str]:
+    """The model types whose logits the tests hold against a reference checkpoint; empty outside the repository."""
+    found = set()
+    for path in sorted((FOLDER.parent.parent / "tests" / "golden").glob("*.npz")):
+        with zipfile.ZipFile(path) as archive, archive.open("config_json.npy") as entry:
+            found.add(json.loads(str(np.load(entry)))["model_type"])
+    return frozenset(found)

@@ -1,0 +1,62 @@
+"""Costs that papers state, from `claims.toml`: held against the forward passes by the tests, and shown beside them."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ..engine.errors import Problem
+from ..engine.files import place, read_text
+
+FILE = Path(__file__).parent / "published_costs.toml"
+UNITS = {"bytes": 1, "kB": 10**3, "GB": 10**9, "GiB": 2**30, "GFLOP": 10**9, "FLOP": 1, "times": 1, "10²³ FLOP": 10**23, "10²⁵ FLOP": 10**25}
+
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A stated cost: the figure as printed, its unit, and the formula of costs that it is."""
+
+    model: Words
+    what: Words
+    cost: Words
+    value: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+    unit: Words
+    source: Words
+    context: int = 4096
+    dtype: str = "bfloat16"
+    within: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")] | None = None
+
+    def __post_init__(self):
+        if self.unit not in UNITS:
+            raise ValueError(f"unit {self.unit}: expected one of {', '.join(UNITS)}")
+
+    @property
+    def stated(self) -> Fraction:
+        return Fraction(self.value)
+
+    @property
+    def scale(self) -> int:
+        return UNITS[self.unit]
+
+    @property
+    def tolerance(self) -> Fraction:
+        """Half a unit of the last printed digit, or `within` percent of the figure where its maker counted otherwise."""
+        if self.within is not None:
+            return self.stated * Fraction(self.within) / 100
+        return Fraction(1, 2 * 10 ** len(self.value.partition(".")[2]))
+
+
+@lru_cache(maxsize=1)
+def claims() -> tuple[Claim, ...]:
+    """Every claim, in the order of the file. Raises `Problem`."""
+    try:
+        table = tomllib.loads(read_text(FILE))
+        return tuple(msgspec.convert(table["claim"], list[Claim]))
+    except (ValueError, KeyError, msgspec.ValidationError) as error:
+        raise Problem(str(error).replace("`", ""), "correct the entry", place(FILE)) from None

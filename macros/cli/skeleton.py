@@ -1,0 +1,68 @@
+"""A preset's skeleton from a config.json: what can be known from it, and the lines that a person has to fill in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..engine.architectures.config import COMMON_IGNORED, fields_of
+from ..engine.errors import Problem, nearest
+from ..catalogue.presets import language_part, make, paths
+from ..engine.files import read_json
+
+# Keys that change nothing here and still belong into a preset: readers look for them.
+SHOWN = frozenset({"max_position_embeddings"})
+SLUG = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
+
+
+def skeleton(file: str, slug: str | None = None) -> str:
+    """TOML with the config's own keys, and with empty [sources] and [published]. Raises `Problem` naming an unknown key."""
+    path = Path(file)
+    path = path / "config.json" if path.is_dir() else path
+    slug = slug or re.sub(r"[^a-z0-9.-]+", "-", path.resolve().parent.name.lower()).strip("-.") or "new-model"
+    if not SLUG.fullmatch(slug):
+        raise Problem(f"--slug {slug[:60]!r}", "use small letters, digits, dots and hyphens, such as llama3-8b")
+    if slug in paths():
+        raise Problem(f"--slug {slug}: a preset of this name exists", "choose another with --slug")
+    try:
+        raw = language_part(read_json(path))
+        model = make(slug, raw)
+        if model.unknown:
+            known = {k.key for k in fields_of(type(model.config)) if k.key}
+            raise Problem(f"{model.unknown[0]}: unknown key of {model.architecture.name}",
+                          nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"))
+        counts = model.counts
+    except Problem as problem:
+        raise problem.at(str(path)) from None
+    left_out = [name for name in raw if name in COMMON_IGNORED and name not in SHOWN]
+    lines = [
+        f"# macros/presets/<family>/{slug}.toml",
+        f"# The forward pass gives {counts.total:,} parameters; the file holds {counts.total + counts.buffer_elements:,} numbers.",
+        f'name = {_value(slug)}', 'family = ""', 'organization = ""', 'released = ""  # 2024-04-18, or "2024-04"',
+        '# hub = "organization/repository"', "", "[config]",
+        *(f"{_key(name)} = {_value(value)}" for name, value in raw.items() if name not in left_out and value is not None),
+        *(f"# {_key(name)} is null in the file" for name, value in raw.items() if name not in left_out and value is None), "",
+        "[sources]", 'config = ""  # repository, file, revision', 'verified = ""  # the day it was last looked up, 2024-04-18',
+        'names = "transformers"  # "published" once the names were held against the published file', "",
+        "[published]", "parameters = 0  # as published by the maker or the hub, not as computed",
+        "exact = true  # false for a rounded figure", 'source = ""', "",
+    ]
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    """A JSON value in TOML. Tables stand inline; TOML has no null, so a null inside a table is left out."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(v) for v in value if v is not None) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value).replace("\x7f", "\\u007f")

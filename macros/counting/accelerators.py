@@ -1,0 +1,76 @@
+"""Accelerators: what a vendor states of each, from `accelerators.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ..engine.errors import Problem, nearest
+from ..engine.files import place, read_text
+
+FILE = Path(__file__).parent / "accelerators.toml"
+
+Rate = Annotated[int, msgspec.Meta(gt=0)]
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+
+
+class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One accelerator: dense peaks in FLOP/s by the type that is multiplied, bandwidth and size of its memory."""
+
+    name: Words
+    vendor: Words
+    peak_flops: dict[str, Rate]
+    bytes_per_second: Rate
+    memory_bytes: Rate
+    source: Words
+    note: Words | None = None
+
+    def __post_init__(self):
+        if "bfloat16" not in self.peak_flops:
+            raise ValueError("peak_flops.bfloat16 is missing")
+        for dtype in self.peak_flops:
+            if dtype not in ("bfloat16", "fp8", "int8"):
+                raise ValueError(f"peak_flops.{dtype}: expected bfloat16, fp8 or int8")
+
+    def peak(self, dtype: str = "bfloat16") -> int:
+        """FLOP/s of dense multiplications in a type; in bfloat16 where the accelerator has no peak for the type."""
+        return self.peak_flops.get(dtype, self.peak_flops["bfloat16"])
+
+
+def read(path: Path) -> dict[str, Accelerator]:
+    """The accelerators of a file by slug. Raises `Problem` naming the accelerator and the key."""
+    try:
+        table = tomllib.loads(read_text(path))
+    except ValueError as error:
+        raise Problem(f"broken TOML: {error}", "mend the line", place(path)) from None
+    except Problem as problem:
+        raise problem.at(place(path)) from None
+    found = {}
+    for slug, entry in table.items():
+        known = [f.name for f in msgspec.structs.fields(Accelerator)]
+        unknown = [key for key in entry if key not in known] if isinstance(entry, dict) else []
+        if unknown:
+            raise Problem(f"{slug}.{unknown[0]}: unknown key", nearest(unknown[0], known, f"known ones: {', '.join(known)}"), place(path))
+        try:
+            found[slug] = msgspec.convert(entry, Accelerator)
+        except msgspec.ValidationError as error:
+            message, _, at = str(error).replace("`", "").partition(" - at $.")
+            raise Problem(f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)) from None
+    return found
+
+
+@lru_cache(maxsize=1)
+def accelerators() -> dict[str, Accelerator]:
+    """Every accelerator by slug, in the order of the file."""
+    return read(FILE)
+
+
+def accelerator(slug: str) -> Accelerator:
+    """The accelerator of a slug. Raises `Problem` with the nearest known one."""
+    if not isinstance(slug, str) or slug not in accelerators():
+        raise Problem(f"unknown accelerator {slug!r}", nearest(str(slug), accelerators(), f"known ones: {', '.join(accelerators())}"))
+    return accelerators()[slug]

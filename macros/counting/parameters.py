@@ -1,0 +1,199 @@
+"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the view's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..engine.dims import Atom, Dim, Poly
+from ..engine.array import Node
+from ..engine.tensors import Kept, Weight
+from ..engine.trace import Trace
+
+# Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
+INPUT_TABLES = ("embed", "embed_positions")
+HEAD = "unembed"
+
+# The name under which a layer keeps the keys of an indexer, which no figure of the KV cache in circulation counts.
+INDEX = "index"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the model, such as attention in all layers of a kind: its steps and the weights that they use."""
+
+    name: str
+    kind: object
+    node: Node
+    weights: tuple[Weight, ...]
+
+    @property
+    def count(self) -> int:
+        """Parameters of the part, all its layers together."""
+        return sum(int(w.count) for w in self.weights)
+
+
+class Counts:
+    """Every count of one model. Sizes in elements unless a name says bytes; FLOPs are 2 per multiply-add.
+
+    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores are
+    counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
+    """
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    @cached_property
+    def weights(self) -> tuple[Weight, ...]:
+        """The trained tensors, in the order of their first use."""
+        return tuple(w for w in self.trace.weights.values() if not w.is_buffer)
+
+    @cached_property
+    def buffers(self) -> tuple[Weight, ...]:
+        """What the checkpoint stores besides and training by gradient does not touch."""
+        return tuple(w for w in self.trace.weights.values() if w.is_buffer)
+
+    def tensors(self, weights: tuple[Weight, ...] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Every tensor written out, (name, shape): layer by layer, within a layer in the order of first use."""
+        for layered, group in itertools.groupby(self.weights if weights is None else weights, lambda w: w.layers is not None):
+            found = list(group)
+            for i in sorted({i for w in found for i in w.layers}) if layered else (None,):
+                for w in found:
+                    if i is None or i in w.layers:
+                        shape = tuple(map(int, w.shape))
+                        for name in w.names(i):
+                            yield name, shape
+
+    @cached_property
+    def _sizes(self) -> tuple[Dim, ...]:
+        return tuple(w.count for w in self.weights)
+
+    @cached_property
+    def total(self) -> int:
+        """Unique trainable parameters."""
+        return sum(map(int, self._sizes))
+
+    @cached_property
+    def total_poly(self) -> Poly:
+        """The total as a polynomial of the sizes."""
+        return Poly.sum(size.expr for size in self._sizes)
+
+    @cached_property
+    def buffer_elements(self) -> int:
+        """Elements of the buffers."""
+        return sum(int(w.count) for w in self.buffers)
+
+    @cached_property
+    def active(self) -> int:
+        """Parameters without the routed experts that a token does not choose; embeddings and head in full."""
+        return sum(int(w.active) for w in self.weights)
+
+    @cached_property
+    def active_excluding_input_embedding(self) -> int:
+        """`active` without the input table, where it is not the head too."""
+        return self.active - sum(int(w.count) for w in self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,)))
+
+    @cached_property
+    def embedding(self) -> int:
+        """Elements of the token and position tables and of the head; a tied table once."""
+        return sum(int(w.count) for w in self._touched_by((*INPUT_TABLES, HEAD)))
+
+    @property
+    def non_embedding(self) -> int:
+        """The total without the input and position tables and without an untied head."""
+        return self.total - self.embedding
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the head is the input table."""
+        return bool(self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
+
+    def _touched_by(self, steps: tuple[str, ...]) -> set[Weight]:
+        return {w for node in self.trace.root.children if node.name in steps for w in node.all_weights() if not w.is_buffer}
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The model cut into parts: the steps of the forward pass, and inside each kind of layer its own steps.
+
+        Every weight is in one part only, that of its first use.
+        """
+        found, seen = [], set()
+        for node in self.trace.root.children:
+            for inner in (node.children if node.layers is not None else [node]):
+                weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
+                if weights:
+                    seen.update(weights)
+                    found.append(Part(inner.name, node.kind if node.layers is not None else None, inner, weights))
+            loose = tuple(w for w in node.weights if node.layers is not None and not w.is_buffer and w not in seen)
+            if loose:
+                seen.update(loose)
+                found.append(Part(node.name, node.kind, node, loose))
+        return tuple(found)
+
+    # FLOPs
+
+    @cached_property
+    def flops(self) -> Poly:
+        """FLOPs of a step: a polynomial of the new tokens T and the context S that they end at."""
+        return self.trace.root.flops
+
+    def flops_at(self, new_tokens: int, context: int) -> int:
+        """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included."""
+        return self._flops_in_numbers.at(self.values(T=new_tokens, S=context))
+
+    @cached_property
+    def _flops_in_numbers(self) -> Poly:
+        """`flops` with every size but T and S as its number: a few terms, quick to evaluate at many points."""
+        return self.flops.replace(self._number)
+
+    def _number(self, atom: Atom) -> Poly | None:
+        return Poly.of(self.trace.symbols[atom]) if isinstance(atom, str) and atom in self.trace.symbols else None
+
+    def decode_flops(self, context: int) -> int:
+        """FLOPs of one new token that sees `context` tokens, itself included."""
+        return self.flops_at(1, context)
+
+    def prefill_flops(self, context: int) -> int:
+        """FLOPs of a text of `context` tokens in one step, logits of the last token only."""
+        return self.flops_at(context, context)
+
+    def values(self, **free: int) -> Mapping[str, int]:
+        """The value of every symbol, with T and S as given."""
+        return {**self.trace.symbols, **free}
+
+    # cache
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """What the layers keep between steps."""
+        return tuple(self.trace.kept)
+
+    def cache_bytes(self, context: int, item_bytes: int = 2) -> int:
+        """Bytes kept after `context` tokens, an indexer's keys included; fixed state at its own size an element."""
+        at = self.values(S=context)
+        return sum(elements.at(at) * (size or item_bytes) for size, elements in self._kept_in_numbers.items())
+
+    @cached_property
+    def _kept_in_numbers(self) -> dict[int | None, Poly]:
+        """Elements kept, by their own size in bytes, with every size but S as its number."""
+        found: dict[int | None, Poly] = {}
+        for k in self.kept:
+            found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.replace(self._number)
+        return found
+
+    def cache_bytes_per_token(self, item_bytes: int = 2) -> int:
+        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none there."""
+        return sum(k.elements.coefficient("S").at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
+
+    def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
+        """The same with every attention layer taken as growing without end, and without the keys of an indexer."""
+        return self._row_bytes((k for k in self.kept if k.name != INDEX), item_bytes)
+
+    def index_bytes_per_token(self, item_bytes: int = 2) -> int:
+        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else 0."""
+        return self._row_bytes((k for k in self.kept if k.name == INDEX), item_bytes)
+
+    def _row_bytes(self, kept: Iterable[Kept], item_bytes: int) -> int:
+        return sum(k.elements_per_token.at(self.values()) * (k.item_bytes or item_bytes) for k in kept)

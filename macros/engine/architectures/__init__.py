@@ -1,0 +1,69 @@
+"""The registry: which forward pass a `model_type` has. Every module beside this one is imported and registers itself."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..errors import Problem, nearest, shorten
+from .config import Config
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One forward pass, with the config it reads and the published model types that have it.
+
+    `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the published
+    ones that it is cut into, in order (`checkpoint.unfuse`).
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    config: type[Config]
+    forward: Callable
+    doc: str
+    stored_prefixes: tuple[str, ...] = ()
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
+    pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+
+
+_registered: dict[str, Architecture] = {}
+
+
+def architecture(*model_types: str, config: type[Config], optional_prefix: str = "", fused: Mapping[str, tuple[str, ...]] | None = None,
+                 spellings: Mapping[str, str] | None = None, pieces: Mapping[str, tuple[str, ...]] | None = None):
+    """Register the decorated forward pass for these model types.
+
+    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`: the
+    ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `spellings`: parts of names that some
+    published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one expert that some files have instead.
+    """
+
+    def register(forward: Callable) -> Callable:
+        name = forward.__module__.rpartition(".")[2]
+        made = Architecture(name, model_types, config, forward, (forward.__doc__ or "").strip(),
+                            (optional_prefix,) if optional_prefix else (), fused or {}, spellings or {}, pieces or {})
+        _registered.update(dict.fromkeys(model_types, made))
+        return forward
+
+    return register
+
+
+@lru_cache(maxsize=1)
+def architectures() -> dict[str, Architecture]:
+    """Every known architecture, by model type."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(_registered.items()))
+
+
+def find(model_type: object) -> Architecture:
+    """The architecture of a model type. Raises `Problem` that lists the nearest known ones."""
+    known = architectures()
+    if not isinstance(model_type, str) or model_type not in known:
+        raise Problem(f"model_type = {shorten(model_type)} is not known", nearest(str(model_type), known, f"known ones: {', '.join(known)}"))
+    return known[model_type]

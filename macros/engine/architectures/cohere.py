@@ -1,0 +1,107 @@
+"""Command R and Aya: attention and feed-forward side by side on one norm without shift, rotary embedding on neighbouring pairs.
+
+Command R7B and Command A (`cohere2`) see a window in three layers of four, and leave rotary embedding out of the fourth.
+Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A); tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Full,
+    NoPE,
+    attend,
+    causal_mask,
+    embed,
+    head_norms,
+    heads,
+    layer_norm,
+    linear,
+    positions,
+    rope_table,
+    rotate_pairs,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Positive, Size, config, full_every, key, reaches, read_rope
+from .llama import Llama, feed_forward
+
+
+@config
+class Cohere(Llama):
+    """Hyperparameters of Command R, in forward order."""
+
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    mlp_bias: ClassVar[bool] = False
+    use_qk_norm: bool = key("use_qk_norm", False)
+    logit_scale: float = key("logit_scale", 0.0625)
+    tied: bool = key("tie_word_embeddings", True)
+
+    ignored = Llama.ignored | {"rotary_pct"}
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters, theta=500_000.0)
+
+
+@config
+class Cohere2(Cohere):
+    """Hyperparameters of Command R7B and Command A, in forward order."""
+
+    use_qk_norm: ClassVar[bool] = False
+    sliding_window: Size = key("sliding_window", 4096)
+    window_pattern: Interval = key("sliding_window_pattern", 4, also=("_sliding_window_pattern",))
+    layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
+
+    ignored = Cohere.ignored | {"use_qk_norm", "order_of_interleaved_layers", "layer_switch", "position_embedding_type",
+                                "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"}
+
+    def check(self):
+        super().check()
+        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters)
+
+    @property
+    def kinds(self):
+        found = reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(reach) if reach == Full() else reach for reach in found]
+
+
+@architecture("cohere", config=Cohere)
+@architecture("cohere2", config=Cohere2)
+def forward(w, ids, c: Cohere, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = layer_norm(x, w, "model.norm", c.norm_eps, bias=False)
+    head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
+    return unembed(x, w, head, c.vocab_size, last=last) * c.logit_scale
+
+
+@step
+def layer(x, w, past, c: Cohere, reach, table):
+    """One transformer block, its two halves side by side: [T D] -> [T D]."""
+    y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
+    return x + attention(y, w.at("self_attn"), past, c, reach, table) + feed_forward(y, w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: Cohere, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    if c.use_qk_norm:
+        q, k = head_norms(q, w, "q_norm.weight", c.norm_eps), head_norms(k, w, "k_norm.weight", c.norm_eps)
+    if not isinstance(reach, NoPE):
+        q, k = rotate_pairs(q, table), rotate_pairs(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -1,0 +1,328 @@
+"""How a published `config.json` becomes an architecture's frozen config: keys, types, defaults, and clear errors.
+
+An architecture declares its hyperparameters in forward order, in the site's words, each with the key it has in
+`config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform, get_args, get_type_hints
+
+import msgspec
+
+from ..dims import Dim
+from ..errors import Problem, nearest, shorten
+from ..ops import ACTIVATIONS, Full, Rope, SlidingWindow, yarn_mscale
+
+Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Interval = Annotated[int, msgspec.Meta(gt=0)]
+
+REQUIRED = MISSING
+
+# Layers are lists in a config; no more than this are made of a wrong number.
+MOST_LAYERS = 10_000
+
+# Keys of any config.json that change no shape, no count and no logit of inference here.
+COMMON_IGNORED = frozenset("""
+    architectures auto_map torch_dtype dtype transformers_version _name_or_path _attn_implementation_autoset name_or_path
+    bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id decoder_start_token_id bad_words_ids
+    use_cache pretraining_tp initializer_range gradient_checkpointing output_attentions output_hidden_states
+    return_dict torchscript use_return_dict is_decoder is_encoder_decoder add_cross_attention tokenizer_class task_specific_params
+    attention_dropout attn_dropout attn_pdrop embd_pdrop resid_pdrop hidden_dropout hidden_dropout_prob dropout embedding_dropout
+    residual_dropout resid_dropout summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+    chunk_size_feed_forward cross_attention_hidden_size early_stopping finetuning_task id2label label2id problem_type
+    max_length min_length num_beams num_return_sequences do_sample temperature top_k top_p typical_p repetition_penalty
+    length_penalty no_repeat_ngram_size pruned_heads quantization_config unsloth_version unsloth_fixed neftune_noise_alpha
+    keys_to_ignore_at_inference max_position_embeddings model_max_length max_sequence_length use_flash_attn attn_implementation
+    router_aux_loss_coef output_router_logits router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub
+    initializer_factor embedding_initializer_range rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
+    original_max_position_embeddings
+""".split())
+
+
+class Key(NamedTuple):
+    """One field of a config: its name here, its key in config.json (None for a derived one), its type and default."""
+
+    field: str
+    key: str | None
+    type: Any
+    default: Any
+    is_size: bool
+    also: tuple[str, ...] = ()
+
+
+def key(name: str, default: Any = REQUIRED, *, also: tuple[str, ...] = ()) -> Any:
+    """A hyperparameter under its `config.json` key; a function as default computes it from the fields above it.
+
+    `also`: other spellings of the same key in published files.
+    """
+    return field(default=None if default is REQUIRED else default, metadata={"key": name, "default": default, "also": also})
+
+
+def derived(compute: Callable[[Any], Any]) -> Any:
+    """A size that no key states, computed from the fields above it; it has a symbol of its own."""
+    return field(default=compute, metadata={"key": None, "default": compute})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def config(cls: type) -> type:
+    """Make a class of keys a frozen config."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+@config
+class Config:
+    """The base of every architecture's config. Fields of type `Size` and `Count` become dimensions named after the field."""
+
+    ignored: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self):
+        for k in fields_of(type(self)):
+            value = getattr(self, k.field)
+            if value is k.default and callable(value):
+                value = value(self)
+            if k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
+                raise Problem(f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers", "correct the value")
+            if k.is_size and value is not None:
+                value = Dim(int(value), k.field)
+            object.__setattr__(self, k.field, value)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `Problem` where values that are each possible do not fit together."""
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        """The value of each dimension, by its symbol."""
+        values = {k.field: getattr(self, k.field) for k in fields_of(type(self)) if k.is_size}
+        return {name: int(v) for name, v in values.items() if v is not None}
+
+    def key_of(self, field: str) -> str:
+        """The config.json key of a field: `n_heads` -> `num_attention_heads`; a derived one has its own name."""
+        return next(k.key or field for k in fields_of(type(self)) if k.field == field)
+
+    def must_divide(self, divisor: str, whole: str) -> None:
+        """Raise unless the field `divisor` divides the field `whole`."""
+        a, b = getattr(self, divisor), getattr(self, whole)
+        if int(b) % int(a):
+            raise Problem(f"{self.key_of(divisor)} = {int(a)} does not divide {self.key_of(whole)} = {int(b)}",
+                          "correct one of the two")
+
+    def must_not_exceed(self, part: str, whole: str) -> None:
+        """Raise unless the field `part` is at most the field `whole`."""
+        a, b = getattr(self, part), getattr(self, whole)
+        if int(a) > int(b):
+            raise Problem(f"{self.key_of(part)} = {int(a)} exceeds {self.key_of(whole)} = {int(b)}", "correct one of the two")
+
+    @classmethod
+    def prepare(cls, raw: dict) -> dict:
+        """The raw keys in one spelling. Override for an architecture whose configs have several."""
+        return fold_rope(raw) if any(k.key == "rope_parameters" for k in fields_of(cls)) else raw
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> tuple[Config, list[str]]:
+        """The config, and the keys that this architecture does not know. Raises `Problem` naming the key."""
+        raw = cls.prepare(dict(raw))
+        for k in fields_of(cls):
+            for spelling in k.also:
+                value = raw.pop(spelling, None)
+                if k.key not in raw and value is not None:
+                    raw[k.key] = value
+        if raw.get("num_key_value_heads", 0) is None:  # null, as against left out, is published for "one for each query head"
+            raw["num_key_value_heads"] = raw.get("num_attention_heads")
+        known = [k for k in fields_of(cls) if k.key]
+        names = {k.key for k in known}
+        unknown = [name for name in raw if name not in names and name != "model_type"
+                   and name not in COMMON_IGNORED and name not in cls.ignored]
+        values = {}
+        for k in known:
+            name, value = k.key, raw.get(k.key)
+            if value is None:
+                if k.default is REQUIRED:
+                    near = nearest(name, unknown)
+                    raise Problem(f"{name} is missing", f"the file has {near[13:-1]}: rename it" if near else "add it; sizes have no defaults")
+                if name in raw and type(None) in get_args(k.type):
+                    values[k.field] = None  # what is optional and left out has its default; null says that there is none
+                continue
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Problem(f"{name} = {value}: expected a finite number", "correct the value")
+            try:
+                values[k.field] = msgspec.convert(value, k.type)
+            except msgspec.ValidationError as error:
+                raise Problem(f"{name} = {shorten(value)}: {_plain(str(error))}", "correct the value") from None
+        return cls(**values), unknown
+
+
+@lru_cache(maxsize=None)
+def fields_of(cls: type[Config]) -> tuple[Key, ...]:
+    """The fields of a config class, in order."""
+    types = get_type_hints(cls, include_extras=True)
+    return tuple(
+        Key(f.name, f.metadata["key"], types[f.name], f.metadata["default"],
+            any(t in (Size, Count) for t in (types[f.name], *get_args(types[f.name]))), f.metadata.get("also", ()))
+        for f in fields(cls)
+    )
+
+
+def activation(name: str):
+    """The activation function that a config names. Raises `Problem` for an unknown one."""
+    try:
+        return ACTIVATIONS[name]
+    except KeyError:
+        raise Problem(f"unknown activation {name!r}", nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")) from None
+
+
+def full_every(interval: int, n_layers: int) -> list[str]:
+    """Layer types where every `interval`-th layer sees everything and the others a window."""
+    return ["sliding_attention" if (i + 1) % interval else "full_attention" for i in range(n_layers)]
+
+
+def reaches(layer_types: list[str], n_layers: int, window: int | None) -> list[Full | SlidingWindow]:
+    """What each layer sees, from the names of `layer_types`. Raises `Problem` for an unknown one, or for a window without a size."""
+    known = ("full_attention", "sliding_attention")
+    if len(layer_types) != n_layers:
+        raise Problem(f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}", "correct one of the two")
+    for name in layer_types:
+        if name not in known:
+            raise Problem(f"layer_types has {shorten(name)}", nearest(name, known, f"known ones: {', '.join(known)}"))
+    if window is None and "sliding_attention" in layer_types:
+        raise Problem("sliding_window is missing", "layer_types has sliding_attention, which needs its size")
+    return [SlidingWindow(window) if name == "sliding_attention" else Full() for name in layer_types]
+
+
+def mixers(layer_types: list[str], n_layers: int, recurrent: str) -> list[str]:
+    """The `layer_types` of a hybrid model in short: "attention", or what the `recurrent` layers are called. Raises `Problem`."""
+    short = {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent}
+    if len(layer_types) != n_layers:
+        raise Problem(f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}", "correct one of the two")
+    for name in layer_types:
+        if name not in short:
+            raise Problem(f"layer_types has {shorten(name)}", nearest(name, short, f"known ones: {', '.join(short)}"))
+    return [short[name] for name in layer_types]
+
+
+def fold_rope(raw: dict) -> dict:
+    """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
+
+    It is one table, or one for each layer type ("full_attention": {...}). A key beside it holds for all that lack it, but an
+    `original_max_position_embeddings` beside it goes before one inside.
+    """
+    found = {}
+    for name in ("rope_scaling", "rope_parameters"):
+        part = raw.pop(name, None)
+        if part is not None and not isinstance(part, Mapping):
+            raise Problem(f"{name} = {shorten(part)}: expected a table of keys", "correct the value")
+        found |= part or {}
+    beside = {"rope_theta": raw.pop("rope_theta", None), "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
+              "max_position_embeddings": raw.get("max_position_embeddings")}
+    before = {"original_max_position_embeddings": raw.get("original_max_position_embeddings")}
+
+    def complete(table):
+        return {k: v for part in (beside, table, before) for k, v in part.items() if v is not None}
+
+    if any(isinstance(part, Mapping) for part in found.values()):
+        return {**raw, "rope_parameters": {k: complete(v) for k, v in found.items() if isinstance(v, Mapping)}}
+    return {**raw, "rope_parameters": complete(found)}
+
+
+def fold_rope_by_layer_type(raw: dict, sliding_theta: float | None = None) -> dict:
+    """`fold_rope`, where a table given once holds for the full_attention layers. The others' embedding is not scaled."""
+    raw = fold_rope(raw)
+    table = raw["rope_parameters"]
+    if any(isinstance(part, Mapping) for part in table.values()):
+        return raw
+    sliding_theta = table.get("rope_theta") if sliding_theta is None else sliding_theta
+    return {**raw, "rope_parameters": {"full_attention": table, "sliding_attention": {"rope_theta": sliding_theta}}}
+
+
+def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str | None = None) -> Rope:
+    """The rotary embedding that a `rope_parameters` table describes, or its part for `layer_type`. Raises `Problem` naming the key.
+
+    `theta` is the architecture's where the table has none. A layer type without a part has the default embedding.
+    """
+    if any(isinstance(part, Mapping) for part in table.values()):
+        if layer_type is None:
+            raise Problem(f"rope_parameters has a table for each of {', '.join(table)}", "this architecture has one for all layers")
+        table = table.get(layer_type, {})
+    kind = table.get("rope_type", table.get("type", "default")) or "default"
+    kind = {"su": "longrope", "mrope": "default"}.get(kind, kind) if isinstance(kind, str) else kind
+    if kind not in ("default", *_ROPE_KEYS):
+        raise Problem(f"rope_scaling.rope_type = {shorten(kind)}: unknown", nearest(kind, _ROPE_KEYS, f"known ones: default, {', '.join(_ROPE_KEYS)}"))
+
+    def number(name, default=None):
+        value = default if table.get(name) is None else table[name]
+        if value is None:
+            raise Problem(f"rope_scaling.{name} is missing", f"rope type {kind} needs it")
+        return _positive(name, value)
+
+    theta, partial = float(number("rope_theta", theta)), float(number("partial_rotary_factor", 1.0))
+    if theta == 1:
+        raise Problem("rope_theta = 1: no pair would turn slower than another", "correct the value")
+    if partial > 1:
+        raise Problem(f"partial_rotary_factor = {partial}: expected a share, at most 1", "correct the value")
+    if kind == "default":
+        return Rope(theta, partial=partial)
+    longest = number("max_position_embeddings") if table.get("max_position_embeddings") is not None else None
+    more = {name: table.get(name) for name in _ROPE_KEYS[kind]}
+    for name, default in {"original_max_position_embeddings": longest, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}.items():
+        if name in more and more[name] is None:
+            more[name] = default
+    for name, value in more.items():
+        if name in ("short_factor", "long_factor") and isinstance(value, (list, tuple)):
+            more[name] = tuple(_positive(name, v) for v in value)
+        elif name == "truncate" and isinstance(value, bool):
+            continue
+        elif value is None:
+            raise Problem(f"rope_scaling.{name} is missing", f"rope type {kind} needs it")
+        else:
+            more[name] = _positive(name, value)
+    trained = more.get("original_max_position_embeddings")
+    factor = float(number("factor", longest / trained if kind in ("yarn", "longrope") and longest and trained else None))
+    return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, trained, table, number))
+
+
+# The numbers that each published kind of rope scaling reads besides `factor`.
+_ROPE_KEYS = {
+    "linear": (),
+    "dynamic": ("max_position_embeddings",),
+    "llama3": ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    "yarn": ("beta_fast", "beta_slow", "original_max_position_embeddings", "truncate"),
+    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
+}
+
+
+def _amplitude(kind: str, factor: float, trained: float, table: Mapping[str, Any], number: Callable) -> float:
+    """What cosines and sines are multiplied by, so that attention stays as sharp over a longer text."""
+    if kind in ("yarn", "longrope") and table.get("attention_factor") is not None:
+        return float(number("attention_factor"))
+    if kind == "yarn":
+        if table.get("mscale") and table.get("mscale_all_dim"):
+            return yarn_mscale(factor, number("mscale")) / yarn_mscale(factor, number("mscale_all_dim"))
+        return yarn_mscale(factor)
+    if kind == "longrope" and factor > 1:
+        return math.sqrt(1 + math.log(factor) / math.log(max(trained, 2)))
+    return 1.0
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
+        raise Problem(f"{name if name == 'rope_theta' else f'rope_scaling.{name}'} = {shorten(value)}: expected a positive number", "correct the value")
+    return value
+
+
+def _plain(message: str) -> str:
+    """msgspec's message in plain words: "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text"."""
+    words = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
+             "object": "a table of keys", "null": "nothing"}
+    message = message.partition(" - at ")[0]
+    message = re.sub("`([^`]*)`", lambda found: " or ".join(words.get(w, w) for w in found[1].split(" | ")), message)
+    for old, new in {"Expected ": "expected ", "got ": "found ", "Integer value out of range": "the number is too large"}.items():
+        message = message.replace(old, new)
+    return message

@@ -1,0 +1,222 @@
+"""DeepSeek-V2: latent attention, small experts in groups, and shared ones.
+
+Source: arXiv 2405.04434; tensor names as the published files. The forward pass is the main model's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..errors import Problem, shorten
+from ..ops import (
+    Full,
+    Kind,
+    ask_latents,
+    causal_mask,
+    choose,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    heads,
+    keep_groups,
+    latent_scores,
+    linear,
+    masked,
+    mix_latents,
+    positions,
+    read_values,
+    rms_norm,
+    rope_table,
+    rotate,
+    rotate_pairs,
+    shared_experts,
+    softmax,
+    unembed,
+    weigh,
+    yarn_mscale,
+)
+from ..steps import step
+from . import architecture
+from .config import Config, Interval, Positive, Size, activation, config, key, read_rope
+from .qwen2_moe import EXPERT, FUSED
+
+# The norms of the latents have an epsilon of their own, that no config key sets.
+LATENT_EPS = 1e-6
+
+
+@config
+class LatentMoE(Config):
+    """Hyperparameters of a model with latent attention and experts, in forward order.
+
+    d_ff is the inner width of the layers without experts, d_ff_expert that of one expert.
+    """
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers")
+    n_heads: Size = key("num_attention_heads")
+    q_lora_rank: Size | None = key("q_lora_rank", None)
+    kv_lora_rank: Size = key("kv_lora_rank")
+    qk_nope_head_dim: Size = key("qk_nope_head_dim")
+    qk_rope_head_dim: Size = key("qk_rope_head_dim")
+    v_head_dim: Size = key("v_head_dim")
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    rope_pairs: bool = key("rope_interleave", True)
+    attention_bias: bool = key("attention_bias", False)
+    d_ff: Size = key("intermediate_size")
+    dense_layers: int = key("first_k_dense_replace", 0)
+    moe_layer_freq: Interval = key("moe_layer_freq", 1)
+    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    n_shared_experts: Size = key("n_shared_experts")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    routed_scale: Positive = key("routed_scaling_factor", 1.0)
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    activation: str = key("hidden_act", "silu")
+    tied: bool = key("tie_word_embeddings", False)
+    mlp_bias: ClassVar[bool] = False
+
+    ignored = frozenset({"num_key_value_heads", "head_dim", "qk_head_dim", "num_nextn_predict_layers", "num_mtp_layers", "ep_size",
+                         "rope_interleaved", "attention_type", "mtp_loss_factor"})
+
+    def check(self):
+        activation(self.activation)
+        self.rope.turning(self.qk_rope_head_dim)
+        self.scale  # noqa: B018 (raises where mscale_all_dim is wrong)
+        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
+        check_groups(self)
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters)
+
+    @property
+    def scale(self) -> float:
+        """What scores are multiplied by: 1 / √width of a query head, more where the rotary embedding is stretched."""
+        stretch = self.rope_parameters.get("mscale_all_dim") or 0
+        if isinstance(stretch, bool) or not isinstance(stretch, (int, float)) or not 0 <= stretch < 1e6:
+            raise Problem(f"rope_scaling.mscale_all_dim = {shorten(stretch)}: expected a number, 0 or more", "correct the value")
+        sharper = yarn_mscale(self.rope.factor, stretch) ** 2 if stretch and self.rope.scaling != "default" else 1.0
+        return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5 * sharper
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """In order: whether a layer has experts."""
+        if self.mlp_layer_types is None:
+            return [Kind(i >= self.dense_layers and i % self.moe_layer_freq == 0) for i in range(self.n_layers)]
+        if len(self.mlp_layer_types) != self.n_layers or not set(self.mlp_layer_types) <= {"dense", "sparse"}:
+            raise Problem(f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(sorted(set(self.mlp_layer_types)))}",
+                          f"give dense or sparse for each of the {int(self.n_layers)} layers")
+        return [Kind(t == "sparse") for t in self.mlp_layer_types]
+
+
+def check_groups(c) -> None:
+    """Raise `Problem` where a token cannot be sent to as many experts as the config says."""
+    c.must_not_exceed("n_experts_per_token", "n_experts")
+    c.must_divide("n_expert_groups", "n_experts")
+    c.must_not_exceed("n_groups_kept", "n_expert_groups")
+    left = int(c.n_experts) // int(c.n_expert_groups) * int(c.n_groups_kept)
+    if c.n_experts_per_token > left:
+        raise Problem(f"num_experts_per_tok = {int(c.n_experts_per_token)} exceeds the {left} experts of topk_group = "
+                      f"{int(c.n_groups_kept)} groups", "correct one of them")
+
+
+@config
+class DeepSeekV2(LatentMoE):
+    """Hyperparameters of DeepSeek-V2, in forward order."""
+
+    mlp_bias: bool = key("mlp_bias", False)
+    choice: Literal["greedy", "group_limited_greedy"] = key("topk_method", "greedy")
+    scoring: Literal["softmax"] = key("scoring_func", "softmax")
+    rope_pairs: ClassVar[bool] = True
+
+    ignored = LatentMoE.ignored | {"norm_topk_prob", "rope_interleave"}
+
+
+@architecture("deepseek_v2", config=DeepSeekV2, fused=FUSED)
+def forward(w, ids, c: DeepSeekV2, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: DeepSeekV2, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.mlp_bias)
+
+
+@step
+def attention(x, w, past, c: LatentMoE, table):
+    """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
+    q, q_rope = queries(compress_query(x, w, c), w, c, table)
+    latent, k_rope = latents(x, w, past, c, table)
+    mask = causal_mask(past, q, latent, Full())
+    return read_out(q, q_rope, latent, k_rope, mask, w, c)
+
+
+def compress_query(x, w, c: LatentMoE):
+    """The vector that queries are made of, narrower than the token's where the config says so: [T D] -> [T Q]."""
+    if c.q_lora_rank is None:
+        return x
+    return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", LATENT_EPS)
+
+
+def queries(x, w, c: LatentMoE, table):
+    """Each head's query, its part for content and its part for position: [T Q] -> [T N H], [T N H']."""
+    N, H, H_rope = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim
+    both = heads(linear(x, w, "q_proj" if c.q_lora_rank is None else "q_b_proj", N * (H + H_rope)), N, H + H_rope)
+    q, q_rope = np.split(both, [H], axis=-1)
+    return q, turn(q_rope, c, table)
+
+
+def latents(x, w, past, c: LatentMoE, table):
+    """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
+    R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
+    latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
+    latent = rms_norm(latent, w, "kv_a_layernorm", LATENT_EPS)
+    k_rope = turn(k_rope[:, None, :], c, table)[:, 0]
+    return past.extend("latent", latent, Full()), past.extend("k_rope", k_rope, Full())
+
+
+def turn(x, c: LatentMoE, table):
+    """Rotate by position, in the layout of pairs that the config says: [T N H] -> [T N H]."""
+    return rotate_pairs(x, table) if c.rope_pairs else rotate(x, table)
+
+
+def read_out(q, q_rope, latent, k_rope, mask, w, c: LatentMoE):
+    """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
+    N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
+    to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
+    to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
+    fit = latent_scores(ask_latents(q, to_key), latent, q_rope, k_rope, c.scale)
+    values = read_values(mix_latents(softmax(masked(fit, mask)), latent), to_value)
+    return linear(values.reshape(values.shape[0], N * V), w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+@step
+def mixture_of_experts(x, w, c: DeepSeekV2):
+    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
+    act = activation(c.activation)
+    fit = softmax(linear(x, w, "gate", c.n_experts))
+    allowed = fit
+    if c.choice == "group_limited_greedy":
+        allowed = keep_groups(fit, c.n_expert_groups, c.n_groups_kept, best=1)
+    chosen = choose(allowed, c.n_experts_per_token)
+    shares = weigh(fit, chosen, scale=c.routed_scale)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
+    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act, bias=c.mlp_bias)

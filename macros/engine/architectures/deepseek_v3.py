@@ -1,0 +1,97 @@
+"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, experts chosen by separate scores and a bias that evens them out.
+
+Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published files. The
+forward pass is the main model's; files also hold modules for multi-token prediction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..ops import (
+    Kind,
+    choose,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    keep_groups,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    separate_scores,
+    shared_experts,
+    unembed,
+    weigh,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, activation, config, key
+from .deepseek_v2 import LatentMoE, attention
+from .qwen2_moe import EXPERT, FUSED
+
+
+@config
+class DeepSeekV3(LatentMoE):
+    """Hyperparameters of DeepSeek-V3, in forward order."""
+
+    dense_layers: int = key("first_k_dense_replace", 3)
+    n_expert_groups: Size = key("n_group", 8)
+    n_groups_kept: Size = key("topk_group", 4)
+    normalise: bool = key("norm_topk_prob", True)
+    routed_scale: Positive = key("routed_scaling_factor", 2.5)
+    choice: Literal["noaux_tc"] = key("topk_method", "noaux_tc")
+    scoring: Literal["sigmoid"] = key("scoring_func", "sigmoid")
+
+    ignored = LatentMoE.ignored | {"mlp_bias"}
+
+
+@config
+class Glm4MoELite(DeepSeekV3):
+    """Hyperparameters of GLM-4.7-Flash, in forward order."""
+
+    dense_layers: int = key("first_k_dense_replace", 1)
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    routed_scale: Positive = key("routed_scaling_factor", 1.8)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+
+
+@architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED)
+@architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
+def forward(w, ids, c: DeepSeekV3, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: DeepSeekV3, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step
+def mixture_of_experts(x, w, c: DeepSeekV3):
+    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+
+    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    """
+    act = activation(c.activation)
+    fit = separate_scores(linear(x, w, "gate", c.n_experts))
+    allowed = fit + w.buffer("gate.e_score_correction_bias", c.n_experts)
+    if c.n_expert_groups > 1:
+        allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
+    chosen = choose(allowed, c.n_experts_per_token)
+    shares = weigh(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
+    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)

@@ -1,0 +1,153 @@
+"""DeepSeek-V3.2 and GLM-5: DeepSeek-V3 with an indexer that picks the tokens each new one attends to.
+
+Sources: deepseek-ai/DeepSeek-V3.2 (paper, section 2.1), zai-org/GLM-5, arXiv 2603.12201 (layers that share a choice);
+tensor names as the published files. The forward pass is the main model's. The published code also turns the indexer's
+queries and keys by a Hadamard matrix, which changes no product of the two, and rounds them to FP8, which is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..dims import smallest
+from ..errors import Problem
+from ..ops import (
+    Full,
+    causal_mask,
+    choose,
+    embed,
+    feed_forward,
+    heads,
+    index_scores,
+    layer_norm,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    rotate_pairs,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, activation, config, key
+from .deepseek_v2 import compress_query, latents, queries, read_out
+from .deepseek_v3 import DeepSeekV3, mixture_of_experts
+from .qwen2_moe import FUSED
+
+INDEX_EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a layer is made of: a mixture of experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
+
+    moe: bool
+    indexes: bool = True
+
+    def __str__(self):
+        return ("moe" if self.moe else "dense") + ("" if self.indexes else ", shared index")
+
+
+@config
+class DeepSeekV32(DeepSeekV3):
+    """Hyperparameters of DeepSeek-V3.2, in forward order."""
+
+    q_lora_rank: Size = key("q_lora_rank")
+    rope_pairs: ClassVar[bool] = True
+    index_n_heads: Size = key("index_n_heads")
+    index_head_dim: Size = key("index_head_dim")
+    index_topk: Size = key("index_topk")
+    index_rope_pairs: ClassVar[bool] = False
+
+    ignored = DeepSeekV3.ignored | {"layer_types", "rope_interleave", "indexer_rope_interleave", "scale_fmt"}
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("qk_rope_head_dim", "index_head_dim")
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """In order: whether a layer has experts, and an indexer of its own."""
+        return [Kind(kind.moe, own) for kind, own in zip(super().kinds, self.indexes)]
+
+    @property
+    def indexes(self) -> list[bool]:
+        """In order: whether a layer has an indexer of its own."""
+        return [True] * self.n_layers
+
+
+@config
+class GlmMoEDsa(DeepSeekV32):
+    """Hyperparameters of GLM-5, in forward order."""
+
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    index_rope_pairs: ClassVar[bool] = True
+    indexer_types: list[str] | None = key("indexer_types", None)
+    index_pattern: str | list[str] | None = key("index_topk_pattern", None)
+    index_every: int = key("index_topk_freq", 1)
+    index_offset: int = key("index_skip_topk_offset", 2)
+
+    @property
+    def indexes(self):
+        words = {"F": True, "S": False, "full": True, "shared": False}
+        types = self.indexer_types or self.index_pattern
+        if not types:
+            return [max(i - self.index_offset + 1, 0) % max(self.index_every, 1) == 0 for i in range(self.n_layers)]
+        if len(types) != self.n_layers or not set(types) <= set(words) or not words[types[0]]:
+            raise Problem(f"indexer_types or index_topk_pattern has {len(types)} entries: {', '.join(sorted(set(types)))}",
+                          f"give full or shared for each of the {int(self.n_layers)} layers, full for the first")
+        return [words[t] for t in types]
+
+
+@architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED)
+@architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED)
+def forward(w, ids, c: DeepSeekV32, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table, seen = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope), None
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x, seen = layer(x, w_layer, past_layer, c, kind, table, seen)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
+    """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
+    mixed, seen = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, seen)
+    x = x + mixed
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c), seen
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation)), seen
+
+
+@step
+def attention(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
+    """Let each token gather information from the tokens that the indexer picks: [T D] -> [T D], [T I]."""
+    narrow = compress_query(x, w, c)
+    q, q_rope = queries(narrow, w, c, table)
+    latent, k_rope = latents(x, w, past, c, table)
+    mask = causal_mask(past, q, latent, Full())
+    if kind.indexes:
+        seen = pick_tokens(x, narrow, mask, w.at("indexer"), past, c, table)
+    latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
+    return read_out(q, q_rope, latent, k_rope, np.take_along_axis(mask, seen, axis=1), w, c), seen
+
+
+@step
+def pick_tokens(x, narrow, mask, w, past, c: DeepSeekV32, table):
+    """The `index_topk` tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I]."""
+    N, H = c.index_n_heads, c.index_head_dim
+    turn = rotate_pairs if c.index_rope_pairs else rotate
+    q = turn(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
+    k = turn(heads(layer_norm(linear(x, w, "wk", H), w, "k_norm", INDEX_EPS), 1, H), table)[:, 0]
+    k = past.extend("index", k, Full())
+    fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
+    return choose(np.where(mask, fit, -np.inf), smallest(c.index_topk, k.shape[0]))

@@ -1,0 +1,135 @@
+"""ERNIE 4.5 MoE: Llama's attention on neighbouring pairs, experts chosen by a softmax and a bias that evens them out.
+
+Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files store the
+bias one level up, as mlp.moe_statics).
+"""
+
+from __future__ import annotations
+
+from ..ops import (
+    Full,
+    Kind,
+    attend,
+    causal_mask,
+    choose,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate_pairs,
+    shared_experts,
+    softmax,
+    unembed,
+    weigh,
+)
+from ..steps import step
+from . import architecture
+from .config import Config, Count, Interval, Positive, Size, activation, config, key, read_rope
+from .qwen2_moe import EXPERT, FUSED
+
+
+@config
+class Ernie45MoE(Config):
+    """Hyperparameters of ERNIE 4.5 MoE, in forward order. d_ff is the inner width of the layers without experts."""
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers")
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    d_ff: Size = key("intermediate_size")
+    bias: bool = key("use_bias", False)
+    first_moe_layer: int = key("moe_layer_start_index", 1)
+    last_moe_layer: int = key("moe_layer_end_index", -1)
+    moe_interval: Interval = key("moe_layer_interval", 1)
+    n_experts: Size = key("moe_num_experts", also=("num_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("moe_k", also=("num_experts_per_tok",))
+    n_shared_experts: Count = key("moe_num_shared_experts")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    least_share: Positive = key("moe_norm_min", 1e-12)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    activation: str = key("hidden_act", "silu")
+    tied: bool = key("tie_word_embeddings", True)
+
+    ignored = frozenset({"moe_capacity", "moe_gate", "moe_use_aux_free", "moe_group", "moe_aux_loss_lambda", "use_rmsnorm",
+                         "num_nextn_predict_layers", "multi_token_pred_lambda", "compression_ratio", "fuse_rope",
+                         "freq_allocation", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
+                         "moe_gate_act", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_dropout_prob", "rope_3d"})
+
+    def width_of_a_head(self) -> int:
+        """head_dim, where the config leaves it out: d_model / n_heads."""
+        self.must_divide("n_heads", "d_model")
+        return self.d_model // self.n_heads
+
+    def check(self):
+        self.must_divide("n_kv_heads", "n_heads")
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+        activation(self.activation)
+        self.rope.turning(self.d_head)
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters, theta=500000.0)
+
+    @property
+    def kinds(self):
+        """In order: whether a layer has experts."""
+        last = self.n_layers - 1 if self.last_moe_layer == -1 else self.last_moe_layer
+        return [Kind((i + 1) % self.moe_interval == 0 and self.first_moe_layer <= i <= last) for i in range(self.n_layers)]
+
+
+@architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings={"mlp.gate.moe_statics": "mlp.moe_statics"})
+def forward(w, ids, c: Ernie45MoE, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last,
+                   bias="lm_head.bias" if c.bias else None)
+
+
+@step
+def layer(x, w, past, c: Ernie45MoE, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.bias)
+
+
+@step
+def attention(x, w, past, c: Ernie45MoE, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
+    q, k = rotate_pairs(q, table), rotate_pairs(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model, bias=c.bias)
+
+
+@step
+def mixture_of_experts(x, w, c: Ernie45MoE):
+    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+
+    The stored bias evens out how often each expert is chosen; the shares leave it out. It counts as a parameter: the
+    published total does so.
+    """
+    act = activation(c.activation)
+    fit = softmax(linear(x, w, "gate", c.n_experts))
+    chosen = choose(fit + w("gate.moe_statics.e_score_correction_bias", 1, c.n_experts), c.n_experts_per_token)
+    shares = weigh(fit, chosen, normalise=True, least=c.least_share)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
+    if not c.n_shared_experts:
+        return routed
+    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act, bias=c.bias)

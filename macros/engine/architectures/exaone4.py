@@ -1,0 +1,90 @@
+"""EXAONE 4: OLMo 2's norms after each half, norms on each head's queries and keys, and in the larger size windows in
+three layers of four, the fourth without rotary embedding.
+
+Source: arXiv 2507.11407; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Full,
+    NoPE,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, config, full_every, key, reaches
+from .llama import Llama, feed_forward
+
+
+@config
+class Exaone4(Llama):
+    """Hyperparameters of EXAONE 4, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 32)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    attention_bias: ClassVar[bool] = False
+    mlp_bias: ClassVar[bool] = False
+    sliding_window: Size | None = key("sliding_window", 4096)
+    pattern: int | str | None = key("sliding_window_pattern", 4)
+    layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
+
+    def default_layer_types(self) -> list[str]:
+        """The layer types of a pattern: every so-manieth full, or letters, L local and G global, with the last layer full."""
+        if not self.sliding_window or not self.pattern:
+            return ["full_attention"] * self.n_layers
+        if isinstance(self.pattern, int):
+            return full_every(self.pattern, self.n_layers)
+        return ["sliding_attention" if self.pattern[i % len(self.pattern)] == "L" and i < self.n_layers - 1 else "full_attention"
+                for i in range(self.n_layers)]
+
+    def check(self):
+        super().check()
+        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+
+    @property
+    def kinds(self):
+        found = reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(reach) if self.sliding_window and reach == Full() else reach for reach in found]
+
+
+@architecture("exaone4", config=Exaone4)
+def forward(w, ids, c: Exaone4, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Exaone4, reach, table):
+    """One transformer block, with a norm after each half: [T D] -> [T D]."""
+    x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
+    return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
+
+
+@step
+def attention(x, w, past, c: Exaone4, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
+    q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
+    if not isinstance(reach, NoPE):
+        q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    return linear(attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5), w, "o_proj", c.d_model)

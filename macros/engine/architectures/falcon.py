@@ -1,0 +1,109 @@
+"""Falcon: one key/value head (7B) or a few (40B, 180B) in one fused matrix, both halves of the block side by side.
+
+Source: arXiv 2311.16867; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from ..ops import (
+    Full,
+    Rope,
+    alibi,
+    attend,
+    causal_mask,
+    embed,
+    layer_norm,
+    linear,
+    positions,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+
+
+@config
+class Falcon(Config):
+    """Hyperparameters of Falcon, in forward order."""
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers", also=("n_layer",))
+    n_heads: Size = key("num_attention_heads", also=("n_head",))
+    new_block: bool = key("new_decoder_architecture", False)
+    multi_query: bool = key("multi_query", True)
+    published_kv_heads: Size | None = key("num_kv_heads", None, also=("n_head_kv",))
+    n_kv_heads: Size = derived(lambda c: 1 if c.multi_query and not c.new_block else c.published_kv_heads or c.n_heads)
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    d_ff: Size = key("ffn_hidden_size", lambda c: 4 * c.d_model)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    norms_side_by_side: int | None = key("num_ln_in_parallel_attn", None)
+    parallel: bool = key("parallel_attn", True)
+    bias: bool = key("bias", False)
+    alibi: bool = key("alibi", False)
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    activation: str = key("activation", "gelu")
+    tied: bool = key("tie_word_embeddings", True)
+
+    ignored = frozenset({"apply_residual_connection_post_layernorm"})
+
+    def check(self):
+        self.must_divide("n_heads", "d_model")
+        self.must_divide("n_kv_heads", "n_heads")
+        activation(self.activation)
+        self.rope
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters)
+
+    @property
+    def two_norms(self) -> bool:
+        """Whether each half has its own norm of the same input."""
+        return self.new_block and (2 if self.norms_side_by_side is None else self.norms_side_by_side) == 2
+
+
+@architecture("falcon", config=Falcon)
+def forward(w, ids, c: Falcon, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
+    table = None if c.alibi else rope_table(positions(ids, past), c.d_head, c.rope)
+    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
+        x = layer(x, w_layer, past_layer, c, table)
+    x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
+    return unembed(x, w, "transformer.word_embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Falcon, table):
+    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
+    attended = attention(y, w.at("self_attention"), past, c, table)
+    if c.two_norms:
+        y = layer_norm(x, w, "ln_mlp", c.norm_eps)
+    elif not c.parallel and not c.new_block:
+        y = layer_norm(x + attended, w, "post_attention_layernorm", c.norm_eps)
+    return x + attended + feed_forward(y, w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: Falcon, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    T, K, H, shared = x.shape[0], c.n_kv_heads, c.d_head, c.n_heads // c.n_kv_heads
+    qkv = linear(x, w, "query_key_value", (c.n_heads + 2 * K) * H, bias=c.bias).reshape(T, K, shared + 2, H)
+    q = qkv[:, :, :-2].reshape(T, c.n_heads, H)
+    k, v = qkv[:, :, -2], qkv[:, :, -1]
+    if table is not None:
+        q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    far = alibi(k, c.n_heads) * H**-0.5 if c.alibi else None
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias)
+
+
+@step
+def feed_forward(x, w, c: Falcon):
+    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))
+    return linear(wide, w, "dense_4h_to_h", c.d_model, bias=c.bias)

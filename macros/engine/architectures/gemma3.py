@@ -1,0 +1,94 @@
+"""Gemma 3: Gemma 2's block with norms on each head's queries and keys in place of the cap on scores. Five layers of six see
+a window, with a rotary embedding of their own.
+
+Source: arXiv 2503.19786; tensor names as the text model's published files.
+"""
+
+from __future__ import annotations
+
+from ..ops import (
+    Full,
+    SlidingWindow,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rope_table,
+    rotate,
+    soft_cap,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Positive, config, fold_rope_by_layer_type, full_every, key, read_rope
+from .gemma import norm
+from .gemma2 import Gemma2
+from .llama import feed_forward
+
+
+@config
+class Gemma3(Gemma2):
+    """Hyperparameters of Gemma 3's text model, in forward order."""
+
+    window_pattern: Interval = key("sliding_window_pattern", 6, also=("_sliding_window_pattern",))
+    layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
+    attention_cap: Positive | None = key("attn_logit_softcapping", None)
+    logit_cap: Positive | None = key("final_logit_softcapping", None)
+
+    ignored = Gemma2.ignored | {"mm_tokens_per_image"}
+
+    @classmethod
+    def prepare(cls, raw):
+        """`rope_theta` and `rope_scaling` are the full layers', `rope_local_base_freq` the others'."""
+        return fold_rope_by_layer_type(raw, sliding_theta=raw.pop("rope_local_base_freq", None) or 10_000.0)
+
+    def check(self):
+        super().check()
+        for reach in self.kinds:
+            self.rope_of(reach)
+
+    @property
+    def rope(self):
+        return self.rope_of(Full())
+
+    def rope_of(self, reach):
+        """The rotary embedding of a kind of layer."""
+        if isinstance(reach, SlidingWindow):
+            return read_rope(self.rope_parameters, 10_000.0, "sliding_attention")
+        return read_rope(self.rope_parameters, 1_000_000.0, "full_attention")
+
+
+@architecture("gemma3_text", "gemma3", config=Gemma3)
+def forward(w, ids, c: Gemma3, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
+    tables = {reach: rope_table(positions(ids, past), c.d_head, c.rope_of(reach)) for reach in dict.fromkeys(c.kinds)}
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, tables[reach])
+    x = norm(x, w, "model.norm", c)
+    logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+    return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
+
+
+@step
+def layer(x, w, past, c: Gemma3, reach, table):
+    """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
+    y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
+    x = x + norm(y, w, "post_attention_layernorm", c)
+    y = feed_forward(norm(x, w, "pre_feedforward_layernorm", c), w.at("mlp"), c)
+    return x + norm(y, w, "post_feedforward_layernorm", c)
+
+
+@step
+def attention(x, w, past, c: Gemma3, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    q, k = norm(q, w, "q_norm", c), norm(k, w, "k_norm", c)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.query_scalar**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

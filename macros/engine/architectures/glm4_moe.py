@@ -1,0 +1,100 @@
+"""GLM-4.5 and 4.6: grouped-query attention with heads turned in part, and DeepSeek-V3's mixture of experts.
+
+Source: arXiv 2508.06471; tensor names as the published files. The forward pass is the main model's; files also hold a
+module for multi-token prediction.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Full,
+    Kind,
+    attend,
+    causal_mask,
+    embed,
+    feed_forward,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, activation, config, key, read_rope
+from .deepseek_v2 import check_groups
+from .deepseek_v3 import mixture_of_experts
+from .llama import Llama
+from .qwen2_moe import FUSED
+
+
+@config
+class Glm4MoE(Llama):
+    """Hyperparameters of GLM-4.5, in forward order. d_ff is the inner width of the layers without experts."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    mlp_bias: ClassVar[bool] = False
+    qk_norm: bool = key("use_qk_norm", False)
+    dense_layers: int = key("first_k_dense_replace", 1)
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    n_shared_experts: Size = key("n_shared_experts")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    normalise: bool = key("norm_topk_prob", True)
+    routed_scale: Positive = key("routed_scaling_factor", 1.0)
+
+    ignored = frozenset({"mlp_bias", "num_nextn_predict_layers", "num_mtp_layers", "scoring_func", "topk_method"})
+
+    def check(self):
+        super().check()
+        check_groups(self)
+
+    @property
+    def rope(self):
+        return read_rope({"partial_rotary_factor": 0.5} | self.rope_parameters)
+
+    @property
+    def kinds(self):
+        """In order: whether a layer has experts."""
+        return [Kind(i >= self.dense_layers) for i in range(self.n_layers)]
+
+
+@architecture("glm4_moe", config=Glm4MoE, fused=FUSED)
+def forward(w, ids, c: Glm4MoE, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Glm4MoE, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step
+def attention(x, w, past, c: Glm4MoE, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    if c.qk_norm:
+        q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

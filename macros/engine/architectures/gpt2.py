@@ -1,0 +1,98 @@
+"""GPT-2 and, in the sizes of its paper, GPT-3.
+
+Source: Radford et al. 2019; openai/gpt-2 src/model.py; tensor names as transformers' GPT2LMHeadModel.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..ops import Full, attend, causal_mask, conv1d, embed, embed_positions, heads, layer_norm, positions, unembed
+from ..steps import step
+from . import architecture
+from .config import Config, Positive, Size, activation, config, derived, key
+
+
+@config
+class GPT2(Config):
+    """Hyperparameters of GPT-2, in forward order."""
+
+    vocab_size: Size = key("vocab_size")
+    n_positions: Size = key("n_positions")
+    d_model: Size = key("n_embd")
+    n_layers: Size = key("n_layer")
+    n_heads: Size = key("n_head")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    d_ff: Size = key("n_inner", lambda c: 4 * c.d_model)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    activation: str = key("activation_function", "gelu_new")
+    scale_attention: bool = key("scale_attn_weights", True)
+    scale_by_layer: bool = key("scale_attn_by_inverse_layer_idx", False)
+    tied: Literal[True] = key("tie_word_embeddings", True)
+
+    ignored = frozenset({"n_ctx", "reorder_and_upcast_attn"})
+
+    def check(self):
+        self.must_divide("n_heads", "d_model")
+        activation(self.activation)
+
+    @property
+    def cut(self) -> tuple[int, int]:
+        """The heads, and the width of each, that the width of attention is cut into."""
+        return self.n_heads, self.d_head
+
+
+@config
+class GPT3(GPT2):
+    """The rows of GPT-3's Table 2.1 (arXiv 2005.14165), read as GPT-2 with every size as printed.
+
+    Attention is as wide as d_model. In two rows (XL, 13B) n_heads × d_head is another number than d_model, so no whole
+    head has that width: attention is left uncut there, which changes no weight, no multiply-add and no cache.
+    """
+
+    d_head: Size = key("d_head")
+
+    def check(self):
+        activation(self.activation)
+
+    @property
+    def cut(self):
+        return (self.n_heads, self.d_head) if self.n_heads * self.d_head == self.d_model else (1, self.d_model)
+
+
+@architecture("gpt3", config=GPT3)
+@architecture("gpt2", config=GPT2, optional_prefix="transformer.")
+def forward(w, ids, c: GPT2, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)
+    x = x + embed_positions(positions(ids, past), w, "transformer.wpe.weight", c.n_positions, c.d_model)
+    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
+        x = layer(x, w_layer, past_layer, c)
+    x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
+    return unembed(x, w, "transformer.wte.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: GPT2):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(layer_norm(x, w, "ln_1", c.norm_eps), w.at("attn"), past, c)
+    return x + feed_forward(layer_norm(x, w, "ln_2", c.norm_eps), w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: GPT2):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q, k, v = np.split(conv1d(x, w, "c_attn", 3 * c.d_model), 3, axis=-1)
+    q, k, v = (heads(a, *c.cut) for a in (q, k, v))
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    scale = (c.cut[1] ** -0.5 if c.scale_attention else 1.0) / (w.index + 1 if c.scale_by_layer else 1)
+    mixed = attend(q, k, v, causal_mask(past, q, k, Full()), scale)
+    return conv1d(mixed, w, "c_proj", c.d_model)
+
+
+@step
+def feed_forward(x, w, c: GPT2):
+    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    return conv1d(activation(c.activation)(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

@@ -1,0 +1,78 @@
+"""GPT-NeoX and Pythia: one fused matrix for queries, keys and values, both halves of the block side by side.
+
+Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from ..ops import Full, Rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, rotate, unembed
+from ..steps import step
+from . import architecture
+from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+
+
+@config
+class GPTNeoX(Config):
+    """Hyperparameters of GPT-NeoX, in forward order."""
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers")
+    n_heads: Size = key("num_attention_heads")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    rotary_pct: Positive = key("rotary_pct", 0.25)
+    d_ff: Size = key("intermediate_size")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    rope_base: Positive = key("rotary_emb_base", 10000.0)
+    attention_bias: bool = key("attention_bias", True)
+    parallel: bool = key("use_parallel_residual", True)
+    activation: str = key("hidden_act", "gelu")
+    tied: bool = key("tie_word_embeddings", False)
+
+    ignored = frozenset({"classifier_dropout"})
+
+    def check(self):
+        self.must_divide("n_heads", "d_model")
+        activation(self.activation)
+        self.rope
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope({"partial_rotary_factor": self.rotary_pct, "rope_theta": self.rope_base, **self.rope_parameters})
+
+
+@architecture("gpt_neox", config=GPTNeoX, spellings={"lm_head.weight": "embed_out.weight"})
+def forward(w, ids, c: GPTNeoX, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "gpt_neox.embed_in.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for _, w_layer, past_layer in w.layers("gpt_neox.layers", ["layer"] * c.n_layers, past):
+        x = layer(x, w_layer, past_layer, c, table)
+    x = layer_norm(x, w, "gpt_neox.final_layer_norm", c.norm_eps)
+    return unembed(x, w, "gpt_neox.embed_in.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: GPTNeoX, table):
+    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), past, c, table)
+    y = layer_norm(x if c.parallel else attended, w, "post_attention_layernorm", c.norm_eps)
+    return attended + feed_forward(y, w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: GPTNeoX, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=c.attention_bias)
+    qkv = qkv.reshape(x.shape[0], c.n_heads, 3, c.d_head)
+    q, k, v = rotate(qkv[:, :, 0], table), rotate(qkv[:, :, 1], table), qkv[:, :, 2]
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias)
+
+
+@step
+def feed_forward(x, w, c: GPTNeoX):
+    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))
+    return linear(wide, w, "dense_4h_to_h", c.d_model, bias=True)

@@ -1,0 +1,125 @@
+"""gpt-oss: windows in every other layer, a sink in each head's softmax, and experts with biases and a clamped gate.
+
+Source: arXiv 2508.10925, openai/gpt-oss-20b and -120b, config.json; tensor names as transformers 5 unpacks the published
+files, which hold the experts' matrices as MXFP4 blocks and scales.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ops import (
+    causal_mask,
+    chosen_softmax_routing,
+    combine,
+    embed,
+    expert_linear,
+    heads,
+    linear,
+    masked,
+    mix,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    scores,
+    share_heads,
+    sigmoid,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, config, full_every, key, reaches, read_rope
+from .llama import Llama
+
+
+@config
+class GptOss(Llama):
+    """Hyperparameters of gpt-oss, in forward order. d_ff is the inner width of one expert."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    d_head: Size = key("head_dim", 64)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    attention_bias: bool = key("attention_bias", True)
+    sliding_window: Size = key("sliding_window", 128)
+    layer_types: list[str] = key("layer_types", lambda c: full_every(2, c.n_layers))
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok", also=("experts_per_token",))
+    gate_slope: Positive = key("swiglu_alpha", 1.702)
+    gate_limit: Positive = key("swiglu_limit", 7.0)
+
+    ignored = frozenset({"mlp_bias", "initial_context_length"})
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def rope(self):
+        scaled = {"rope_type", "type"} & set(self.rope_parameters)
+        usual = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
+        return read_rope(self.rope_parameters if scaled else usual | self.rope_parameters, theta=150000.0)
+
+    @property
+    def kinds(self):
+        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+
+
+@architecture("gpt_oss", config=GptOss)
+def forward(w, ids, c: GptOss, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: GptOss, reach, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: GptOss, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    N, K, H = c.n_heads, c.n_kv_heads, c.d_head
+    q = rotate(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
+    k = rotate(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
+    v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    fit = masked(scores(q, share_heads(k, N), H**-0.5), causal_mask(past, q, k, reach))
+    mixed = mix(softmax_with_sink(fit, w("sinks", N)), share_heads(v, N))
+    return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+@step
+def softmax_with_sink(x, sinks):
+    """Shares that add up to less than 1: a learned score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
+    sinks = sinks[:, None, None]
+    top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
+    e = np.exp(x - top)
+    return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
+
+
+@step
+def mixture_of_experts(x, w, c: GptOss):
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts, bias=True), c.n_experts_per_token)
+    return combine(experts(x, chosen, w.at("experts"), c), shares)
+
+
+@step
+def experts(x, chosen, w, c: GptOss):
+    """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+    E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
+    wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
+    wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
+    gate, up = np.minimum(wide[..., ::2], c.gate_limit), np.clip(wide[..., 1::2], -c.gate_limit, c.gate_limit)
+    wide = gate * sigmoid(gate * c.gate_slope) * (up + 1)
+    down = expert_linear(wide, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
+    return down + np.take(w.stack("down_proj_bias", E, D, used=k), chosen, axis=0)

@@ -1,0 +1,78 @@
+"""Granite 3 MoE: Mixtral's block with Granite's four multipliers; the published file stores each layer's experts as one stack.
+
+Source: github.com/ibm-granite/granite-3.0-language-models; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ops import (
+    chosen_softmax_routing,
+    combine,
+    embed,
+    expert_linear,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Size, activation, config, key
+from .granite import Granite, attention
+
+FUSED = {
+    "block_sparse_moe.router.weight": ("block_sparse_moe.router.layer.weight",),
+    "block_sparse_moe.experts.gate_up_proj": ("block_sparse_moe.input_linear.weight",),
+    "block_sparse_moe.experts.down_proj": ("block_sparse_moe.output_linear.weight",),
+}
+
+
+@config
+class GraniteMoE(Granite):
+    """Hyperparameters of Granite 3 MoE, in forward order. d_ff is the inner width of one expert."""
+
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+
+
+@architecture("granitemoe", config=GraniteMoE, fused=FUSED)
+def forward(w, ids, c: GraniteMoE, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
+    return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
+
+
+@step
+def layer(x, w, past, c: GraniteMoE, reach, table):
+    """One transformer block: [T D] -> [T D]."""
+    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + y * c.residual_multiplier
+    y = mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
+    return x + y * c.residual_multiplier
+
+
+@step
+def mixture_of_experts(x, w, c: GraniteMoE):
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
+    return combine(experts(x, chosen, w, c), shares)
+
+
+@step
+def experts(x, chosen, w, c: GraniteMoE):
+    """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+    E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
+    gate, up = np.split(expert_linear(x, w.stack("input_linear.weight", E, 2 * F, D, used=k), chosen), 2, axis=-1)
+    return expert_linear(activation(c.activation)(gate) * up, w.stack("output_linear.weight", E, D, F, used=k), chosen)

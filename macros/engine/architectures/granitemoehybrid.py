@@ -1,0 +1,117 @@
+"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part, Granite's multipliers.
+
+Source: ibm-granite/granite-4.0-h-small, config.json and model card; tensor names as transformers 5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from ..errors import Problem
+from ..ops import (
+    Full,
+    Mixed,
+    chosen_softmax_routing,
+    combine,
+    embed,
+    linear,
+    packed_experts,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Count, Positive, Size, activation, config, key, mixers
+from .granite import Granite, attention
+from .mamba import NOT_READ
+from .nemotron_h import mamba2
+from .qwen3_next import PACKED, STATE_BYTES
+
+
+@config
+class GraniteMoEHybrid(Granite):
+    """Hyperparameters of Granite 4, in forward order. d_ff is the inner width of one expert."""
+
+    layer_types: list[str] | None = key("layer_types", None, also=("layers_block_type",))
+    position_embedding: Literal["rope", "nope"] | None = key("position_embedding_type", None)
+    expand: Positive = key("mamba_expand", 2.0)
+    n_mamba_heads: Size = key("mamba_n_heads")
+    d_mamba_head: Size = key("mamba_d_head", lambda c: int(c.expand * int(c.d_model)) // int(c.n_mamba_heads))
+    n_groups: Size = key("mamba_n_groups")
+    d_state: Size = key("mamba_d_state")
+    d_conv: Size = key("mamba_d_conv")
+    conv_bias: bool = key("mamba_conv_bias", True)
+    bias: bool = key("mamba_proj_bias", False)
+    dt_limits: tuple[float, float] = key("time_step_limit", lambda c: (0.0, math.inf))
+    n_experts: Count = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Count = key("num_experts_per_tok")
+    d_ff_shared: Size = key("shared_intermediate_size")
+
+    ignored = Granite.ignored | NOT_READ | {"init_method", "normalization_function", "mamba_rmsnorm_groups", "head_dim_note"}
+
+    @classmethod
+    def prepare(cls, raw):
+        return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
+
+    def check(self):
+        super().check()
+        if self.n_mamba_heads * self.d_mamba_head != int(self.expand * int(self.d_model)):
+            raise Problem(f"mamba_n_heads × mamba_d_head = {int(self.n_mamba_heads * self.d_mamba_head)}, and mamba_expand × hidden_size = "
+                          f"{int(self.expand * int(self.d_model))}", "correct one of them")
+        self.must_divide("n_groups", "n_mamba_heads")
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def kinds(self):
+        """In order: how tokens exchange information, and whether there are experts."""
+        types = self.layer_types or ["mamba"] * self.n_layers
+        return [Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers(types, self.n_layers, "mamba")]
+
+
+@architecture("granitemoehybrid", config=GraniteMoEHybrid, spellings={
+    "experts.gate_up_proj": "input_linear.weight", "experts.down_proj": "output_linear.weight", "router.weight": "router.layer.weight"})
+def forward(w, ids, c: GraniteMoEHybrid, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
+    table = rope_table(positions(ids, past), c.d_head, c.rope) if c.position_embedding == "rope" else None
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
+    return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
+
+
+@step
+def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
+    """One block: [T D] -> [T D]."""
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    if kind.mixer == "mamba":
+        y = mamba2(y, w.at("mamba"), past, c, c.activation, STATE_BYTES["float32"])
+    else:
+        y = attention(y, w.at("self_attn"), past, c, Full(), table)
+    x = x + y * c.residual_multiplier
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    found = feed_forward(y, w.at("shared_mlp"), c)
+    if kind.feed_forward == "moe":
+        found = mixture_of_experts(y, w.at("block_sparse_moe"), c) + found
+    return x + found * c.residual_multiplier
+
+
+@step
+def feed_forward(x, w, c: GraniteMoEHybrid):
+    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
+    return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
+
+
+@step
+def mixture_of_experts(x, w, c: GraniteMoEHybrid):
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)
+    return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

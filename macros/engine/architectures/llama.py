@@ -1,0 +1,121 @@
+"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, and others published as `llama`.
+
+Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral); tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Full,
+    Rope,
+    SlidingWindow,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Config, Positive, Size, activation, config, key, read_rope
+
+
+@config
+class Llama(Config):
+    """Hyperparameters of the Llama block, in forward order."""
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers")
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_ff: Size = key("intermediate_size")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    attention_bias: bool = key("attention_bias", False)
+    mlp_bias: bool = key("mlp_bias", False)
+    activation: str = key("hidden_act", "silu")
+    tied: bool = key("tie_word_embeddings", False)
+
+    ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
+
+    def width_of_a_head(self) -> int:
+        """head_dim, where the config leaves it out: d_model / n_heads."""
+        self.must_divide("n_heads", "d_model")
+        return self.d_model // self.n_heads
+
+    def check(self):
+        self.must_divide("n_kv_heads", "n_heads")
+        activation(self.activation)
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters)
+
+    @property
+    def kinds(self) -> list:
+        """What each layer sees, in order."""
+        return [Full()] * self.n_layers
+
+
+@config
+class Mistral(Llama):
+    """Mistral's: grouped-query attention, and in the first version a sliding window; never a bias."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    attention_bias: ClassVar[bool] = False
+    mlp_bias: ClassVar[bool] = False
+    sliding_window: Size | None = key("sliding_window", None)
+
+    ignored = Llama.ignored | {"attention_bias", "mlp_bias"}
+
+    @property
+    def kinds(self):
+        return [SlidingWindow(self.sliding_window) if self.sliding_window else Full()] * self.n_layers
+
+
+@architecture("llama", config=Llama)
+@architecture("mistral", config=Mistral)
+def forward(w, ids, c: Llama, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Llama, reach, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: Llama, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+@step
+def feed_forward(x, w, c: Llama):
+    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias))
+    return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias), w, "down_proj", c.d_model, bias=c.mlp_bias)

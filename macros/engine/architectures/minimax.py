@@ -1,0 +1,136 @@
+"""MiniMax-Text-01: seven layers of lightning attention to one of softmax attention, experts in every layer, a weighted residual.
+
+Sources: arXiv 2501.08313 (MiniMax-01), 2401.04658 (lightning attention); tensor names as transformers 5.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..errors import Problem, shorten
+from ..ops import (
+    Full,
+    Mixed,
+    SlidingWindow,
+    combine,
+    decaying_attention,
+    embed,
+    heads,
+    linear,
+    packed_experts,
+    positions,
+    rms_norm,
+    rope_table,
+    sigmoid,
+    softmax_routing,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, activation, config, key, mixers, read_rope
+from .llama import Llama, attention
+from .qwen3_next import PACKED
+
+
+@config
+class MiniMax(Llama):
+    """Hyperparameters of MiniMax-Text-01, in forward order. d_ff is the inner width of one expert."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    attention_bias: ClassVar[bool] = False
+    mlp_bias: ClassVar[bool] = False
+    d_rotary: Size | None = key("rotary_dim", None)
+    sliding_window: Size | None = key("sliding_window", None)
+    layer_types: list[str] | None = key("layer_types", None)
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    full_alpha: float = key("full_attn_alpha_factor", 1.0, also=("layernorm_full_attention_alpha",))
+    full_beta: float = key("full_attn_beta_factor", 1.0, also=("layernorm_full_attention_beta",))
+    lightning_alpha: float = key("linear_attn_alpha_factor", 1.0, also=("layernorm_linear_attention_alpha",))
+    lightning_beta: float = key("linear_attn_beta_factor", 1.0, also=("layernorm_linear_attention_beta",))
+    experts_alpha: float = key("mlp_alpha_factor", 1.0, also=("layernorm_mlp_alpha",))
+    experts_beta: float = key("mlp_beta_factor", 1.0, also=("layernorm_mlp_beta",))
+    residual_after_norm: Literal[True] = key("postnorm", True)
+    d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
+
+    ignored = Llama.ignored | {"attention_bias", "mlp_bias", "block_size", "shared_moe_mode", "max_model_len", "use_lightning_attention"}
+
+    @classmethod
+    def prepare(cls, raw):
+        raw = super().prepare(raw)
+        kinds = raw.pop("attn_type_list", None)
+        if kinds is None or "layer_types" in raw:
+            return raw
+        if not isinstance(kinds, list) or set(kinds) - {0, 1}:
+            raise Problem(f"attn_type_list = {shorten(kinds)}: expected a list of 0 (lightning) and 1 (softmax)", "correct the value")
+        return {**raw, "layer_types": ["full_attention" if k else "linear_attention" for k in kinds]}
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def rope(self):
+        partial = {"partial_rotary_factor": int(self.d_rotary) / int(self.d_head)} if self.d_rotary else {}
+        return read_rope(partial | self.rope_parameters, theta=1e6)
+
+    @property
+    def reach(self):
+        """What softmax attention sees."""
+        return SlidingWindow(self.sliding_window) if self.sliding_window else Full()
+
+    @property
+    def kinds(self):
+        """In order: how tokens exchange information; every layer has experts."""
+        types = self.layer_types or ["linear_attention" if i % 2 else "full_attention" for i in range(self.n_layers)]
+        return [Mixed(mixer, "moe") for mixer in mixers(types, self.n_layers, "lightning")]
+
+
+@architecture("minimax", "minimax_text_01", "minimax_m1", config=MiniMax, spellings={"mlp.gate.": "block_sparse_moe.gate."}, pieces={
+    "mlp.experts.gate_up_proj": ("block_sparse_moe.experts.{e}.w1.weight", "block_sparse_moe.experts.{e}.w3.weight"),
+    "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",)})
+def forward(w, ids, c: MiniMax, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: MiniMax, kind: Mixed, table):
+    """One block; what is added to each half is its normed input, weighted: [T D] -> [T D]."""
+    x = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    if kind.mixer == "lightning":
+        x = x * c.lightning_alpha + lightning_attention(x, w.at("self_attn"), past, c) * c.lightning_beta
+    else:
+        x = x * c.full_alpha + attention(x, w.at("self_attn"), past, c, c.reach, table) * c.full_beta
+    x = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    return x * c.experts_alpha + mixture_of_experts(x, w.at("mlp"), c) * c.experts_beta
+
+
+@step
+def lightning_attention(x, w, past, c: MiniMax):
+    """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
+
+    The memory is kept in float32, as in the vendor's code. The shares are fixed: the lower the layer, the faster it fades.
+    """
+    T, N, H = x.shape[0], c.n_heads, c.d_head
+    q, k, v = np.split(heads(activation(c.activation)(linear(x, w, "qkv_proj", 3 * N * H)), N, 3 * H), 3, axis=-1)
+    depth = 1 - w.index / (int(c.n_layers) - 1 + 1e-5) + 1e-5
+    keep = np.exp(-depth * 2.0 ** ((np.arange(N, like=x) + 1) * (-8 / int(N)))).astype(np.float32)
+    y = decaying_attention(q, k, v, np.broadcast_to(keep, (T, N)), past).reshape(T, N * H)
+    gate = sigmoid(linear(x, w, "output_gate", N * H))
+    return linear(gate * rms_norm(y, w, "norm", 1e-6), w, "out_proj", c.d_model)
+
+
+@step
+def mixture_of_experts(x, w, c: MiniMax):
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
+    return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -1,0 +1,101 @@
+"""OLMo 2 and 3: Llama's block with its norms after each half instead of before, and norms on queries and keys.
+
+OLMo 3 lets three layers of four see a window only, and stretches the rotary embedding of the others to long texts.
+Sources: arXiv 2501.00656 (OLMo 2), 2512.13961 (Olmo 3); tensor names as transformers' files.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Full,
+    SlidingWindow,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, config, fold_rope_by_layer_type, full_every, key, reaches, read_rope
+from .llama import Llama, feed_forward
+
+
+@config
+class Olmo2(Llama):
+    """Hyperparameters of OLMo 2, in forward order."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    mlp_bias: ClassVar[bool] = False
+
+    def rope_of(self, reach):
+        """The rotary embedding of a kind of layer."""
+        return self.rope
+
+
+@config
+class Olmo3(Olmo2):
+    """Hyperparameters of OLMo 3, in forward order."""
+
+    sliding_window: Size | None = key("sliding_window", 4096)
+    layer_types: list[str] = key("layer_types", lambda c: full_every(4, c.n_layers))
+
+    @classmethod
+    def prepare(cls, raw):
+        """A scaling that is given once holds for the layers that see everything."""
+        return fold_rope_by_layer_type(raw)
+
+    def check(self):
+        super().check()
+        for reach in self.kinds:
+            self.rope_of(reach)
+
+    @property
+    def kinds(self):
+        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+
+    @property
+    def rope(self):
+        return self.rope_of(Full())
+
+    def rope_of(self, reach):
+        return read_rope(self.rope_parameters, 500_000.0, "sliding_attention" if isinstance(reach, SlidingWindow) else "full_attention")
+
+
+@architecture("olmo2", config=Olmo2)
+@architecture("olmo3", config=Olmo3)
+def forward(w, ids, c: Olmo2, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    tables = {reach: rope_table(positions(ids, past), c.d_head, c.rope_of(reach)) for reach in dict.fromkeys(c.kinds)}
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, tables[reach])
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Olmo2, reach, table):
+    """One transformer block, with a norm after each half: [T D] -> [T D]."""
+    x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
+    return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
+
+
+@step
+def attention(x, w, past, c: Olmo2, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
+    k = rms_norm(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), w, "k_norm", c.norm_eps)
+    v = linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias)
+    q, k, v = heads(q, c.n_heads, c.d_head), heads(k, c.n_kv_heads, c.d_head), heads(v, c.n_kv_heads, c.d_head)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -1,0 +1,77 @@
+"""Phi 1 to 2: both halves of the block side by side on one norm, rotary positions on part of each head.
+
+Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from ..ops import Full, attend, causal_mask, embed, heads, layer_norm, linear, positions, rope_table, rotate, unembed
+from ..steps import step
+from . import architecture
+from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+
+
+@config
+class Phi(Config):
+    """Hyperparameters of Phi 1 to 2, in forward order."""
+
+    vocab_size: Size = key("vocab_size")
+    d_model: Size = key("hidden_size")
+    n_layers: Size = key("num_hidden_layers")
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    d_ff: Size = key("intermediate_size")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    qk_norm: bool = key("qk_layernorm", False)
+    activation: str = key("hidden_act", "gelu_new")
+    tied: bool = key("tie_word_embeddings", False)
+
+    def check(self):
+        self.must_divide("n_heads", "d_model")
+        self.must_divide("n_kv_heads", "n_heads")
+        activation(self.activation)
+        self.rope
+
+    @property
+    def rope(self):
+        return read_rope({"partial_rotary_factor": 0.5, **self.rope_parameters})
+
+
+@architecture("phi", config=Phi)
+def forward(w, ids, c: Phi, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for _, w_layer, past_layer in w.layers("model.layers", ["layer"] * c.n_layers, past):
+        x = layer(x, w_layer, past_layer, c, table)
+    x = layer_norm(x, w, "model.final_layernorm", c.norm_eps)
+    head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
+    return unembed(x, w, head, c.vocab_size, last=last, bias="lm_head.bias")
+
+
+@step
+def layer(x, w, past, c: Phi, table):
+    """One transformer block, both halves side by side: [T D] -> [T D]."""
+    y = layer_norm(x, w, "input_layernorm", c.norm_eps)
+    return x + attention(y, w.at("self_attn"), past, c, table) + feed_forward(y, w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: Phi, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=True), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=True), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=True), c.n_kv_heads, c.d_head)
+    if c.qk_norm:
+        q, k = layer_norm(q, w, "q_layernorm", c.norm_eps), layer_norm(k, w, "k_layernorm", c.norm_eps)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=True)
+
+
+@step
+def feed_forward(x, w, c: Phi):
+    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

@@ -1,0 +1,64 @@
+"""Phi-3 and Phi-4: Llama's block with fused matrices (queries, keys and values in one; gate and up in one).
+
+Source: arXiv 2404.14219 (Phi-3), 2412.08905 (phi-4), 2503.01743 (Phi-4-mini); tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, activation, config, key, read_rope
+from .llama import Mistral
+
+
+@config
+class Phi3(Mistral):
+    """Hyperparameters of Phi-3, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    trained_context: Size = key("original_max_position_embeddings", 4096)
+
+    @property
+    def rope(self):
+        return read_rope({"original_max_position_embeddings": self.trained_context, **self.rope_parameters})
+
+    ignored = frozenset({"attention_bias", "mlp_bias", "lm_head_bias", "full_attn_mod", "interpolate_factor", "embd_layer"})
+
+
+@architecture("phi3", config=Phi3)
+def forward(w, ids, c: Phi3, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Phi3, reach, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: Phi3, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    N, K, H = c.n_heads, c.n_kv_heads, c.d_head
+    q, k, v = np.split(linear(x, w, "qkv_proj", N * H + 2 * K * H), [N * H, N * H + K * H], axis=-1)
+    q, k, v = rotate(heads(q, N, H), table), rotate(heads(k, K, H), table), heads(v, K, H)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    return linear(attend(q, k, v, causal_mask(past, q, k, reach), H**-0.5), w, "o_proj", c.d_model)
+
+
+@step
+def feed_forward(x, w, c: Phi3):
+    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    gate, up = np.split(linear(x, w, "gate_up_proj", 2 * c.d_ff), 2, axis=-1)
+    return linear(activation(c.activation)(gate) * up, w, "down_proj", c.d_model)

@@ -1,0 +1,101 @@
+"""Qwen1.5-MoE and Qwen2-MoE: many small experts, and a shared one that each token takes by a gate of its own.
+
+Sources: arXiv 2407.10671 (Qwen2), qwenlm.github.io/blog/qwen-moe; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..ops import (
+    Kind,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    shared_experts,
+    sigmoid,
+    softmax_routing,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Size, activation, config, key, reaches
+from .llama import Llama
+from .qwen2 import attention
+
+FUSED = {
+    "mlp.experts.gate_up_proj": ("mlp.experts.{e}.gate_proj.weight", "mlp.experts.{e}.up_proj.weight"),
+    "mlp.experts.down_proj": ("mlp.experts.{e}.down_proj.weight",),
+}
+EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts.{e}.down_proj.weight")
+
+
+@config
+class Qwen2MoE(Llama):
+    """Hyperparameters of Qwen2-MoE, in forward order. d_ff is the inner width of the layers without experts."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 16)
+    attention_bias: bool = key("qkv_bias", True)
+    output_bias: ClassVar[bool] = False
+    use_sliding_window: bool = key("use_sliding_window", False)
+    sliding_window: Size | None = key("sliding_window", 4096)
+    max_window_layers: int = key("max_window_layers", 28)
+    layer_types: list[str] | None = key("layer_types", None)
+    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    d_ff_shared: Size = key("shared_expert_intermediate_size")
+    normalise: bool = key("norm_topk_prob", False)
+    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
+    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+
+    ignored = frozenset({"attention_bias"})
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def kinds(self):
+        """In order: whether a layer has experts, and what it sees."""
+        types = self.layer_types or ["sliding_attention" if self.use_sliding_window and i % 2 == 0 and i < self.max_window_layers
+                                     else "full_attention" for i in range(self.n_layers)]
+        return [Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
+                for i, reach in enumerate(reaches(types, self.n_layers, self.sliding_window))]
+
+
+@architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)
+def forward(w, ids, c: Qwen2MoE, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Qwen2MoE, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step
+def mixture_of_experts(x, w, c: Qwen2MoE):
+    """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
+    act = activation(c.activation)
+    chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
+    shared = shared_experts(x, w.at("shared_expert"), c.d_ff_shared, act)
+    return routed + sigmoid(linear(x, w, "shared_expert_gate", 1)) * shared

@@ -1,0 +1,87 @@
+"""Qwen3-MoE: many small experts and no shared one, each head's query and key normed.
+
+Source: arXiv 2505.09388; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..ops import (
+    Full,
+    Kind,
+    SlidingWindow,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    softmax_routing,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Size, activation, config, key
+from .llama import Llama
+from .qwen2_moe import EXPERT, FUSED
+from .qwen3 import attention
+
+
+@config
+class Qwen3MoE(Llama):
+    """Hyperparameters of Qwen3-MoE, in forward order. d_ff is the inner width of the layers without experts."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    use_sliding_window: bool = key("use_sliding_window", False)
+    sliding_window: Size | None = key("sliding_window", 4096)
+    qk_norm: Literal[True] = key("use_qk_norm", True)
+    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    normalise: bool = key("norm_topk_prob", False)
+    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
+    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+
+    ignored = frozenset({"max_window_layers", "qkv_bias", "shared_expert_intermediate_size"})
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+
+    @property
+    def kinds(self):
+        """In order: whether a layer has experts, and what it sees."""
+        reach = SlidingWindow(self.sliding_window) if self.use_sliding_window else Full()
+        return [Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
+                for i in range(self.n_layers)]
+
+
+@architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
+def forward(w, ids, c: Qwen3MoE, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Qwen3MoE, kind: Kind, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step
+def mixture_of_experts(x, w, c: Qwen3MoE):
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
+    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation)), shares)

@@ -1,0 +1,221 @@
+"""Qwen3-Next and Qwen3.5: three layers of four have linear attention by the gated delta rule, the fourth gated attention.
+
+Sources: arXiv 2412.06464 (the gated delta rule), Qwen/Qwen3-Next-80B-A3B-Instruct and Qwen/Qwen3.5-27B, config.json; tensor
+names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5's text model.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..ops import (
+    Full,
+    Mixed,
+    attend,
+    causal_mask,
+    causal_conv,
+    combine,
+    embed,
+    feed_forward,
+    gated_delta_rule,
+    gated_experts,
+    heads,
+    l2_norm,
+    linear,
+    packed_experts,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    share_heads,
+    shared_experts,
+    sigmoid,
+    silu,
+    softmax_routing,
+    softplus,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Size, activation, config, key, mixers, read_rope
+from .llama import Llama
+from .qwen2_moe import EXPERT, FUSED
+
+PACKED = ("experts.gate_up_proj", "experts.down_proj")
+STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@config
+class Qwen35(Llama):
+    """Hyperparameters of Qwen3.5's text model, in forward order. A scale of a norm is stored as its distance from 1."""
+
+    d_head: Size = key("head_dim", 256)
+    attention_gate: Literal[True] = key("attn_output_gate", True)
+    d_conv: Size = key("linear_conv_kernel_dim")
+    n_linear_k_heads: Size = key("linear_num_key_heads")
+    n_linear_v_heads: Size = key("linear_num_value_heads")
+    d_linear_k_head: Size = key("linear_key_head_dim")
+    d_linear_v_head: Size = key("linear_value_head_dim")
+    state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_dtype", "float32")
+    full_attention_interval: Interval = key("full_attention_interval", 4)
+    layer_types: list[str] | None = key("layer_types", None)
+    mlp_bias: ClassVar[bool] = False
+
+    ignored = Llama.ignored | {"mlp_bias", "mlp_only_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}
+    # Queries, keys, values and gate in one matrix, cut by key head, or apart.
+    one_matrix: ClassVar[bool] = False
+
+    def check(self):
+        super().check()
+        self.must_divide("n_linear_k_heads", "n_linear_v_heads")
+        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def rope(self):
+        return read_rope({"partial_rotary_factor": 0.25, **self.rope_parameters})
+
+    @property
+    def mixers(self) -> list[str]:
+        """How tokens exchange information in each layer, in order."""
+        types = self.layer_types or ["full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
+                                     for i in range(self.n_layers)]
+        return mixers(types, self.n_layers, "linear")
+
+    @property
+    def kinds(self):
+        return [Mixed(mixer) for mixer in self.mixers]
+
+
+@config
+class Qwen35MoE(Qwen35):
+    """Qwen3.5's with experts in every layer."""
+
+    d_ff: ClassVar[None] = None
+    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    d_ff_shared: Size = key("shared_expert_intermediate_size")
+
+    ignored = Qwen35.ignored | {"intermediate_size", "norm_topk_prob", "decoder_sparse_step"}
+    normalise: ClassVar[bool] = True
+    stacked: ClassVar[bool] = True
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+
+    @property
+    def kinds(self):
+        return [Mixed(mixer, "moe") for mixer in self.mixers]
+
+
+@config
+class Qwen3Next(Qwen35):
+    """Hyperparameters of Qwen3-Next, in forward order. d_ff is the inner width of the layers without experts."""
+
+    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    d_ff_shared: Size = key("shared_expert_intermediate_size")
+    normalise: bool = key("norm_topk_prob", True)
+    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
+    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+
+    one_matrix = True
+    stacked: ClassVar[bool] = False
+
+    def check(self):
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+
+    @property
+    def kinds(self):
+        return [Mixed(mixer, "moe" if i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0 else "dense")
+                for i, mixer in enumerate(self.mixers)]
+
+
+@architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
+@architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE)
+@architecture("qwen3_5_text", "qwen3_5", config=Qwen35)
+def forward(w, ids, c: Qwen35, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps, offset=1)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: Qwen35, kind: Mixed, table):
+    """One block: [T D] -> [T D]."""
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
+    if kind.mixer == "linear":
+        x = x + gated_delta_net(y, w.at("linear_attn"), past, c)
+    else:
+        x = x + attention(y, w.at("self_attn"), past, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
+    if kind.feed_forward == "moe":
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step
+def attention(x, w, past, c: Qwen35, table):
+    """Let each token gather information from all before it, and gate what each head found: [T D] -> [T D]."""
+    N, K, H = c.n_heads, c.n_kv_heads, c.d_head
+    q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
+    k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
+    v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
+    q, k = rms_norm(q, w, "q_norm", c.norm_eps, offset=1), rms_norm(k, w, "k_norm", c.norm_eps, offset=1)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    mixed = attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5)
+    return linear(mixed * sigmoid(gate.reshape(x.shape[0], N * H)), w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+@step
+def gated_delta_net(x, w, past, c: Qwen35):
+    """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
+
+    The memory is kept in float32, as transformers and the vendor's `mamba_ssm_dtype` have it.
+    """
+    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+    qkv, z, b, a = project(x, w, c)
+    qkv = activation(c.activation)(causal_conv(qkv, w, past, "conv1d", c.d_conv, bias=False))
+    q, k, v = np.split(qkv, [K * I, 2 * K * I], axis=-1)
+    q, k = (share_heads(l2_norm(heads(part, K, I)), N) for part in (q, k))
+    keep = np.exp(-np.exp(w("A_log", N)) * softplus(a + w("dt_bias", N)))
+    y = gated_delta_rule(q * I**-0.5, k, heads(v, N, J), keep, sigmoid(b), past, STATE_BYTES[c.state_dtype])
+    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, J))
+    return linear(y.reshape(x.shape[0], N * J), w, "out_proj", c.d_model)
+
+
+def project(x, w, c: Qwen35):
+    """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T 2·K·I + N·J], [T N·J], [T N], [T N]."""
+    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+    if not c.one_matrix:
+        return (linear(x, w, "in_proj_qkv", 2 * K * I + N * J), linear(x, w, "in_proj_z", N * J),
+                linear(x, w, "in_proj_b", N), linear(x, w, "in_proj_a", N))
+    T, shared = x.shape[0], N // K
+    qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * I + 2 * N * J), K, 2 * I + 2 * shared * J)
+    q, k, v, z = np.split(qkvz, [I, 2 * I, 2 * I + shared * J], axis=-1)
+    b, a = np.split(heads(linear(x, w, "in_proj_ba", 2 * N), K, 2 * shared), 2, axis=-1)
+    qkv = np.concatenate([q.reshape(T, K * I), k.reshape(T, K * I), v.reshape(T, N * J)], axis=-1)
+    return qkv, z.reshape(T, N * J), b.reshape(T, N), a.reshape(T, N)
+
+
+@step
+def mixture_of_experts(x, w, c):
+    """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
+    act = activation(c.activation)
+    chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
+    if c.stacked:
+        routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
+    else:
+        routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
+    shared = shared_experts(x, w.at("shared_expert"), c.d_ff_shared, act)
+    return routed + sigmoid(linear(x, w, "shared_expert_gate", 1)) * shared

@@ -1,0 +1,91 @@
+"""SmolLM3: Llama's block, with rotary embedding left out in every fourth layer.
+
+Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated layers); tensor names as the published file.
+"""
+
+from __future__ import annotations
+
+from ..errors import Problem
+from ..ops import (
+    Full,
+    NoPE,
+    SlidingWindow,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Interval, Size, config, key, reaches, read_rope
+from .llama import Llama, feed_forward
+
+
+@config
+class SmolLM3(Llama):
+    """Hyperparameters of SmolLM3, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    tied: bool = key("tie_word_embeddings", True)
+    no_rope_interval: Interval = key("no_rope_layer_interval", 4)
+    rotates: list[int] = key("no_rope_layers", lambda c: [int((i + 1) % c.no_rope_interval != 0) for i in range(c.n_layers)])
+    use_sliding_window: bool = key("use_sliding_window", False)
+    sliding_window: Size | None = key("sliding_window", None)
+    layer_types: list[str] = key("layer_types", lambda c: ["full_attention" if r else "sliding_attention" for r in c.rotates])
+
+    ignored = Llama.ignored | {"max_window_layers"}
+
+    def check(self):
+        super().check()
+        if len(self.rotates) < self.n_layers:
+            raise Problem(f"no_rope_layers has {len(self.rotates)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                          "correct one of the two")
+        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters, theta=2_000_000.0)
+
+    @property
+    def kinds(self):
+        """A 1 in `no_rope_layers` is a layer that rotates, in spite of the key's name."""
+        has_windows = self.use_sliding_window and self.sliding_window
+        found = reaches(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window) if has_windows else [Full()] * self.n_layers
+        return [reach if rotates else NoPE(reach) for reach, rotates in zip(found, self.rotates)]
+
+
+@architecture("smollm3", config=SmolLM3)
+def forward(w, ids, c: SmolLM3, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, reach, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: SmolLM3, reach: Full | SlidingWindow | NoPE, table):
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: SmolLM3, reach, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    if not isinstance(reach, NoPE):
+        q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -1,0 +1,74 @@
+"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and put both halves side by side.
+
+Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T; tensor names as the published files.
+"""
+
+from __future__ import annotations
+
+from ..ops import (
+    Full,
+    attend,
+    causal_mask,
+    embed,
+    head_norms,
+    heads,
+    layer_norm,
+    linear,
+    positions,
+    rope_table,
+    rotate,
+    unembed,
+)
+from ..steps import step
+from . import architecture
+from .config import Positive, Size, config, key, read_rope
+from .llama import Llama, feed_forward
+
+
+@config
+class StableLM(Llama):
+    """Hyperparameters of StableLM, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 32)
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    attention_bias: bool = key("use_qkv_bias", False)
+    qk_norm: bool = key("qk_layernorm", False)
+    parallel: bool = key("use_parallel_residual", False)
+
+    @property
+    def rope(self):
+        return read_rope({"partial_rotary_factor": 0.25, **self.rope_parameters})
+
+
+@architecture("stablelm", config=StableLM)
+def forward(w, ids, c: StableLM, past, last=True):
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, past), c.d_head, c.rope)
+    for _, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
+        x = layer(x, w_layer, past_layer, c, table)
+    x = layer_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step
+def layer(x, w, past, c: StableLM, table):
+    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    y = layer_norm(x, w, "input_layernorm", c.norm_eps)
+    attended = x + attention(y, w.at("self_attn"), past, c, table)
+    if not c.parallel:
+        y = layer_norm(attended, w, "post_attention_layernorm", c.norm_eps)
+    return attended + feed_forward(y, w.at("mlp"), c)
+
+
+@step
+def attention(x, w, past, c: StableLM, table):
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    if c.qk_norm:
+        q, k = head_norms(q, w, "q_layernorm.norms.{e}.weight", c.norm_eps), head_norms(k, w, "k_layernorm.norms.{e}.weight", c.norm_eps)
+    q, k = rotate(q, table), rotate(k, table)
+    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

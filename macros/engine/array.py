@@ -1,0 +1,193 @@
+"""Arrays that have a shape and no content, and the calls that they came from.
+
+`Spec` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX: a function
+written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every operation
+is written down with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing of what is computed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from .dims import ONE, Dim, Poly, product
+from .rules import RULES, Shape, ShapeError, _argument, _elementwise, _getitem, show
+from .tensors import Weight
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One call in the trace: a NumPy function, or a step with the calls inside it as `children`."""
+
+    name: str
+    parent: Node | None = None
+    inputs: list[Spec] = field(default_factory=list)
+    outputs: list[Spec] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
+    children: list[Node] = field(default_factory=list)
+    note: str = ""
+    doc: str = ""
+    own_flops: Poly | None = None
+    layers: tuple[int, ...] | None = None
+    layer_count: Dim = ONE
+    kind: object = None
+    factor: float = 1.0  # the plain number that a product multiplies by
+    _flops: Poly | None = None
+    _weights: tuple[Weight, ...] | None = None
+
+    @property
+    def flops(self) -> Poly:
+        """FLOPs of one run of this call: 2 for each multiply-add of its contractions, all layers of a kind included.
+
+        Worked out once; ask after the call has ended.
+        """
+        if self._flops is None:
+            self._flops = self._sum_of_flops()
+        return self._flops
+
+    def _sum_of_flops(self) -> Poly:
+        parts = [] if self.own_flops is None else [self.own_flops]
+        for child in self.children:
+            one = child.flops
+            if one.terms:
+                parts.append(one if child.layer_count is ONE else one * child.layer_count.expr)
+        return parts[0] if len(parts) == 1 else Poly.sum(parts)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, in the order of the calls."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def path(self) -> list[Node]:
+        """From the root down to this node."""
+        return [*(self.parent.path() if self.parent else []), self]
+
+    def all_weights(self) -> list[Weight]:
+        """The weights that this call touched, each once, in order. Worked out once; ask after the call has ended."""
+        if self._weights is None:
+            self._weights = tuple(dict.fromkeys(w for n in self.walk() for w in n.weights))
+        return list(self._weights)
+
+
+class Tracer(Protocol):
+    """Writes down the calls that are made with an array."""
+
+    def numpy(self, name: str, function, args: tuple, kwargs: dict, rule): ...
+
+
+class Spec(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array without content. Whatever would need the content raises `ShapeError`."""
+
+    __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
+
+    def __init__(self, tracer: Tracer, shape: Shape, dtype: np.dtype, source: Node | Weight | None, label: str):
+        self.__tracer__, self.dtype, self.source, self.label = tracer, dtype, source, label
+        self.shape = tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Dim:
+        return product(self.shape)
+
+    @property
+    def T(self) -> Spec:
+        return np.transpose(self)
+
+    def __repr__(self) -> str:
+        return f"{self.label} {show(self.shape)}"
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
+            raise ShapeError(f"np.{name}({', '.join(map(_argument, inputs))}) has no shape rule; write a contraction as np.einsum")
+        return self.__tracer__.numpy(name, ufunc, inputs, {}, lambda node, *args: _elementwise(ufunc, args))
+
+    def __array_function__(self, function, types, args, kwargs):
+        rule = RULES.get(function)
+        if rule is None:
+            raise ShapeError(f"np.{function.__name__}({', '.join(map(_argument, args))}) has no shape rule; add one to RULES in rules.py")
+        return self.__tracer__.numpy(function.__name__, function, args, kwargs, rule)
+
+    def __getitem__(self, key) -> Spec:
+        return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, _getitem)
+
+    def astype(self, dtype) -> Spec:
+        return self.__tracer__.numpy("astype", np.astype, (self, dtype), {}, lambda node, a, t: (a.shape, np.dtype(t)))
+
+    def reshape(self, *shape) -> Spec:
+        return np.reshape(self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)
+
+    def transpose(self, *axes) -> Spec:
+        return np.transpose(self, axes or None)
+
+    def swapaxes(self, a: int, b: int) -> Spec:
+        return np.swapaxes(self, a, b)
+
+    def repeat(self, repeats: int, axis: int) -> Spec:
+        return np.repeat(self, repeats, axis=axis)
+
+    def sum(self, axis=None, keepdims=False) -> Spec:
+        return np.sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis=None, keepdims=False) -> Spec:
+        return np.mean(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis=None, keepdims=False) -> Spec:
+        return np.max(self, axis=axis, keepdims=keepdims)
+
+    def _leak(self, what: str):
+        raise ShapeError(f"{self!r} has a shape and no content: {what} would need its numbers")
+
+    def __bool__(self):
+        self._leak("bool()")
+
+    def __int__(self):
+        self._leak("int()")
+
+    def __float__(self):
+        self._leak("float()")
+
+    def __complex__(self):
+        self._leak("complex()")
+
+    def __index__(self):
+        self._leak("use as an index")
+
+    def __len__(self):
+        self._leak("len() (use .shape[0])")
+
+    def __iter__(self):
+        self._leak("iteration")
+
+    def __contains__(self, item):
+        self._leak("in")
+
+    def __setitem__(self, key, value):
+        self._leak("assignment")
+
+    def __array__(self, dtype=None, copy=None):
+        self._leak("conversion to a real array")
+
+    def item(self):
+        self._leak("item()")
+
+    def tolist(self):
+        self._leak("tolist()")
+
+
+def _specs(args) -> list[Spec]:
+    found: list[Spec] = []
+    for a in args:
+        if isinstance(a, Spec):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += _specs(a)
+    return found

@@ -1,0 +1,253 @@
+"""Real weights: a checkpoint's arrays behind the same interface as shape-only ones, and the memory between steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .architectures import Architecture
+from .errors import Problem
+from .files import read_json
+
+
+class Arrays:
+    """Loaded weights: asking for one by name and shape returns its array, or says how the file differs.
+
+    `watch`, if given, sees each step that asks for a weight: an object with `call(function, args, kwargs, rule)`.
+    """
+
+    def __init__(self, tensors: Mapping[str, np.ndarray], prefix: str = "", index: int = 0, watch=None):
+        self.tensors, self.prefix, self.index = tensors, prefix, index
+        self.__tracer__ = watch
+
+    def __call__(self, name: str, *shape: int) -> np.ndarray:
+        """The tensor `name`, after its shape was checked; float32."""
+        full = self.prefix + name
+        try:
+            array = self.tensors[full]
+        except KeyError:
+            raise Problem(f"the checkpoint has no tensor {full}", "check that config.json belongs to these files") from None
+        if array.shape != tuple(map(int, shape)):
+            raise Problem(f"{full} is {list(array.shape)} in the file and {list(map(int, shape))} by config.json",
+                          "check that config.json belongs to these files")
+        return array.astype(np.float32, copy=False)
+
+    def buffer(self, name: str, *shape: int, counted: bool = True) -> np.ndarray:
+        """The same for a tensor that is no trained weight; `counted` says whether the published total has it."""
+        return self(name, *shape)
+
+    def stack(self, name: str, members: int, *shape: int, used: int) -> np.ndarray:
+        """Equal tensors, one per member, as one array [members, *shape]; `{e}` in the name is the member's number."""
+        if "{e}" not in name:
+            return self(name, members, *shape)
+        return np.stack([self(name.replace("{e}", str(e)), *shape) for e in range(members)])
+
+    def at(self, prefix: str, index: int | None = None) -> Arrays:
+        """The same weights below `prefix`."""
+        return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
+
+    def layers(self, prefix: str, kinds, past: Past) -> Iterator[tuple]:
+        """(kind, weights, past) for every layer, in order."""
+        for i, kind in enumerate(kinds):
+            yield kind, self.at(f"{prefix}.{i}", i), past.layer(i)
+
+
+class Past:
+    """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
+
+    `after()` is the memory to hand to the next step.
+    """
+
+    def __init__(self, length: int = 0, kept: dict | None = None, layer: int = 0, left: dict | None = None):
+        self.length, self.kept, self.index = length, kept or {}, layer
+        self.left: dict = {} if left is None else left
+
+    def layer(self, index: int) -> Past:
+        """The part of layer `index`."""
+        return Past(self.length, self.kept, index, self.left)
+
+    def extend(self, name: str, new: np.ndarray, reach) -> np.ndarray:
+        """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""
+        old = self.kept.get((self.index, name), np.zeros((0, *new.shape[1:]), new.dtype))
+        rows = np.concatenate([old[len(old) - int(reach.seen(self.length)):], new], axis=0)
+        self.left[self.index, name] = rows[len(rows) - int(reach.kept(self.length + len(new))):]
+        return rows
+
+    def state(self, name: str, *shape: int) -> np.ndarray:
+        """The state that the step before left; zeros before the first."""
+        return self.kept.get((self.index, name), np.zeros(tuple(map(int, shape)), np.float32))
+
+    def store(self, name: str, new: np.ndarray, item_bytes: int | None = None) -> None:
+        """Leave a state of fixed size to the next step."""
+        self.left[self.index, name] = new
+
+    def after(self, tokens: int) -> Past:
+        """The memory after a step of `tokens` new tokens."""
+        return Past(self.length + tokens, dict(self.left))
+
+
+def published_parts(architecture: Architecture, name: str, shape: Sequence[int]) -> list[tuple[str, tuple[int, ...], int | None]]:
+    """What the published file has for a tensor of transformers 5, which packs experts: (name, shape, members), in order.
+
+    With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
+    """
+    for packed, parts in architecture.fused.items():
+        if f".{name}".endswith(f".{packed}"):
+            prefix, members = name[:len(name) - len(packed)], int(shape[0]) if "{e}" in parts[0] else None
+            rows, *rest = shape if members is None else shape[1:]
+            return [(prefix + part, (rows // len(parts), *rest), members) for part in parts]
+    return [(name, tuple(shape), None)]
+
+
+def unfuse(architecture: Architecture, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors in transformers 5's names and packing -> the published file's."""
+    out = {}
+    for name, array in tensors.items():
+        parts = published_parts(architecture, name, array.shape)
+        for position, (part, _, members) in enumerate(parts):
+            for e in range(members or 1):
+                one = array if members is None else array[e]
+                out[part.replace("{e}", str(e))] = np.split(one, len(parts))[position] if len(parts) > 1 else one
+    return out
+
+
+def unfuse_list(architecture: Architecture, rows: Iterable[Sequence]) -> list[list]:
+    """The same for a collapsed list of [pattern, ranges, shape], ranges being {"i": [[first, last, step], ...]} or None."""
+    out = []
+    for pattern, ranges, shape in rows:
+        for name, part, members in published_parts(architecture, pattern, shape):
+            more = {} if members is None else {"e": [[0, members - 1, 1]]}
+            out.append([name, {**(ranges or {}), **more} or None, list(part)])
+    return out
+
+
+class Files(Mapping):
+    """The tensors of a folder's `*.safetensors`, each read when it is asked for: one file, or several with an index."""
+
+    # What old releases saved besides the weights: causal masks, rope tables.
+    NOT_WEIGHTS = re.compile(r"(^|\.)(attn\.(bias|masked_bias)|attention\.(bias|masked_bias)|rotary_emb\.inv_freq)$")
+
+    def __init__(self, folder: Path):
+        self.file_of: dict[str, Path] = {}
+        self.open: dict[Path, Any] = {}
+        self.used: set[str] = set()
+        index = folder / "model.safetensors.index.json"
+        if index.exists():
+            self._read_index(index)
+        else:
+            for path in sorted(folder.glob("*.safetensors")):
+                self.file_of |= dict.fromkeys(self._file(path).keys(), path)
+        if not self.file_of:
+            raise Problem("no *.safetensors here", "put the model's weights into the folder", str(folder))
+
+    def _read_index(self, index: Path) -> None:
+        try:
+            weight_map = read_json(index).get("weight_map")
+        except Problem as problem:
+            raise problem.at(str(index)) from None
+        if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
+            raise Problem("weight_map: expected a table of tensor names and file names", "download the file again", str(index))
+        for name, file in weight_map.items():
+            if Path(file).name != file:
+                raise Problem(f"weight_map: {file!r} is not a file of this folder", "download the file again", str(index))
+            self.file_of[name] = index.parent / file
+
+    def _file(self, path: Path):
+        if path not in self.open:
+            import ml_dtypes  # noqa: F401 (gives NumPy the type bfloat16)
+            from safetensors import SafetensorError, safe_open
+            try:
+                self.open[path] = safe_open(path, framework="np")
+            except (OSError, SafetensorError) as error:
+                reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+                raise Problem(f"cannot be read: {reason}", "download the file again", str(path)) from None
+        return self.open[path]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        path = self.file_of[name]
+        file = self._file(path)
+        if name not in file.keys():
+            raise Problem(f"has no tensor {name}, and the index says that it does", "download the file again", str(path))
+        dtype = file.get_slice(name).get_dtype()
+        if dtype not in ("F32", "F16", "BF16", "F64"):
+            raise Problem(f"{name} is stored as {dtype}", "only float32, float16 and bfloat16 are read; quantised weights are not", str(path))
+        self.used.add(name)
+        return file.get_tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.file_of)
+
+    def __len__(self) -> int:
+        return len(self.file_of)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, without reading it."""
+        return tuple(self._file(self.file_of[name]).get_slice(name).get_shape())
+
+    def warnings(self) -> list[str]:
+        """A line about tensors that the forward pass did not ask for, if there are any that hold weights."""
+        rest = [n for n in self.file_of if n not in self.used and not self.NOT_WEIGHTS.search(n)]
+        more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
+        return [f"tensors in the files that the forward pass does not use: {', '.join(rest[:3])}{more}"] if rest else []
+
+
+class Published(Mapping):
+    """A folder's tensors under the names that the forward pass asks for, however this file spells or packs them.
+
+    A file may leave an optional prefix out (`transformer.`), wrap the language model in a larger one (`language_model.`), spell a
+    name in another known way, pack experts as transformers 5 does, or hold each expert of what is a stack here.
+    """
+
+    WRAPPERS = (("", "language_model."), ("model.", "model.language_model."), ("", "model.language_model."))
+
+    def __init__(self, files: Files, architecture: Architecture):
+        self.files, self.architecture = files, architecture
+        self.packed: dict[str, tuple[str, int, int, int | None]] = {}
+        for stored in files if architecture.fused else ():
+            if any(f".{stored}".endswith(f".{end}") for end in architecture.fused):
+                parts = published_parts(architecture, stored, files.shape(stored))
+                for position, (name, _, members) in enumerate(parts):
+                    for e in range(members or 1):
+                        self.packed[name.replace("{e}", str(e))] = stored, position, len(parts), None if members is None else e
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        for candidate in self._spellings(name):
+            if candidate in self.files.file_of:
+                return self.files[candidate]
+        for ours, parts in self.architecture.pieces.items():
+            if f".{name}".endswith(f".{ours}"):
+                return self._stack([name[:len(name) - len(ours)] + part for part in parts])
+        stored, position, parts, member = self.packed[name]
+        array = self.files[stored] if member is None else self.files[stored][member]
+        return np.split(array, parts)[position] if parts > 1 else array
+
+    def _stack(self, parts: list[str]) -> np.ndarray:
+        """One array of all experts' tensors, of each expert its parts one below the other."""
+        experts = []
+        while any(c in self.files.file_of for c in self._spellings(parts[0].replace("{e}", str(len(experts))))):
+            experts.append(np.concatenate([self[part.replace("{e}", str(len(experts)))] for part in parts]))
+        if not experts:
+            raise KeyError(parts[0])
+        return np.stack(experts)
+
+    def _spellings(self, name: str) -> Iterator[str]:
+        yield name
+        for prefix in self.architecture.stored_prefixes:
+            if name.startswith(prefix):
+                yield name.removeprefix(prefix)
+        for ours, theirs in self.architecture.spellings.items():
+            if ours in name:
+                yield name.replace(ours, theirs)
+        for ours, theirs in self.WRAPPERS:
+            if name.startswith(ours):
+                yield theirs + name.removeprefix(ours)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.files, *self.packed])
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.packed)

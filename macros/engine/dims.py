@@ -1,0 +1,463 @@
+"""Integers that remember where they come from.
+
+A `Dim` is an `int`: 768 works wherever NumPy wants a size. It also carries a polynomial over named symbols, so the same
+768 prints as `d_model` or `n_heads·d_head`, and a sum of products of such dimensions is the formula of a whole model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Free(str):
+    """A symbol that varies after the trace (new tokens T, context S): a comparison with it is never decided early."""
+
+    __slots__ = ()
+
+
+class Call(NamedTuple):
+    """What a polynomial cannot say: `min`, floor division (`//`) or remainder (`%`) of polynomials."""
+
+    op: str
+    args: tuple[Poly, ...]
+
+    def __str__(self) -> str:
+        if self.op == "min":
+            return f"min({', '.join(map(str, self.args))})"
+        left, right = (f"({a})" if len(a.terms) > 1 else str(a) for a in self.args)
+        return f"({left} {self.op} {right})"
+
+
+Atom = str | Call
+Monomial = tuple[tuple[Atom, int], ...]
+
+
+class Poly:
+    """A polynomial with rational coefficients: {monomial: coefficient}; immutable, canonical, hashable.
+
+    A monomial is a sorted tuple of (atom, exponent). Exponents may be negative: `n_heads / n_kv_heads`, where the sizes
+    divide exactly, is a monomial too, so that n_kv_heads · (n_heads / n_kv_heads) is n_heads again.
+    """
+
+    __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
+
+    def __init__(self, terms: Mapping[Monomial, int | Fraction]):
+        self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
+        self._hash: int | None = None
+        self._symbols: frozenset[str] | None = None
+        self._is_free: bool | None = None
+        self._text: str | None = None
+
+    @classmethod
+    def of(cls, x: int | Atom | Poly | Dim) -> Poly:
+        """The polynomial of a number, an atom, a dimension or a polynomial."""
+        if isinstance(x, Poly):
+            return x
+        if isinstance(x, Dim):
+            return x.expr
+        if isinstance(x, (int, Fraction)):
+            return _number(x)
+        if isinstance(x, (str, Call)):
+            return cls({((x, 1),): 1})
+        raise TypeError(f"no polynomial of {x!r}")
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (int, Fraction)):
+            other = Poly.of(other)
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __add__(self, other) -> Poly:
+        return Poly.sum((self, Poly.of(other)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Poly:
+        return Poly({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other) -> Poly:
+        return self + -Poly.of(other)
+
+    def __rsub__(self, other) -> Poly:
+        return Poly.of(other) - self
+
+    @classmethod
+    def sum(cls, polys: Iterable[Poly]) -> Poly:
+        """The sum of any number of polynomials."""
+        terms: dict[Monomial, int | Fraction] = {}
+        for p in polys:
+            for m, c in p.terms.items():
+                terms[m] = terms.get(m, 0) + c
+        return cls(terms)
+
+    def __mul__(self, other) -> Poly:
+        terms: dict[Monomial, int | Fraction] = {}
+        right = Poly.of(other).terms.items()
+        for m, c in self.terms.items():
+            for n, d in right:
+                product = _times(m, n)
+                terms[product] = terms.get(product, 0) + c * d
+        return Poly(terms)
+
+    __rmul__ = __mul__
+
+    @property
+    def constant(self) -> int | None:
+        """The number this polynomial is, or None if it has symbols."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Every symbol in it, those inside `min`, `//` and `%` included."""
+        if self._symbols is None:
+            self._symbols = frozenset().union(*(
+                {a} if isinstance(a, str) else frozenset().union(*(p.symbols for p in a.args))
+                for m in self.terms for a, _ in m
+            ))
+        return self._symbols
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its value varies after the trace."""
+        if self._is_free is None:
+            self._is_free = any(isinstance(s, Free) for s in self.symbols)
+        return self._is_free
+
+    def degree(self, symbol: str) -> int:
+        """The highest power of `symbol` outside `min`, `//` and `%`."""
+        return max((e for m in self.terms for a, e in m if a == symbol), default=0)
+
+    def coefficient(self, symbol: str, power: int = 1) -> Poly:
+        """What multiplies symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""
+        return Poly({
+            tuple((a, e) for a, e in m if a != symbol): c
+            for m, c in self.terms.items() if dict(m).get(symbol, 0) == power
+        })
+
+    def at(self, values: Mapping[str, int]) -> int:
+        """Its value with every symbol replaced; raises KeyError for a symbol without a value."""
+        total: int | Fraction = 0
+        for m, c in self.terms.items():
+            below = 1
+            for a, e in m:
+                v = values[a] if isinstance(a, str) else _evaluate(a, values)
+                if e > 0:
+                    c *= v**e
+                else:
+                    below *= v**-e
+            total += c if below == 1 else Fraction(c, below)
+        return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
+
+    def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
+        """The polynomial with every atom for which `rule` returns a polynomial replaced by it."""
+        out = Poly({})
+        for m, c in self.terms.items():
+            term = Poly({(): c})
+            for a, e in m:
+                new = rule(a)
+                if new is None or e < 0:
+                    term = term * Poly({((a, e),): 1})
+                else:
+                    for _ in range(e):
+                        term = term * new
+            out = out + term
+        return out
+
+    def data(self) -> list:
+        """JSON form for other evaluators: a list of [numerator, denominator, [[atom, exponent], ...]].
+
+        An atom is a symbol's name or [op, [polynomial, ...]] with op one of min, //, %.
+        """
+        return [
+            [c.numerator, c.denominator,
+             [[a if isinstance(a, str) else [a.op, [p.data() for p in a.args]], e] for a, e in m]]
+            for m, c in self.terms.items()
+        ]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Poly({self})"
+
+    def text(self, name: Callable[[str], str] = str) -> str:
+        """As plain text: `n_heads·d_head`; `name` spells each symbol."""
+        if name is not str:
+            return self._spelled(name)
+        if self._text is None:
+            self._text = self._spelled(str)
+        return self._text
+
+    def _spelled(self, name: Callable[[str], str]) -> str:
+        return _render(self, name, times="·", power=_superscript,
+                       over=lambda a, b: f"{a}/{b}" if "·" not in b else f"{a}/({b})",
+                       call=lambda op, args: f"min({', '.join(args)})" if op == "min" else f"({_bracketed(args[0])} {_OPS[op]} {_bracketed(args[1])})",
+                       number=lambda n: f"{n:,}")
+
+    def latex(self, name: Callable[[str], str] | None = None) -> str:
+        """As LaTeX: `n_{\\text{heads}} \\cdot d_{\\text{head}}`; `name` spells each symbol."""
+        return _render(self, name or latex_name, times=r" \cdot ", power=lambda a, e: f"{{{a}}}^{{{e}}}",
+                       over=lambda a, b: rf"\frac{{{a}}}{{{b}}}",
+                       call=lambda op, args: {
+                           "min": rf"\min\left({', '.join(args)}\right)",
+                           "//": rf"\left\lfloor \frac{{{args[0]}}}{{{args[-1]}}} \right\rfloor",
+                           "%": rf"\left({args[0]} \bmod {args[-1]}\right)"}[op],
+                       number=lambda n: f"{n:,}".replace(",", "{,}"))
+
+
+class Dim(int):
+    """An `int` that remembers its symbols: `Dim(768, "d_model")`. Arithmetic gives a `Dim` again.
+
+    `exprs` holds every expression known for it: where sizes of different origin were found to be equal (768 is d_model
+    and n_heads·d_head), the first is the one that it was declared with.
+    """
+
+    exprs: tuple[Poly, ...]
+
+    def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
+        self = super().__new__(cls, value)
+        self.exprs = (Poly.of(int(value) if symbol is None else symbol), *also)
+        return self
+
+    @property
+    def expr(self) -> Poly:
+        """The polynomial it was declared with."""
+        return self.exprs[0]
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols of all its expressions."""
+        return self.exprs[0].symbols if len(self.exprs) == 1 else frozenset().union(*(e.symbols for e in self.exprs))
+
+    def __add__(self, other):
+        return self._with(other, int.__add__, lambda a, b: a + b)
+
+    def __radd__(self, other):
+        return self._with(other, int.__radd__, lambda a, b: b + a)
+
+    def __sub__(self, other):
+        return self._with(other, int.__sub__, lambda a, b: a - b)
+
+    def __rsub__(self, other):
+        return self._with(other, int.__rsub__, lambda a, b: b - a)
+
+    def __mul__(self, other):
+        return self._with(other, int.__mul__, lambda a, b: a * b)
+
+    def __rmul__(self, other):
+        return self._with(other, int.__rmul__, lambda a, b: b * a)
+
+    def __neg__(self):
+        return Dim(-int(self), -self.expr)
+
+    def __floordiv__(self, other):
+        return quotient(self, other) if isinstance(other, int) else int(self) // other
+
+    def __rfloordiv__(self, other):
+        return quotient(other, self) if isinstance(other, int) else other // int(self)
+
+    def __mod__(self, other):
+        return remainder(self, other) if isinstance(other, int) else int(self) % other
+
+    def _with(self, other, number, symbolic):
+        value = number(int(self), other)
+        if value is NotImplemented or not isinstance(other, int):
+            return value
+        return Dim(value, symbolic(self.expr, Poly.of(other)))
+
+    def __str__(self) -> str:
+        return str(self.expr)
+
+    def __repr__(self) -> str:
+        return f"{int(self)} ({' = '.join(map(str, self.exprs))})"
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec)
+
+    def __reduce__(self):
+        return Dim, (int(self), self.expr)
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        return int.__eq__(self, other)
+
+
+def quotient(a: int, b: int) -> Dim:
+    """a // b: an exact division stays a monomial, any other is a floor."""
+    p, q = Poly.of(a), Poly.of(b)
+    if p.constant is not None and q.constant is not None:
+        return Dim(int(a) // int(b))
+    if int(a) % int(b) == 0 and len(q.terms) == 1:
+        [(m, c)] = q.terms.items()
+        exact = p * Poly({tuple((atom, -e) for atom, e in m): Fraction(1, c)})
+        # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
+        if len(p.terms) == 1 or not p.is_free or all(c.denominator == 1 and all(e > 0 for _, e in m) for m, c in exact.terms.items()):
+            return Dim(int(a) // int(b), exact)
+    return Dim(int(a) // int(b), Poly.of(Call("//", (p, q))))
+
+
+def remainder(a: int, b: int) -> Dim:
+    """a % b: "what a chunk of b still holds after a tokens"."""
+    p, q = Poly.of(a), Poly.of(b)
+    if p.constant is not None and q.constant is not None:
+        return Dim(int(a) % int(b))
+    return Dim(int(a) % int(b), Poly.of(Call("%", (p, q))))
+
+
+def smallest(*dims: int) -> Dim:
+    """min(dims): decided now where it always comes out the same, else kept as an expression.
+
+    Sizes of a model are compared by value; one that varies (T, S) only where the answer holds for every value of it.
+    """
+    fixed = [d for d in dims if not Poly.of(d).is_free]
+    polys: list[Poly] = []
+    for d in [d for d in dims if Poly.of(d).is_free] + ([min(fixed)] if fixed else []):
+        polys += [p for p in _distribute(Poly.of(d)) if p not in polys]
+    kept = [p for i, p in enumerate(polys)
+            if not any(_never_below(p, q) for j, q in enumerate(polys) if j != i and (j < i or p != q))]
+    value = min(map(int, dims))
+    if len(kept) == 1:
+        return Dim(value, kept[0])
+    return Dim(value, Poly.of(Call("min", tuple(sorted(kept, key=lambda p: (not p.is_free, str(p)))))))
+
+
+def same(a: int, b: int) -> Dim:
+    """Two names for one size: a's expression first, b's beside it. Raises ValueError where the sizes differ."""
+    if a is b and isinstance(a, Dim):
+        return a
+    if int(a) != int(b):
+        raise ValueError(f"{int(a)} ≠ {int(b)}")
+    if not isinstance(b, Dim) or b.expr.constant is not None:
+        return a if isinstance(a, Dim) else Dim(a)
+    if not isinstance(a, Dim) or a.expr.constant is not None:
+        return b
+    if a.exprs == b.exprs:
+        return a
+    return Dim(int(a), a.expr, also=a.exprs[1:] + tuple(e for e in b.exprs if e not in a.exprs))
+
+
+def product(dims) -> Dim:
+    """The product of dimensions: the number of elements of a shape."""
+    out = None
+    for d in dims:
+        out = d if out is None else out * d
+    return out if isinstance(out, Dim) else Dim(1 if out is None else out)
+
+
+def latex_name(symbol: str) -> str:
+    """A symbol as LaTeX: d_model -> d_{\\text{model}}, T -> T."""
+    head, _, tail = symbol.partition("_")
+    if tail and len(head) == 1:
+        return rf"{head}_{{\text{{{tail.replace('_', ' ')}}}}}"
+    return symbol if len(symbol) == 1 else rf"\text{{{symbol.replace('_', ' ')}}}"
+
+
+def free(name: str, value: int) -> Dim:
+    """A dimension that a reader may vary after the trace."""
+    return Dim(value, Free(name))
+
+
+_OPS = {"//": "//", "%": "mod"}
+
+
+@lru_cache(maxsize=4096)
+def _number(x: int | Fraction) -> Poly:
+    return Poly({(): x})
+
+
+def _whole(c: int | Fraction) -> int | Fraction:
+    return c.numerator if c.denominator == 1 else c
+
+
+def _order(atom: Atom) -> tuple:
+    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, the rest."""
+    if isinstance(atom, Call):
+        return 4, str(atom)
+    if atom.endswith("layers"):
+        return 0, atom
+    if len(atom) == 1:
+        return 1, -ord(atom)
+    return (2 if atom.startswith(("n_", "vocab")) else 3), atom
+
+
+@lru_cache(maxsize=1 << 16)
+def _times(m: Monomial, n: Monomial) -> Monomial:
+    if not m:
+        return n
+    if not n:
+        return m
+    powers = dict(m)
+    for a, e in n:
+        powers[a] = powers.get(a, 0) + e
+    return tuple(sorted(((a, e) for a, e in powers.items() if e), key=lambda p: _order(p[0])))
+
+
+def _evaluate(call: Call, values: Mapping[str, int]) -> int:
+    args = [p.at(values) for p in call.args]
+    return min(args) if call.op == "min" else args[0] // args[1] if call.op == "//" else args[0] % args[1]
+
+
+def _distribute(p: Poly) -> list[Poly]:
+    """min(a, b) + c is min(a + c, b + c): the arguments that `p` stands for inside another min."""
+    for m, c in p.terms.items():
+        if c == 1 and len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Call) and m[0][0].op == "min":
+            rest = p - Poly({m: 1})
+            return [a + rest for a in m[0][0].args]
+    return [p]
+
+
+def _never_below(p: Poly, q: Poly) -> bool:
+    """Whether p ≥ q for every symbol ≥ 1 (min, // and % ≥ 0): sufficient, not necessary."""
+    least: int | Fraction = 0
+    for m, c in (p - q).terms.items():
+        if m and c < 0:
+            return False
+        if not m or all(isinstance(a, str) for a, _ in m):
+            least += c
+    return least >= 0
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " + " in text or " − " in text else text
+
+
+def _superscript(atom: str, power: int) -> str:
+    return atom + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(d)] for d in str(power))
+
+
+def _render(p: Poly, name, *, times, power, over, call, number) -> str:
+    if not p.terms:
+        return "0"
+
+    def atom(a: Atom) -> str:
+        if isinstance(a, str):
+            return name(a)
+        return call(a.op, [_render(x, name, times=times, power=power, over=over, call=call, number=number) for x in a.args])
+
+    out = ""
+    for m, c in p.terms.items():
+        size = abs(c)
+        above = [atom(a) if e == 1 else power(atom(a), e) for a, e in m if e > 0]
+        below = [atom(a) if e == -1 else power(atom(a), -e) for a, e in m if e < 0]
+        if size.numerator != 1 or not above:
+            above.insert(0, number(size.numerator))
+        if size.denominator != 1:
+            below.insert(0, number(size.denominator))
+        text = times.join(above)
+        text = over(text, times.join(below)) if below else text
+        out += (" − " if c < 0 else " + ") + text if out else ("−" if c < 0 else "") + text
+    return out.replace("−", "-") if r"\cdot" in times else out
+
+
+ONE = Dim(1)

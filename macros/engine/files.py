@@ -1,0 +1,49 @@
+"""Text files that people write, read with errors that say what to mend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .errors import Problem, shorten
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def place(path: Path) -> str:
+    """A file's path as a message names it: from the repository."""
+    try:
+        return str(path.relative_to(ROOT))
+    except ValueError:
+        return str(path)
+
+
+def read_text(path: Path) -> str:
+    """A file's text. Raises `Problem` for what is not UTF-8, starts with a byte-order mark or cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Problem(f"cannot be read: {error.strerror}", "check the path") from None
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise Problem("starts with a byte-order mark", "save it as UTF-8 without one")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Problem(f"line {line}: byte 0x{data[error.start]:02x} is not UTF-8", "save it as UTF-8") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A config.json's keys. Raises `Problem`."""
+    try:
+        raw = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise Problem(f"broken JSON: line {error.lineno}, column {error.colno}: {error.msg}", "mend the line") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise Problem(f"broken JSON: {error}", "check the file") from None
+    except RecursionError:
+        raise Problem("broken JSON: nested too deeply", "check the file") from None
+    if not isinstance(raw, dict):
+        raise Problem(f"expected a table of keys, found {shorten(raw)}", "a config.json is one JSON object")
+    return raw

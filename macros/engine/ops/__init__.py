@@ -1,0 +1,75 @@
+"""The parts that language models are made of, in plain NumPy.
+
+Letters in shapes: T new tokens, S the tokens they see, D d_model, F d_ff, N heads, K key/value heads, H d_head,
+V vocabulary, E experts. Weights are asked for by their checkpoint name where they are used; `w` hands out a checkpoint's
+arrays or shapes. Everything here runs on both.
+"""
+
+from .attention import (
+    Chunked,
+    Full,
+    NoPE,
+    SlidingWindow,
+    alibi,
+    attend,
+    causal_mask,
+    head_norms,
+    heads,
+    masked,
+    mix,
+    scores,
+    share_heads,
+)
+from .basic import (
+    ACTIVATIONS,
+    conv1d,
+    embed,
+    embed_positions,
+    erf,
+    gelu,
+    gelu_tanh,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+    relu,
+    relu_squared,
+    rms_norm,
+    sigmoid,
+    silu,
+    soft_cap,
+    softmax,
+    unembed,
+    xielu,
+)
+from .experts import (
+    Kind,
+    choose,
+    chosen_softmax_routing,
+    combine,
+    expert_linear,
+    feed_forward,
+    gated_experts,
+    keep_groups,
+    packed_experts,
+    separate_scores,
+    shared_experts,
+    softmax_routing,
+    weigh,
+)
+from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
+from .recurrence import (
+    Mixed,
+    carry,
+    causal_conv,
+    decaying_attention,
+    gated_delta_rule,
+    gated_rms_norm,
+    l2_norm,
+    scan,
+    selective_scan,
+    softplus,
+    token_shift,
+    wkv,
+)
+from .rope import Rope, rope_table, rotate, rotate_pairs, yarn_mscale

@@ -1,0 +1,94 @@
+"""What a trace writes down of the model: its weights, and what its layers keep from one step to the next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from .dims import ONE, Dim, Poly, product
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
+
+    `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A `routed`
+    weight is a stack of members of which each token uses some: (members, used).
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    layers: tuple[int, ...] | None = None
+    layer_count: Dim = ONE
+    members: Dim | None = None
+    is_buffer: bool = False
+    routed: tuple[Dim, Dim] | None = None
+
+    @cached_property
+    def copies(self) -> Dim:
+        """How many tensors of the checkpoint this stands for."""
+        return self.layer_count * (1 if self.members is None else self.members)
+
+    @cached_property
+    def count(self) -> Dim:
+        """Elements of all copies."""
+        return product(self.shape) * self.copies
+
+    @cached_property
+    def active(self) -> Dim:
+        """Elements that one token uses: all, or the chosen members' share."""
+        return self.count if self.routed is None else self.count // self.routed[0] * self.routed[1]
+
+    def names(self, layer: int | None = None) -> Iterator[str]:
+        """The names of all copies, layer by layer; of one `layer` only, where given."""
+        layers = self.layers or (None,) if layer is None else (layer,)
+        for i, e in itertools.product(layers, range(self.members) if self.members is not None else (None,)):
+            yield self.name.replace("{i}", str(i)).replace("{e}", str(e))
+
+    def ranges(self) -> dict[str, list] | None:
+        """What `{i}` and `{e}` of the name stand for: {"i": [[first, last, step], ...], "e": [[0, last, 1]]}."""
+        found = {} if self.layers is None else {"i": runs(self.layers)}
+        if self.members is not None:
+            found["e"] = [[0, int(self.members) - 1, 1]]
+        return found or None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
+
+    `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how many
+    earlier rows a step reads, and `reach` the rule that says which.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    row: tuple[Dim, ...] | None
+    layers: tuple[int, ...]
+    layer_count: Dim
+    item_bytes: int | None = None
+    seen: Dim | None = None
+    reach: object = None
+
+    @property
+    def elements(self) -> Poly:
+        """Elements kept by all layers, a polynomial in S."""
+        return product(self.shape).expr * Poly.of(self.layer_count)
+
+    @property
+    def elements_per_token(self) -> Poly:
+        """Elements that one more token adds as long as nothing is dropped."""
+        return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
+
+
+def runs(numbers: tuple[int, ...]) -> list[list[int]]:
+    """Ascending numbers as [first, last, step], each as long as it goes: 0 1 2 5 9 13 -> [0, 2, 1], [5, 13, 4]."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and (runs[-1][0] == runs[-1][1] or n - runs[-1][1] == runs[-1][2]):
+            runs[-1] = [runs[-1][0], n, n - runs[-1][1]]
+        else:
+            runs.append([n, n, 1])
+    return runs

@@ -1,0 +1,1 @@
+"""All that knows MkDocs: the macros’ registry, generated pages, Markdown, the live preview."""

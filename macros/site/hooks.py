@@ -1,0 +1,136 @@
+"""MkDocs' events, handed on: to `preview` before and after everything else, to `markdown`, `generated` and `large_html`
+between.
+
+MkDocs keeps this file for the life of the process, and so does this file `macros.site.preview`; the others are imported anew after
+an edit, so they are looked up at each event.
+"""
+
+import gc
+import importlib
+import importlib.util
+import pathlib
+import sys
+import time
+
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import CombinedEvent, event_priority
+
+# A .pyc in a watched folder makes a second rebuild of every edit, and hides one of the same second and size.
+sys.dont_write_bytecode = True
+
+PACKAGE = pathlib.Path(__file__).parent.parent
+ROOT = str(PACKAGE.parent)
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
+
+
+def the_preview():
+    """Wrong lines in its own modules end a build, but not a live preview: that begins once they are mended."""
+    while True:
+        before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("*.py")}
+        try:
+            return importlib.import_module("macros.site.preview").preview
+        except Exception as error:
+            if "serve" not in sys.argv:
+                raise
+            print(f"ERROR   -  {pathlib.Path(getattr(error, 'filename', None) or 'macros').name}: {type(error).__name__}: {error}; mend it: the live preview begins then", file=sys.stderr)
+        while all(path.exists() and path.stat().st_mtime_ns == then for path, then in before.items()):
+            time.sleep(0.2)
+        for name in [name for name in sys.modules if name.startswith("macros.")]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+
+preview = the_preview()
+DELEGATES = "macros.site.markdown", "macros.site.generated", "macros.site.large_html"
+
+
+def call(event, *args, **kwargs):
+    """Gives the event to the function of that name in each delegate."""
+    result = None
+    try:
+        for name in DELEGATES:
+            if importlib.util.find_spec(name):
+                function = getattr(importlib.import_module(name), event, None)
+                if function and (changed := function(*args, **kwargs)) is not None:
+                    args, result = (changed, *args[1:]), changed
+    except Exception as error:
+        if type(error).__name__ == "Problem":  # its class is a new one after each edit
+            raise PluginError(str(error)) from None
+        raise
+    return result
+
+
+def delegate(event):
+    """The event before all other plugins, among them, and after them; while the server is not there yet, none of it."""
+
+    def early(*args, **kwargs):
+        method = getattr(preview, f"{event}_early", None)
+        return method(*args, **kwargs) if method and preview.serving and not preview.is_first else None
+
+    def now(*args, **kwargs):
+        return None if preview.is_first else call(event, *args, **kwargs)
+
+    def late(*args, **kwargs):
+        method = getattr(preview, f"{event}_late", None)
+        return method(*args, **kwargs) if method and preview.serving and not preview.is_first else None
+
+    return CombinedEvent(event_priority(100)(early), now, event_priority(-100)(late))
+
+
+def on_startup(command, **kwargs):
+    preview.on_startup(command)
+
+
+@event_priority(100)  # before the macros plugin imports the package
+def on_config(config):
+    gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
+    if preview.is_first:  # before the server is there
+        if "macros" in config.plugins:
+            config.plugins["macros"].config["module_name"] = "main"  # the plugin's default, for which a missing one is no error
+        config.nav = None
+        return None
+    if preview.serving:
+        preview.on_config_early(config)
+        config.plugins["macros"].config["on_error_fail"] = False
+    else:
+        preview.modules.forget(None)
+    return call("on_config", config)
+
+
+def on_files(files, config):
+    """Nothing but the theme's own files while the server is not there yet."""
+    if preview.is_first:
+        for file in list(files):
+            if file.is_documentation_page():
+                files.remove(file)
+        return files
+    return call("on_files", files, config=config)
+
+
+def on_serve(server, config, builder):
+    preview.is_first = False
+    return preview.on_serve(server, config, builder)
+
+
+def on_shutdown():
+    preview.on_shutdown()
+
+
+def on_build_error(error, **kwargs):
+    gc.enable()
+    preview.on_build_error(error)
+
+
+on_pre_build = delegate("on_pre_build")
+on_nav = delegate("on_nav")
+on_env = delegate("on_env")
+on_page_markdown = delegate("on_page_markdown")
+on_page_content = delegate("on_page_content")
+on_page_context = delegate("on_page_context")
+on_post_page = delegate("on_post_page")
+
+
+def on_post_build(config):
+    gc.enable()
+    preview.on_post_build(config)

@@ -1,0 +1,83 @@
+"""Python's modules under live preview: an edited one is imported anew, with those that import it, and no other."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent.parent
+ROOT = PACKAGE.parent
+
+
+def module_name(path: Path) -> str:
+    """`macros/views/tables.py` as `macros.views.tables`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_kept(name: str) -> bool:
+    """Whether the process keeps a module: MkDocs the hooks, the hooks the preview, and both what is remembered."""
+    return name in ("macros", "macros.dependencies", "macros.site", "macros.site.hooks") or f"{name}.".startswith("macros.site.preview.")
+
+
+def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
+    """The modules of this package that a module may import: names with a trailing dot stand for all below."""
+    package = name if is_package else name.rpartition(".")[0]
+    found = {package + "."} if takes_all else set()
+    if package != "macros":
+        found.add(package)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            base = ".".join(filter(None, (base, node.module)))
+            if base.partition(".")[0] == "macros":
+                found |= {base} - {"macros"} | {f"{base}.{a.name}" for a in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {a.name for a in node.names if a.name.startswith("macros.")}
+    return found - {name}
+
+
+def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
+    """The modules and all that import them, directly or not."""
+    found, before = set(names), set()
+    while found != before:
+        before = set(found)
+        found |= {m for m, wanted in imports.items()
+                  if wanted & found or any(w.endswith(".") and any(f.startswith(w) for f in found) for w in wanted)}
+    return found
+
+
+class Modules:
+    """The package's modules: what each imports, and which Python cannot read."""
+
+    def __init__(self):
+        self.imports: dict[str, set[str]] = {}
+        self.broken: dict[str, SyntaxError | ValueError] = {}
+
+    def read(self, saved: set[Path]) -> None:
+        for path in saved:
+            name = module_name(path)
+            self.broken.pop(name, None)
+            try:
+                source = path.read_text("utf-8")
+                self.imports[name] = imports_of(name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py")
+            except FileNotFoundError:
+                self.imports.pop(name, None)
+            except (SyntaxError, ValueError) as error:
+                self.broken[name] = error
+
+    def forget(self, names: set[str] | None) -> set[str]:
+        """Forgets modules and those that import them (None: all), to be imported anew; gives which were."""
+        loaded = {n for n in sys.modules if n.partition(".")[0] == "macros" and not is_kept(n)}
+        found = loaded if names is None else dependants(names, self.imports) & loaded
+        for name in found:
+            module = sys.modules.pop(name)
+            if close := getattr(module, "close", None):
+                close()
+            parent, _, last = name.rpartition(".")
+            if parent in sys.modules and hasattr(sys.modules[parent], last):
+                delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
+        importlib.invalidate_caches()
+        return found

@@ -1,0 +1,445 @@
+"""What each page gave at the last build, and MkDocs' events at which it is given again.
+
+There are three steps, each kept for itself:
+
+    step      from                                              gives                            skipped by
+    macros    the page's text, what its macros used             Markdown                         `render_macros: false`, for a moment
+    Markdown  that Markdown, the pages it links to              HTML, table of contents, search  `page.render` of this one page
+    template  that HTML, the navigation, the pages' titles      the file                         an empty template for this one page
+
+What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module that was edited
+runs all macros again, but only the pages whose Markdown came out different are rendered again.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+from ... import dependencies as remember
+from .inputs import CHECKED, Inputs
+from .modules import PACKAGE, ROOT, Modules, is_kept, module_name
+from .server import Abandoned, Errors, Served, address, one_line
+
+log = logging.getLogger("mkdocs.macros.preview")
+
+SERVED = InclusionLevel.is_in_serve  # drafts, too
+
+UNCHANGED = "unchanged.html"  # the empty template
+
+
+class Memory:
+    """What a page gave, step by step, each with what it came from; None where the step has to be done again."""
+
+    address: str = ""
+    is_saved = False  # its own file was
+    is_put_off = False  # this build leaves the page as it is
+
+    source: Any = None
+    macros_used: frozenset = frozenset()
+    markdown: str = ""
+
+    rendered: Any = None
+    render_used: frozenset = frozenset()
+    result: dict
+
+    indexed: Any = None
+    entries: list
+    stripped: str
+
+    shown: Any = None
+    template_used: frozenset = frozenset()
+    output: str | None = None
+
+    def forget(self, changed: set) -> None:
+        if not changed.isdisjoint(self.macros_used):
+            self.source = None
+        if not changed.isdisjoint(self.render_used):
+            self.rendered = None
+        if not changed.isdisjoint(self.template_used):
+            self.shown = None
+
+
+class Watched:
+    """The site's files, noting which were asked for: a link depends on whether its target is there, and where."""
+
+    def __init__(self, files: Files):
+        self._files = files
+
+    def get_file_from_path(self, path: str) -> File | None:
+        remember.use("page", os.path.normpath(path).replace(os.sep, "/"))
+        return self._files.get_file_from_path(path)
+
+    def __getattr__(self, name):
+        remember.use("pages")
+        return getattr(self._files, name)
+
+    def __iter__(self):
+        remember.use("pages")
+        return iter(self._files)
+
+    def __len__(self):
+        remember.use("pages")
+        return len(self._files)
+
+
+class WatchedLoader(jinja2.BaseLoader):
+    """Jinja's loader of `{% include %}`, noting what was included."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def get_source(self, environment, template):
+        remember.use("included", template)
+        return self.inner.get_source(environment, template)
+
+
+class Compiled(jinja2.BytecodeCache):
+    """The theme's templates, compiled once: MkDocs makes a new environment for each build. Jinja compares their source."""
+
+    def __init__(self):
+        self.code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket):
+        if bucket.key in self.code:
+            bucket.bytecode_from_string(self.code[bucket.key])
+
+    def dump_bytecode(self, bucket):
+        self.code[bucket.key] = bucket.bytecode_to_string()
+
+
+class Templates(jinja2.FileSystemLoader):
+    """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
+
+    def list_templates(self):
+        found = set()
+        for folder in self.searchpath:
+            for inside, folders, names in os.walk(folder):
+                folders[:] = [f for f in folders if not f.startswith(".")]
+                found |= {os.path.relpath(os.path.join(inside, name), folder).replace(os.sep, "/") for name in names}
+        return sorted(found)
+
+
+class Preview:
+    """The state of one `mkdocs serve`."""
+
+    def __init__(self):
+        self.serving = False
+        self.is_first = False
+        self.served: Served | None = None
+        self.inputs: Inputs | None = None
+        self.running: dict[Path, str] = {}  # the digests of what this process keeps
+        self.modules = Modules()
+        self.addresses: dict[str, str] = {}
+        self.navigation: Any = None
+        self.nav: Any = None
+        self.pages: dict[str, Memory] = {}
+        self.compiled = Compiled()
+        self.page: Memory | None = None
+        self.token = None
+        self.error: BaseException | None = None
+        self.first: frozenset | None = None  # the addresses that this build is for; None: all
+        self.is_behind = False  # it found others that have to be built as well
+        self.is_abandoned = False
+        self.is_under_way = False  # the build got as far as the hooks
+
+    def on_startup(self, command, **kwargs):
+        import click
+
+        context = click.get_current_context(silent=True)
+        reloads = context is None or context.params.get("livereload", True)
+        self.serving = self.is_first = command == "serve" and reloads
+
+    def on_serve(self, server, config, builder, **kwargs):
+        if self.serving:
+            self.inputs = Inputs(config)
+            self.served = Served(server, builder, self, config)
+            self.served.rebuild()
+        return server
+
+    def on_shutdown(self):
+        if self.served:
+            self.served.close()
+
+    def on_build_error(self, error, **kwargs):
+        self.error = error
+
+    @contextmanager
+    def building(self, first: frozenset | None):
+        """A build for the pages of these addresses, or for all."""
+        self.error, self.first, self.is_behind, self.is_under_way = None, first, False, False
+        self.inputs.begin()
+        if not self.running:
+            self.running = {p: digest for p, (digest, _) in self.inputs.found.items() if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))}
+        try:
+            self.start_again([p for p in self.running if self.running[p] != self.inputs.found.get(p, ("",))[0]])
+            yield
+            if not self.is_under_way:
+                raise PluginError("mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without")
+        finally:
+            gc.enable()
+            self.stop()
+            self.inputs.end()
+
+    def outputs(self, addresses) -> dict[str, str | None]:
+        """What the pages of some addresses gave, as far as they are up to date."""
+        return {m.address: m.output for m in self.pages.values() if m.address in addresses and not m.is_put_off}
+
+    # What has changed
+
+    def take_in(self, config) -> None:
+        """Finds what was saved since the last build, and forgets what depends on it."""
+        if self.served.rest and not self.inputs.are_taken_in:  # that save has a build of its own
+            raise Abandoned
+        docs, theme, is_first = Path(config.docs_dir), config.theme.custom_dir, not self.inputs.taken
+        saved = self.inputs.take_in()
+        self.inputs.follow(config)
+        changed: set[remember.Used] = {("error", None)}
+        code, whole = set(), is_first
+        for path, is_new in saved.items():
+            if path.suffix == ".py" and path.is_relative_to(PACKAGE):
+                code.add(path)
+                whole |= is_new
+            elif path.suffix == ".toml" and path.is_relative_to(PACKAGE / "presets"):
+                changed.add(("preset", path.stem))
+                if is_new:
+                    changed.add(("presets", None))
+            elif theme and path.is_relative_to(theme):
+                for memory in self.pages.values():
+                    memory.shown = None
+            elif path.is_relative_to(docs / "includes") or path in self.inputs.files:  # the glossary is a setting, too
+                for memory in self.pages.values():
+                    memory.source = memory.rendered = memory.indexed = memory.shown = None
+            elif not path.is_relative_to(docs):
+                whole = True
+            if path.is_relative_to(docs):
+                changed.add(("included", path.relative_to(docs).as_posix()))
+        self.modules.read(code)
+        remember.forget(changed)
+        for memory in self.pages.values():
+            memory.forget(changed)
+        if code or whole:
+            found = self.modules.forget(None if whole else {module_name(p) for p in code})
+            for memory in self.pages.values():
+                memory.source = None
+                if "macros.site.markdown" in found:
+                    memory.rendered = None
+                if "macros.site.generated" in found:
+                    memory.shown = None
+
+    def start_again(self, kept: list[Path]) -> None:
+        """An edit of what this process keeps: the process starts again, once the new modules can be imported."""
+        if not kept:
+            return
+        name = kept[0].relative_to(ROOT)
+        tried = subprocess.run([sys.executable, "-B", "-c", "import macros.site.hooks"], cwd=ROOT, capture_output=True, text=True)
+        if tried.returncode:
+            raise PluginError(f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before")
+        log.info(f"{name} was edited: the server starts again")
+        self.served.close()
+        shutil.rmtree(self.served.made_dir, ignore_errors=True)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+    # The build, in the order of its events
+
+    def on_config_early(self, config):
+        self.is_under_way = True
+        if "macros" not in config.plugins:
+            raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
+        self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
+        self.take_in(config)
+        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced on this one theme object.
+        config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
+        for name, error in self.modules.broken.items():
+            line = one_line(error, [])
+            raise PluginError(line if isinstance(error, SyntaxError) and error.lineno else f"{name.replace('.', '/')}.py: {line}; save it as UTF-8")
+
+    def templates(self, env):
+        """An environment for the theme's templates: each is compiled once in the life of the process."""
+        env.loader = Templates(env.loader.searchpath)
+        env.bytecode_cache = self.compiled
+        return env
+
+    def on_pre_build_late(self, config):
+        env = config.plugins["macros"].env
+        env.loader = WatchedLoader(env.loader)
+
+    def on_nav_late(self, nav, config, files):
+        """The addresses that links lead to; macros get files that note which they ask for."""
+        self.nav = nav
+        addresses = {f.src_uri: f"{f.url} {f.inclusion}" for f in files}
+        changed = {("page", uri) for uri in addresses.keys() | self.addresses.keys() if addresses.get(uri) != self.addresses.get(uri)}
+        if changed:
+            changed.add(("pages", None))
+        self.addresses = addresses
+        for memory in self.pages.values():
+            memory.forget(changed)
+        remember.forget(changed)
+        config.plugins["macros"].variables["files"] = Watched(files)
+        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages(inclusion=SERVED)}
+
+    def start(self, page) -> Memory:
+        if self.is_abandoned:
+            raise Abandoned
+        self.stop()
+        self.page = self.pages.setdefault(page.file.src_uri, Memory())
+        self.page.address = address(page.url)
+        self.used: set = set()
+        self.token = remember.start(self.used)
+        return self.page
+
+    def stop(self) -> frozenset:
+        if self.token is not None:
+            remember.stop(self.token)
+            self.token = None
+            return frozenset(self.used)
+        return frozenset()
+
+    def put_off(self, memory: Memory) -> bool:
+        """Whether a page that has to be made again keeps what it gave last time, because this build is for others."""
+        if self.first is None or memory.address in self.first or memory.is_saved or memory.output is None:
+            return False
+        self.is_behind = True
+        return True
+
+    def on_page_markdown_early(self, markdown, page, config, files):
+        memory = self.start(page)
+        memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
+        is_same = memory.next_source == memory.source
+        memory.is_saved = page.file.generated_by is None and memory.source is not None and memory.source[0] != markdown
+        memory.is_put_off = not is_same and self.put_off(memory)
+        memory.is_reused = is_same or memory.is_put_off
+        if memory.is_reused:
+            memory.meta, page.meta = page.meta, {**page.meta, "render_macros": False}
+
+    def on_page_markdown_late(self, markdown, page, config, files):
+        used, memory = self.stop(), self.page
+        if memory.is_reused:
+            page.meta = memory.meta
+        else:
+            memory.source, memory.macros_used, memory.markdown = memory.next_source, used, markdown
+        # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
+        page.render = lambda config, files: self.render(page, memory, config, files)
+        return memory.markdown
+
+    def render(self, page, memory: Memory, config, files) -> None:
+        key = (page.markdown, repr(page.meta), page.file.url)
+        if memory.rendered != key and not memory.is_put_off:
+            memory.is_put_off = self.put_off(memory)
+        if memory.rendered != key and not memory.is_put_off:
+            memory.rendered = None
+            errors = Errors(logging.WARNING)
+            logging.getLogger("mkdocs").addHandler(errors)
+            try:
+                with remember.recording() as used:
+                    Page.render(page, config, Watched(files))
+            finally:
+                logging.getLogger("mkdocs").removeHandler(errors)
+            if not errors.lines and "--8<--" not in page.markdown:  # a warning is to be heard again, a snippet read again
+                memory.rendered, memory.render_used = key, frozenset(used)
+            links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
+            if ("error", None) in memory.macros_used and memory.output:
+                page.present_anchor_ids |= memory.result["present_anchor_ids"]  # links to a page that shows an error are not wrong
+            memory.result = {"content": page.content, "toc": page.toc, "_title_from_render": page._title_from_render,
+                             "present_anchor_ids": page.present_anchor_ids, "links_to_anchors": links}
+        result = dict(memory.result)
+        found = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
+        page.links_to_anchors = {to: anchors for to, anchors in found if to is not None}
+        vars(page).update(result)
+        if memory.is_put_off:
+            page.content = ""
+
+    def on_env_late(self, env, config, files):
+        """All pages are rendered: which can keep their file is known now."""
+        pages = [f.page for f in files.documentation_pages(inclusion=SERVED) if f.page is not None]
+        navigation = [(p.title, p.url, p.canonical_url, p.edit_url, repr(p.meta), outline(p)) for p in pages]
+        navigation.append(outline_of(self.nav))
+        if navigation == self.navigation:
+            navigation = self.navigation  # the same object: comparing it with itself takes no time
+        self.navigation = navigation
+        for page in pages:
+            memory = self.pages.setdefault(page.file.src_uri, Memory())
+            key = (page.content, page.title, page.url, repr(page.meta), page.file.inclusion)
+            memory.is_indexed = memory.is_put_off or memory.indexed == key
+            memory.next_indexed = key
+            memory.is_shown = memory.is_put_off or memory.shown == (key, navigation) or self.put_off(memory)
+            if memory.is_shown:
+                memory.meta, page.meta = page.meta, {**page.meta, "template": UNCHANGED}
+        env.loader = jinja2.ChoiceLoader([jinja2.DictLoader({UNCHANGED: ""}), env.loader])
+        return env
+
+    def on_page_context_early(self, context, page, config, nav):
+        """The search plugin parses the page's HTML; it gets none where its entries are known."""
+        memory = self.start(page)
+        if memory.is_shown:
+            page.meta = memory.meta
+        self.entries = search_entries(config)
+        if memory.is_indexed:
+            page.content = ""
+        self.length = len(self.entries)
+
+    def on_page_context_late(self, context, page, config, nav):
+        memory = self.page
+        if memory.is_indexed:
+            page.content = memory.stripped
+            self.entries[self.length:] = memory.entries
+        else:
+            memory.indexed, memory.stripped, memory.entries = memory.next_indexed, page.content, self.entries[self.length:]
+
+    def on_post_page_early(self, output, page, config):
+        memory = self.page
+        if memory.is_shown:
+            return memory.output
+        memory.shown, memory.output = None, output
+
+    def on_post_page_late(self, output, page, config):
+        used, memory = self.stop(), self.page
+        if not memory.is_shown:
+            memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
+        if self.served.keeps(page.file.dest_uri, memory.is_shown):
+            return ""  # MkDocs writes no empty page
+
+    def on_post_build(self, config):
+        """Large blocks that no page has any longer are dropped."""
+        if not self.served:
+            return
+        blocks = sys.modules["macros.site.large_html"]
+        used = set().union(*(blocks.names(memory.markdown) for memory in self.pages.values()))
+        for name in blocks.held.keys() - used:
+            del blocks.held[name]
+
+
+def outline(page) -> tuple:
+    """A page's place in the navigation."""
+    return tuple(other.url if other else None for other in (page.previous_page, page.next_page)) + tuple(a.title for a in page.ancestors)
+
+
+def outline_of(item) -> Any:
+    """The navigation as plain data."""
+    if item is None:
+        return None
+    if isinstance(item, list):
+        return [outline_of(i) for i in item]
+    if hasattr(item, "items"):
+        return [outline_of(i) for i in item.items]
+    return (item.title, getattr(item, "url", None), [outline_of(i) for i in item.children or ()])
+
+
+def search_entries(config) -> list:
+    """The search plugin's list of entries, empty without the plugin."""
+    for name in ("material/search", "search"):
+        if name in config.plugins and hasattr(config.plugins[name], "search_index"):
+            return config.plugins[name].search_index.entries
+    return []

@@ -1,0 +1,338 @@
+"""The server under live preview: MkDocs' own, which always has a whole site to serve, the open pages before all others.
+
+    a save  ->  the open pages are built      ->  their tabs reload
+            ->  the other pages are built, in the background: who asks for one of them meanwhile waits for it
+
+The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on top of
+each page, and so in each open tab.
+"""
+
+from __future__ import annotations
+
+import gc
+import html
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+from watchdog.observers.polling import PollingObserver
+
+from .modules import PACKAGE, ROOT
+
+log = logging.getLogger("mkdocs.macros.preview")
+
+MOST = 4  # open pages that are built before the others
+
+BANNER = ('<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
+          'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>')
+
+
+class Abandoned(BaseException):
+    """Ends the build of the other pages: something was saved."""
+
+
+class Served:
+    """The site that is served, and its building."""
+
+    def __init__(self, server, builder, preview, config):
+        self.server, self.builder, self.preview = server, builder, preview
+        self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
+        self.made_dir = server.root  # where MkDocs builds
+        self.site_dir = server.root = f"{server.root}.served"
+        os.makedirs(self.site_dir, exist_ok=True)
+        self.has_site = False
+        self.is_marked = False  # with an error's line on its pages
+        self.kept: set[str] = set()  # files that the build under way did not write again
+        self.unserved: set[str] = set()  # files that are newer than what is served
+        self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
+        self.ready: frozenset | None = None  # those that are up to date; None: all
+        self.version = 0
+        self.news = threading.Condition()
+        self.rest: threading.Thread | None = None
+        self.state: dict = {}  # the inputs when the last save was noticed
+        self.told = ""  # how its build failed
+        self.tidy: threading.Timer | None = None
+        self.n = 0
+        self.is_cautious = False  # the build of the other pages failed: the next one is for all
+        self.is_reloading = False  # nothing was saved, the tabs have to reload
+        self.logged, self.once = Errors(), Once()
+        logger = logging.getLogger("mkdocs")
+        for handler in logger.handlers:
+            handler.addFilter(self.once)
+        logger.addHandler(self.logged)
+        self.app = server.get_app()
+        server.set_app(self.answer)
+        server.builder = self.rebuild
+        sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
+        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred files
+        # takes milliseconds, and a save that comes during a build leads to another build.
+        for path in filter(None, (self.docs_dir, self.config_file)):
+            server.unwatch(path)
+        server.observer = PollingObserver(timeout=0.1)
+        server.build_delay = 0.05
+        self.watched: set[str] = set()
+        self.reload = Path(f"{self.made_dir}.reload")  # a change of this file is a save, too
+        self.reload.touch()
+        self.watch([self.reload, self.config_file])
+
+    def watch(self, paths) -> None:
+        """Saves below these are noticed from now on."""
+        for path in {os.path.abspath(p) for p in paths} - self.watched:
+            if os.path.exists(path):
+                self.watched.add(path)
+                self.server.watch(path)
+
+    # Requests
+
+    def answer(self, environ, start_response):
+        """What MkDocs' server answers, once it is up to date; notes which pages are open."""
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
+        mount = self.server.mount_path
+        if path.startswith("/livereload/"):  # an open tab asks for news
+            self.opened(urlsplit(environ.get("HTTP_REFERER", "")).path.removeprefix(mount))
+            return self.app(environ, start_response)
+        page = self.opened(path.removeprefix(mount))
+        while True:
+            with self.news:
+                self.news.wait_for(lambda: not self.is_behind(page))
+            version = self.version
+            status, headers, body = self.ask(environ)
+            if version == self.version:
+                break  # else it may have been read before the build that ended meanwhile
+        if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
+            found, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            if found.startswith("200"):
+                headers, body = instead
+        start_response(status, headers)
+        return body
+
+    def ask(self, environ) -> tuple[str, list, Iterable[bytes]]:
+        """The answer of MkDocs' own server, which lets a request wait for the build that it started."""
+        answers: list[tuple] = []
+        body = self.app(environ, lambda *answer: answers.append(answer))
+        return *answers[-1][:2], body
+
+    def opened(self, path: str) -> str:
+        """Notes a page that somebody looks at; gives its address."""
+        page = address(path)
+        if page == "" or page.endswith(("/", ".html")):
+            self.open.pop(page, None)
+            self.open[page] = None
+            for oldest in list(self.open)[:-MOST]:
+                self.open.pop(oldest, None)
+        return page
+
+    def is_behind(self, path: str) -> bool:
+        ready = self.ready
+        return ready is not None and path not in ready and not path.startswith("assets/")
+
+    # Builds
+
+    def rebuild(self) -> None:
+        """What MkDocs calls at a save, and then has the open tabs reload."""
+        self.stop()
+        before, self.state = self.state, self.preview.inputs.read()
+        is_reloading, self.is_reloading = self.is_reloading, False
+        if self.state != before:  # else it was one save that looked like two
+            self.once.clear()
+            self.told = ""
+        elif is_reloading:
+            return
+        first = None if self.is_cautious else frozenset(self.open) or None
+        self.is_cautious = self.preview.is_abandoned = False
+        if self.build(first) and self.preview.is_behind:
+            shown = self.preview.outputs(first), list(self.once.errors)
+            self.rest = threading.Thread(target=self.build_rest, args=shown, daemon=True)
+            self.rest.start()
+        self.tidy_up()
+
+    def tidy_up(self) -> None:
+        """What builds left in memory goes when nobody waits, or at every tenth of many saves in a row."""
+        self.n += 1
+        self.tidy = threading.Timer(2, gc.collect)
+        self.tidy.daemon = True
+        self.tidy.start() if self.n % 10 else gc.collect()
+
+    def build_rest(self, shown: dict, errors: list) -> None:
+        """The other pages. Where that changes an open one after all (by another page's title, say), its tab reloads once more."""
+        worked = self.build(None)
+        if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown or self.once.errors != errors):
+            self.is_reloading = worked
+            self.reload.write_text(f"{self.reload.read_text()}.")
+
+    def build(self, first: frozenset | None) -> bool:
+        """A build that brings the first pages up to date, or all of them; whether it worked."""
+        self.logged.lines.clear()
+        self.kept.clear()
+        try:
+            with self.preview.building(first):
+                self.builder()
+            self.take_over()
+            if errors := self.once.errors:
+                self.show(errors[0] + (f" (and {len(errors) - 1} more, in the terminal)" if errors[1:] else ""))
+        except Abandoned:
+            return False
+        except (Exception, SystemExit) as error:
+            if self.rest:  # the build that follows tells it
+                self.is_cautious = True
+                return False
+            line = one_line(self.preview.error or error, self.logged.lines)
+            if line != self.told:
+                log.error(line)
+            self.told = line
+            self.show(line)
+            self.release(None)
+            return False
+        self.release(frozenset(self.preview.outputs(first)) if self.preview.is_behind else None)
+        return True
+
+    def release(self, ready: frozenset | None) -> None:
+        with self.news:
+            self.version += 1
+            self.ready = ready
+            self.news.notify_all()
+
+    def stop(self) -> None:
+        """The build of the other pages ends at the next page."""
+        if self.tidy:
+            self.tidy.cancel()
+        if self.rest and self.rest is not threading.current_thread():
+            self.preview.is_abandoned = True
+            self.rest.join()
+            self.rest = None
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.site_dir, ignore_errors=True)
+        self.reload.unlink(missing_ok=True)
+
+    def keeps(self, uri: str, is_same: bool) -> bool:
+        """Whether a page's file need not be written, since what is served is the same. What an abandoned build made is not served."""
+        path = os.path.join(self.site_dir, os.path.normpath(uri))
+        if not is_same:
+            self.unserved.add(path)
+        if self.is_marked or path in self.unserved or not os.path.isfile(path):
+            return False
+        self.kept.add(path)
+        return True
+
+    def take_over(self) -> None:
+        """The site just built takes the place of the one that is served, file by file: an open tab may be loading."""
+        new = set(self.kept)
+        for folder, _, names in os.walk(self.made_dir):
+            to = os.path.normpath(os.path.join(self.site_dir, os.path.relpath(folder, self.made_dir)))
+            if os.path.isfile(to):
+                os.unlink(to)
+            os.makedirs(to, exist_ok=True)
+            for name in names:
+                path = os.path.join(to, name)
+                new.add(path)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                os.replace(os.path.join(folder, name), path)
+        for folder, _, names in os.walk(self.site_dir, topdown=False):
+            for path in (os.path.join(folder, name) for name in names):
+                if path not in new:
+                    os.unlink(path)
+            if not os.listdir(folder) and folder != self.site_dir:
+                os.rmdir(folder)
+        self.has_site, self.is_marked = True, False
+        self.unserved.clear()
+
+    def show(self, line: str) -> None:
+        """The line on top of each page of the last good site; where there is none, on each page that will be."""
+        if not self.has_site:
+            sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
+            sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
+            for source in ("404.html", *sources):
+                path = Path(File(source, None, self.site_dir, True).abs_dest_path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
+        self.is_marked = True
+        old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
+        old = re.compile(re.escape(old).replace("\0", ".*?"))
+        for path in Path(self.site_dir).rglob("*.html"):
+            text = old.sub("", path.read_text("utf-8", errors="surrogateescape"), count=1)
+            marked = path.with_suffix(".marked")
+            marked.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape")
+            marked.replace(path)
+
+
+class Errors(logging.Handler):
+    """Collects the lines that are logged."""
+
+    def __init__(self, level=logging.ERROR):
+        super().__init__(level)
+        self.lines: list[str] = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+class Once(logging.Filter):
+    """A line is told once a save, though every page that uses a wrong preset has it; how a build ended is one line of ours."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines: set[str] = set()
+        self.errors: list[str] = []  # what is wrong with a page or a preset
+
+    def clear(self) -> None:
+        self.lines.clear()
+        self.errors.clear()
+
+    def filter(self, record) -> bool:
+        line = " ".join(record.getMessage().split())
+        if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (record.levelno >= logging.ERROR or line.startswith("Page skipped")):
+            return False
+        if record.name == "mkdocs.config" and threading.current_thread() is not threading.main_thread():
+            return False  # the build of the other pages: the first one told it
+        if record.levelno >= logging.WARNING:
+            line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
+        if any(told in line for told in self.lines):
+            return False
+        if record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
+            self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
+        self.lines.add(line)
+        return True
+
+
+def address(path: str) -> str:
+    """A page's address below the site's: of a request or as MkDocs writes it, the same for both."""
+    return unquote(path).removeprefix("/").removesuffix("index.html")
+
+
+def one_line(error: BaseException, logged: list[str]) -> str:
+    """An error on one line: where, what, and the mend."""
+    cause = error.__cause__ or error.__context__
+    if mark := getattr(cause, "problem_mark", None):
+        return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; mend the line"
+    if isinstance(error, SyntaxError) and error.filename:
+        line = f"{shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}: {error.text or ''}"
+        return " ".join(line.split()) + "; mend the line"
+    if isinstance(error, SystemExit) and logged:
+        line = f"mkdocs.yml: {logged[0]}; mend the setting" if logged[0].startswith("Config value") else logged[0]
+        return " ".join(line.split())
+    message = " ".join(str(error).split())
+    if isinstance(error, PluginError):
+        return message
+    own = PACKAGE / "site" / "hooks.py", *Path(__file__).parent.glob("*.py")
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
+    pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
+    at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
+    mend = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else f"; mend the line: {inside[-1].line}" if inside else "; mend the page" if pages else ""
+    return f"{at}{type(error).__name__}: {message}{mend}"
+
+
+def shown(path: str) -> str:
+    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else path

@@ -1,0 +1,92 @@
+"""The site's words for sizes: name, letter, meaning, and how papers write it. One list; the notation page prints it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..engine.architectures import architectures
+from ..engine.architectures.config import fields_of
+
+
+class Symbol(NamedTuple):
+    """A named size: its letter in shapes (or none), what it is, and its spelling in papers."""
+
+    name: str
+    letter: str
+    meaning: str
+    paper: str = ""
+
+
+SYMBOLS = (
+    Symbol("T", "T", "new tokens: those that this step works on"),
+    Symbol("S", "S", "context: the tokens that the last new one sees, itself included", "n"),
+    Symbol("vocab_size", "V", "tokens in the vocabulary", "V"),
+    Symbol("n_positions", "P", "rows of a learned position table, the longest text it allows", "n_{ctx}"),
+    Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
+    Symbol("d_embedding", "", "width of the embedding table where it is not d_model"),
+    Symbol("n_layers", "L", "layers", "N, n_{layers}"),
+    Symbol("n_heads", "N", "attention heads (of the query)", "h, n_{heads}"),
+    Symbol("n_kv_heads", "K", "key/value heads, each shared by n_heads / n_kv_heads query heads", "g, n_{kv}"),
+    Symbol("d_head", "H", "width of one head", "d_k, d_{head}"),
+    Symbol("d_rotary", "", "numbers of a head that are rotated by position"),
+    Symbol("d_ff", "F", "inner width of the feed-forward part", "d_{ff}"),
+    Symbol("d_ff_dense", "", "inner width of the feed-forward part in the layers without experts"),
+    Symbol("q_lora_rank", "", "width that queries are compressed to (latent attention)", "d'_c"),
+    Symbol("kv_lora_rank", "", "width that keys and values are compressed to, and cached (latent attention)", "d_c"),
+    Symbol("qk_nope_head_dim", "", "numbers of a query or key head that carry no position", "d_h"),
+    Symbol("qk_rope_head_dim", "", "numbers of a query or key head that are rotated by position", "d_h^R"),
+    Symbol("v_head_dim", "", "width of a value head", "d_h"),
+    Symbol("n_experts", "E", "routed experts of a mixture-of-experts layer", "N_r, n"),
+    Symbol("n_experts_per_token", "", "experts that each token is sent to", "K_r, k"),
+    Symbol("n_shared_experts", "", "experts that every token passes through", "N_s"),
+    Symbol("n_expert_groups", "", "groups that the experts are cut into before the choice"),
+    Symbol("n_groups_kept", "", "of those groups, how many a token may choose from"),
+    Symbol("index_n_heads", "", "heads of the small attention that picks tokens (sparse attention)", "H^I"),
+    Symbol("index_head_dim", "", "width of one of these heads", "d^I"),
+    Symbol("index_topk", "", "tokens that it picks for each new one", "k"),
+    Symbol("d_ff_expert", "", "inner width of one expert"),
+    Symbol("d_ff_shared", "", "inner width of the shared expert"),
+    Symbol("sliding_window", "W", "tokens that a layer with a sliding window sees, the token itself included", "W"),
+    Symbol("attention_chunk_size", "", "tokens of one chunk, within which a chunked layer sees"),
+    Symbol("published_kv_heads", "", "key/value heads as the config gives them"),
+    Symbol("trained_context", "", "tokens that the rotation by position was first trained on"),
+    Symbol("n_linear_k_heads", "", "key heads of linear attention"),
+    Symbol("n_linear_v_heads", "", "value heads of linear attention"),
+    Symbol("d_linear_k_head", "", "width of a key head of linear attention"),
+    Symbol("d_linear_v_head", "", "width of a value head of linear attention"),
+    Symbol("d_inner", "", "inner width of a state-space layer", "E·D"),
+    Symbol("n_mamba_heads", "", "heads of a state-space layer"),
+    Symbol("d_mamba_head", "", "width of one of these heads"),
+    Symbol("d_latent", "", "width that a token is narrowed to before its experts"),
+    Symbol("d_state", "", "numbers of state for each inner channel of a state-space layer", "N"),
+    Symbol("d_conv", "", "tokens that a short convolution looks back on, the token itself included"),
+    Symbol("dt_rank", "", "width that the step size of a state-space layer is computed from", "R"),
+    Symbol("n_groups", "", "groups of state-space heads that share their input and output maps", "G"),
+)
+
+_BY_NAME = {s.name: s for s in SYMBOLS}
+
+
+def symbol(name: str) -> Symbol:
+    """The entry of a name; one without letter or paper for a name that is not on the list."""
+    if name not in _BY_NAME and name.startswith("n_") and name.endswith("_layers"):
+        return Symbol(name, "", f"layers of the kind “{name[2:-7].replace('_', ' ')}”")
+    return _BY_NAME.get(name) or Symbol(name, "", name.replace("_", " "))
+
+
+def letter(name: str) -> str:
+    """The letter of a size, or its name where it has none."""
+    return symbol(name).letter or name
+
+
+@lru_cache(maxsize=None)
+def config_keys(name: str) -> tuple[str, ...]:
+    """The `config.json` keys that give this size, over all architectures."""
+    found = {k.key: None for a in architectures().values() for k in fields_of(a.config) if k.field == name and k.key}
+    return tuple(sorted(found))
+
+
+def known(name: str) -> bool:
+    """Whether the list says what the name means."""
+    return name in _BY_NAME or (name.startswith("n_") and name.endswith("_layers"))
