@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from .cli.costs import Asked
 from .cli.describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
 from .counting.costs import CACHE_BYTES, FORMATS
-from .cli.costs import Asked
 from .engine.errors import Problem
 
 
@@ -44,6 +44,7 @@ def fail(problem: Problem) -> int:
 def describe(options) -> int:
     """Parameter table, totals and costs of each model, in the order asked for."""
     from .catalogue.presets import load
+
     status = 0
     asked = Asked(tuple(dict.fromkeys(options.context or Asked().contexts)), options.dtype, options.format_weights)
     if options.format == "csv":
@@ -65,6 +66,7 @@ def check(options) -> int:
     """Hold presets against their published totals and their reference tensor lists."""
     from .catalogue.checks import check as hold
     from .catalogue.presets import paths, unknown
+
     found = {"ok": 0, "undisclosed": 0, "off": 0}
     status = 0
     for slug in options.models or paths():
@@ -74,8 +76,14 @@ def check(options) -> int:
         result = hold(slug)
         found[result.state] += 1
         print(f"{result.state if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
-    print(", ".join(f"{sum(found.values())} models" if not i else part for i, part in enumerate(
-        ["", f"{found['ok']} as published", f"{found['undisclosed']} undisclosed", f"{found['off']} off"])))
+    print(
+        ", ".join(
+            f"{sum(found.values())} models" if not i else part
+            for i, part in enumerate(
+                ["", f"{found['ok']} as published", f"{found['undisclosed']} undisclosed", f"{found['off']} off"]
+            )
+        )
+    )
     return status or int(found["off"] > 0)
 
 
@@ -83,10 +91,11 @@ def run(options) -> int:
     """The most likely next tokens by a checkpoint's real weights."""
     import numpy as np
 
-    from .engine.checkpoint import Arrays, Files, Published
-    from .engine.ops import softmax
     from .catalogue.presets import load
+    from .engine.checkpoint import Arrays, Files, Published
     from .engine.forward import logits
+    from .engine.ops import softmax
+
     folder = Path(options.folder)
     if not folder.is_dir():
         raise Problem(f"{options.folder}: no such folder", "give a folder that holds config.json and *.safetensors")
@@ -103,8 +112,11 @@ def run(options) -> int:
         print(f"every-parameter: {options.folder}: {warning}", file=sys.stderr)
     scores = scores.astype(np.float32)
     if not np.isfinite(scores).all():
-        raise Problem("the logits are not finite numbers", "the files hold NaN or infinity, or belong to another config.json",
-                      options.folder)
+        raise Problem(
+            "the logits are not finite numbers",
+            "the files hold NaN or infinity, or belong to another config.json",
+            options.folder,
+        )
     if options.logits:
         try:
             with open(options.logits, "wb") as out:
@@ -121,6 +133,7 @@ def run(options) -> int:
 def add(options) -> int:
     """The skeleton of a preset for a config.json."""
     from .cli.skeleton import skeleton
+
     text = skeleton(options.config, options.slug)
     if options.output is None:
         print(text, end="")
@@ -140,12 +153,19 @@ def read_tokens(text: str, vocabulary: int, positions: int | None = None) -> lis
     tokens = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
-            raise Problem(f"--tokens: {part.strip()[:40]!r} is not a token id", "give whole numbers with commas between, such as 464,3139,286")
+            raise Problem(
+                f"--tokens: {part.strip()[:40]!r} is not a token id",
+                "give whole numbers with commas between, such as 464,3139,286",
+            )
         tokens.append(int(part))
         if tokens[-1] >= vocabulary:
-            raise Problem(f"--tokens: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}")
+            raise Problem(
+                f"--tokens: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
+            )
     if positions is not None and len(tokens) > positions:
-        raise Problem(f"--tokens: {len(tokens)} tokens, and the model has {positions} positions", f"give at most {positions}")
+        raise Problem(
+            f"--tokens: {len(tokens)} tokens, and the model has {positions} positions", f"give at most {positions}"
+        )
     return tokens
 
 
@@ -162,56 +182,110 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     whole = Parser(
-        prog="every-parameter", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="every-parameter",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Where the numbers of a large language model come from: every parameter, derived from one forward pass.",
         epilog="examples:\n"
-               "  every-parameter describe llama3-8b\n"
-               "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
-               "  every-parameter check\n"
-               "  every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318\n"
-               "  every-parameter add config.json --slug llama4-tiny\n")
+        "  every-parameter describe llama3-8b\n"
+        "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
+        "  every-parameter check\n"
+        "  every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318\n"
+        "  every-parameter add config.json --slug llama4-tiny\n",
+    )
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
-    one = _command(commands, "describe", describe, "print the parameter table, totals and costs of models",
-                   "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one.\n"
-                   "A model that cannot be described is one line on standard error and exit status 2; the others are printed.",
-                   "every-parameter describe --format json --collapse deepseek-v3")
+    one = _command(
+        commands,
+        "describe",
+        describe,
+        "print the parameter table, totals and costs of models",
+        "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one.\n"
+        "A model that cannot be described is one line on standard error and exit status 2; the others are printed.",
+        "every-parameter describe --format json --collapse deepseek-v3",
+    )
     one.add_argument("models", nargs="+", metavar="MODEL")
-    one.add_argument("--format", choices=("table", "json", "csv"), default="table",
-                     help="table (default): patterns, formulas and totals for reading; json: one object per model and line; csv: one row per tensor")
-    one.add_argument("--collapse", action="store_true", help="json and csv: name patterns with {i} for the layer and {e} for the expert, instead of every tensor")
+    one.add_argument(
+        "--format",
+        choices=("table", "json", "csv"),
+        default="table",
+        help="table (default): patterns, formulas and totals for reading; json: one object per model and line; csv: one row per tensor",
+    )
+    one.add_argument(
+        "--collapse",
+        action="store_true",
+        help="json and csv: name patterns with {i} for the layer and {e} for the expert, instead of every tensor",
+    )
 
-    one.add_argument("--context", type=_at_least_one, action="append", metavar="N",
-                     help="tokens of context for cache, FLOPs, memory and time; may be given several times (default 4096 and 131072)")
-    one.add_argument("--dtype", choices=tuple(CACHE_BYTES), default="bfloat16", help="type of the cache's elements (default bfloat16)")
-    one.add_argument("--format-weights", choices=tuple(FORMATS), default="bfloat16", help="format of the weights in memory, bytes moved and time (default bfloat16)")
+    one.add_argument(
+        "--context",
+        type=_at_least_one,
+        action="append",
+        metavar="N",
+        help="tokens of context for cache, FLOPs, memory and time; may be given several times (default 4096 and 131072)",
+    )
+    one.add_argument(
+        "--dtype",
+        choices=tuple(CACHE_BYTES),
+        default="bfloat16",
+        help="type of the cache's elements (default bfloat16)",
+    )
+    one.add_argument(
+        "--format-weights",
+        choices=tuple(FORMATS),
+        default="bfloat16",
+        help="format of the weights in memory, bytes moved and time (default bfloat16)",
+    )
 
-    one = _command(commands, "check", check, "hold presets against published totals and reference tensor lists",
-                   "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
-                   "every-parameter check gpt2 llama3-8b")
+    one = _command(
+        commands,
+        "check",
+        check,
+        "hold presets against published totals and reference tensor lists",
+        "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
+        "every-parameter check gpt2 llama3-8b",
+    )
     one.add_argument("models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalogue")
 
-    one = _command(commands, "run", run, "predict the next token with a checkpoint's real weights",
-                   "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
-                   "model.safetensors.index.json). Computes in float32.",
-                   "every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318 --top 3")
+    one = _command(
+        commands,
+        "run",
+        run,
+        "predict the next token with a checkpoint's real weights",
+        "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
+        "model.safetensors.index.json). Computes in float32.",
+        "every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318 --top 3",
+    )
     one.add_argument("folder", metavar="FOLDER")
     one.add_argument("--tokens", required=True, metavar="ID,ID,…", help="the token ids of the text so far")
-    one.add_argument("--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)")
+    one.add_argument(
+        "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
+    )
     one.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
 
-    one = _command(commands, "add", add, "write the skeleton of a preset from a config.json",
-                   "Writes TOML with [sources] and [published] to fill in, or says which key of the config is not known.",
-                   "every-parameter add config.json --slug llama4-tiny --output macros/presets/llama/llama4-tiny.toml")
+    one = _command(
+        commands,
+        "add",
+        add,
+        "write the skeleton of a preset from a config.json",
+        "Writes TOML with [sources] and [published] to fill in, or says which key of the config is not known.",
+        "every-parameter add config.json --slug llama4-tiny --output macros/presets/llama/llama4-tiny.toml",
+    )
     one.add_argument("config", metavar="config.json")
     one.add_argument("--slug", help="the preset's file name without .toml (default: from the config's folder)")
-    one.add_argument("--output", metavar="FILE", help="write here instead of standard output; never over an existing file")
+    one.add_argument(
+        "--output", metavar="FILE", help="write here instead of standard output; never over an existing file"
+    )
     return whole
 
 
 def _command(commands, name: str, function, summary: str, text: str, example: str) -> argparse.ArgumentParser:
-    made = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.\n\n{text}",
-                               epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.\n\n{text}",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     made.set_defaults(command=function)
     return made
 

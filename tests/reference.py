@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -71,24 +71,28 @@ class Golden:
         """The input of each block, then the head's. Of Mamba the file has the outputs of the blocks, which lack the first."""
         hidden = self.npz["hidden"]
         if self.name == "mamba":
-            return np.concatenate([self.tensors["backbone.embeddings.weight"][self.ids][None], hidden[:-2], hidden[-1:]])
+            return np.concatenate(
+                [self.tensors["backbone.embeddings.weight"][self.ids][None], hidden[:-2], hidden[-1:]]
+            )
         return hidden
 
     def weights(self, watch=None) -> Arrays:
         return Arrays(self.tensors, watch=watch)
 
 
-@lru_cache(maxsize=None)
+@cache
 def golden(name: str) -> Golden:
     return Golden(name)
 
 
 def goldens() -> list[str]:
     """Every golden checkpoint whose architecture is registered."""
-    return [path.stem for path in sorted((HERE / "golden").glob("*.npz")) if golden(path.stem).model_type in architectures()]
+    return [
+        path.stem for path in sorted((HERE / "golden").glob("*.npz")) if golden(path.stem).model_type in architectures()
+    ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def checkpoint(slug: str) -> dict | None:
     """A reference tensor list."""
     path = REFERENCES / f"{slug}.json"

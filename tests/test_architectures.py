@@ -86,8 +86,19 @@ def test_a_missing_tensor_is_named():
 
 # --- what no golden checkpoint covers: a second Llama, one number at a time ------------------------------------------
 
-SIZES = dict(model_type="llama", vocab_size=31, hidden_size=14, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2,
-             head_dim=10, intermediate_size=17, rms_norm_eps=3e-4, rope_theta=53.0, max_position_embeddings=64)
+SIZES = dict(
+    model_type="llama",
+    vocab_size=31,
+    hidden_size=14,
+    num_hidden_layers=2,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    head_dim=10,
+    intermediate_size=17,
+    rms_norm_eps=3e-4,
+    rope_theta=53.0,
+    max_position_embeddings=64,
+)
 
 
 def by_hand(raw: dict, w: dict[str, np.ndarray], ids, bend=lambda position, i: 0.0) -> np.ndarray:
@@ -135,17 +146,24 @@ def angle(theta: float, factor: float = 1.0):
     return lambda position, i: position / factor * theta ** (-2 * i / SIZES["head_dim"])
 
 
-@pytest.mark.parametrize("more, bend", [
-    ({}, angle(53.0)),
-    ({"attention_bias": True}, angle(53.0)),
-    ({"mlp_bias": True}, angle(53.0)),
-    ({"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}, angle(53.0)),
-    ({"rope_scaling": {"type": "linear", "factor": 3.0}}, angle(53.0, 3.0)),
-    ({"rope_scaling": {"rope_type": "linear", "factor": 3.0}}, angle(53.0, 3.0)),
-    ({"rope_scaling": None}, angle(53.0)),
-    ({"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 71.0}}, angle(71.0)),
-    ({"rope_theta": None, "rope_parameters": {"rope_type": "linear", "rope_theta": 71.0, "factor": 5.0}}, angle(71.0, 5.0)),
-], ids=str)
+@pytest.mark.parametrize(
+    "more, bend",
+    [
+        ({}, angle(53.0)),
+        ({"attention_bias": True}, angle(53.0)),
+        ({"mlp_bias": True}, angle(53.0)),
+        ({"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}, angle(53.0)),
+        ({"rope_scaling": {"type": "linear", "factor": 3.0}}, angle(53.0, 3.0)),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 3.0}}, angle(53.0, 3.0)),
+        ({"rope_scaling": None}, angle(53.0)),
+        ({"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 71.0}}, angle(71.0)),
+        (
+            {"rope_theta": None, "rope_parameters": {"rope_type": "linear", "rope_theta": 71.0, "factor": 5.0}},
+            angle(71.0, 5.0),
+        ),
+    ],
+    ids=str,
+)
 def test_llama_by_hand(more, bend):
     raw = SIZES | more
     w = random_weights(raw)

@@ -13,14 +13,25 @@ from hypothesis import strategies as st
 from small import configs
 
 from macros.catalogue import presets
-from macros.engine.architectures import architectures
 from macros.counting.parameters import Counts
+from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
 
 ROOT = Path(__file__).parent.parent
 
-GOOD = {"model_type": "llama", "vocab_size": 97, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
-        "intermediate_size": 55, "rms_norm_eps": 1e-5, "rope_theta": 500.0, "tie_word_embeddings": False, "hidden_act": "silu"}
+GOOD = {
+    "model_type": "llama",
+    "vocab_size": 97,
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "intermediate_size": 55,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500.0,
+    "tie_word_embeddings": False,
+    "hidden_act": "silu",
+}
 
 TOML = """
 name = "Tiny"
@@ -57,6 +68,7 @@ def one_line(problem: Problem) -> str:
 @pytest.fixture
 def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
+
     def clear():
         for cached in (presets.paths, presets.preset, presets.model):
             cached.cache_clear()
@@ -84,48 +96,104 @@ def test_the_good_ones_are_good(catalogue):
 PRESETS = {
     "a missing size": ("hidden_size = 48\n", "", r"hidden_size is missing; add it"),
     "a misspelt size": ("hidden_size", "hiden_size", r'hidden_size is missing; the file has "hiden_size": rename it'),
-    "an extra key": ("vocab_size = 97", "vocab_size = 97\nrotary_dims = 3", r"config\.rotary_dims: unknown key of llama"),
-    "a near key": ("vocab_size = 97", "vocab_size = 97\nhead_dims = 3", r'config\.head_dims: unknown key of llama; did you mean "head_dim"\?'),
+    "an extra key": (
+        "vocab_size = 97",
+        "vocab_size = 97\nrotary_dims = 3",
+        r"config\.rotary_dims: unknown key of llama",
+    ),
+    "a near key": (
+        "vocab_size = 97",
+        "vocab_size = 97\nhead_dims = 3",
+        r'config\.head_dims: unknown key of llama; did you mean "head_dim"\?',
+    ),
     "zero": ("hidden_size = 48", "hidden_size = 0", r"hidden_size = 0: expected a whole number >= 1"),
     "negative": ("vocab_size = 97", "vocab_size = -97", r"vocab_size = -97: expected"),
     "too large": ("vocab_size = 97", f"vocab_size = {10**30}", r"vocab_size = 10+: expected"),
     "thousands of digits": ("vocab_size = 97", f"vocab_size = {'9' * 5000}", r"broken TOML"),
-    "a fraction": ("hidden_size = 48", "hidden_size = 4096.5", r"hidden_size = 4096\.5: expected a whole number, found a number"),
+    "a fraction": (
+        "hidden_size = 48",
+        "hidden_size = 4096.5",
+        r"hidden_size = 4096\.5: expected a whole number, found a number",
+    ),
     "text": ("hidden_size = 48", 'hidden_size = "48"', r"hidden_size = '48': expected a whole number, found text"),
-    "true": ("hidden_size = 48", "hidden_size = true", r"hidden_size = True: expected a whole number, found true or false"),
-    "a list": ("hidden_size = 48", "hidden_size = [48]", r"hidden_size = \[48\]: expected a whole number, found a list"),
+    "true": (
+        "hidden_size = 48",
+        "hidden_size = true",
+        r"hidden_size = True: expected a whole number, found true or false",
+    ),
+    "a list": (
+        "hidden_size = 48",
+        "hidden_size = [48]",
+        r"hidden_size = \[48\]: expected a whole number, found a list",
+    ),
     "a date": ("hidden_size = 48", "hidden_size = 2024-04-18", r"hidden_size = "),
     "nan": ("vocab_size = 97", "vocab_size = 97\nrms_norm_eps = nan", r"rms_norm_eps = nan: expected a finite number"),
     "infinity": ("vocab_size = 97", "vocab_size = 97\nrope_theta = inf", r"rope_theta = inf: expected"),
-    "heads that do not divide": ("num_key_value_heads = 2", "num_key_value_heads = 4", r"num_key_value_heads = 4 does not divide num_attention_heads = 6"),
-    "a width that heads do not divide": ("hidden_size = 48", "hidden_size = 49", r"num_attention_heads = 6 does not divide hidden_size = 49"),
-    "a billion layers": ("num_hidden_layers = 3", "num_hidden_layers = 1_000_000_000", r"num_hidden_layers = 1000000000: expected at most"),
+    "heads that do not divide": (
+        "num_key_value_heads = 2",
+        "num_key_value_heads = 4",
+        r"num_key_value_heads = 4 does not divide num_attention_heads = 6",
+    ),
+    "a width that heads do not divide": (
+        "hidden_size = 48",
+        "hidden_size = 49",
+        r"num_attention_heads = 6 does not divide hidden_size = 49",
+    ),
+    "a billion layers": (
+        "num_hidden_layers = 3",
+        "num_hidden_layers = 1_000_000_000",
+        r"num_hidden_layers = 1000000000: expected at most",
+    ),
     "an odd head": ("vocab_size = 97", "vocab_size = 97\nhead_dim = 7", r"even number"),
     "an unknown architecture": ('"llama"', '"lama"', r'model_type = \'lama\' is not known; did you mean "llama"\?'),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
-    "an unknown activation": ("vocab_size = 97", 'vocab_size = 97\nhidden_act = "sillu"', r'unknown activation .sillu.; did you mean "silu"'),
-    "an unknown rope": ("vocab_size = 97", 'vocab_size = 97\nrope_scaling = { type = "linera", factor = 2.0 }', r'did you mean "linear"'),
-    "a rope without its factor": ("vocab_size = 97", 'vocab_size = 97\nrope_scaling = { type = "linear" }', r"rope_scaling\.factor is missing"),
+    "an unknown activation": (
+        "vocab_size = 97",
+        'vocab_size = 97\nhidden_act = "sillu"',
+        r'unknown activation .sillu.; did you mean "silu"',
+    ),
+    "an unknown rope": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "linera", factor = 2.0 }',
+        r'did you mean "linear"',
+    ),
+    "a rope without its factor": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "linear" }',
+        r"rope_scaling\.factor is missing",
+    ),
     "broken TOML": ("[sources]", "[sources", r"broken TOML: .*line 1\d"),
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
     "a misspelt key of a part": ("exact =", "exakt =", r'published\.exakt: unknown key; did you mean "exact"\?'),
     "no name": ('name = "Tiny"\n', "", r"missing required field name"),
-    "no sources": ('[sources]\nconfig = "someone/tiny, config.json"\nverified = 2026-11-01', "", r"missing required field sources"),
+    "no sources": (
+        '[sources]\nconfig = "someone/tiny, config.json"\nverified = 2026-11-01',
+        "",
+        r"missing required field sources",
+    ),
     "a number as name": ('"Tiny"', "3", r"name: expected"),
     "an empty name": ('"Tiny"', '""', r"name: expected"),
     "a wrong date": ("released = 2024-04-18", 'released = "spring"', r"released = 'spring': expected a date"),
     "markup in a name": ('"Tiny"', '"<b>Tiny</b>"', r"'<b>Tiny</b>' holds '<': expected plain text"),
-    "a script in a name": ('"Tiny"', "\"<script>alert(1)</script>\"", r"holds '<'"),
+    "a script in a name": ('"Tiny"', '"<script>alert(1)</script>"', r"holds '<'"),
     "Markdown in a name": ('"Tiny"', '"[Tiny](http://x.y)"', r"holds '\['"),
     "a macro in a name": ('"Tiny"', '"{{ value() }}"', r"holds '{'"),
     "a cell in a name": ('"Tiny"', '"Tiny | 3"', r"holds '\|'"),
     "a newline in a name": ('"Tiny"', '"Tiny\\n# Title"', r"holds '\\n'"),
     "markup in an organization": ('"Someone"', '"<i>"', r"holds '<'"),
     "markup in an alias": ('family = "Llama"', 'family = "Llama"\naliases = ["a", "<b>"]', r"holds '<'"),
-    "HTML in a note": ('family = "Llama"', 'family = "Llama"\nnote = "a <img src=x onerror=y> b"', r"note holds '<i': expected prose"),
+    "HTML in a note": (
+        'family = "Llama"',
+        'family = "Llama"\nnote = "a <img src=x onerror=y> b"',
+        r"note holds '<i': expected prose",
+    ),
     "a macro in a note": ('family = "Llama"', 'family = "Llama"\nnote = "a {% raw %} b"', r"note holds '{%'"),
-    "a wrong total": ("50_000\nexact = false", "50_000\nexact = true", r"published\.parameters = 50,000, and the forward pass gives [\d,]+ \([+-]"),
+    "a wrong total": (
+        "50_000\nexact = false",
+        "50_000\nexact = true",
+        r"published\.parameters = 50,000, and the forward pass gives [\d,]+ \([+-]",
+    ),
     "zero published": ("50_000", "0", r"published\.parameters: expected"),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
 }
@@ -134,6 +202,7 @@ PRESETS = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_bad_preset(catalogue, name):
     import re
+
     old, new, found = PRESETS[name]
     assert old in TOML
     with pytest.raises(Problem) as raised:
@@ -148,14 +217,17 @@ def test_a_bad_preset(catalogue, name):
     assert re.search(found, text), text
 
 
-@pytest.mark.parametrize("data, found", [
-    (b"\xef\xbb\xbf" + TOML.encode(), "starts with a byte-order mark; save it as UTF-8 without one"),
-    (TOML.replace("Tiny", "T\x00").encode(), "broken TOML"),
-    (TOML.encode().replace(b"Someone", b"Some\xffone"), "line 4: byte 0xff is not UTF-8; save it as UTF-8"),
-    (b"", "missing required field"),
-    (b"\x80\x81", "line 1: byte 0x80 is not UTF-8"),
-    (b"a = " + b"[" * 100_000, "broken TOML"),
-])
+@pytest.mark.parametrize(
+    "data, found",
+    [
+        (b"\xef\xbb\xbf" + TOML.encode(), "starts with a byte-order mark; save it as UTF-8 without one"),
+        (TOML.replace("Tiny", "T\x00").encode(), "broken TOML"),
+        (TOML.encode().replace(b"Someone", b"Some\xffone"), "line 4: byte 0xff is not UTF-8; save it as UTF-8"),
+        (b"", "missing required field"),
+        (b"\x80\x81", "line 1: byte 0x80 is not UTF-8"),
+        (b"a = " + b"[" * 100_000, "broken TOML"),
+    ],
+)
 def test_bad_bytes(catalogue, data, found):
     with pytest.raises(Problem) as raised:
         catalogue(data)
@@ -164,7 +236,10 @@ def test_bad_bytes(catalogue, data, found):
 
 def test_a_duplicate_slug(catalogue):
     catalogue(TOML)
-    with pytest.raises(Problem, match=r"macros/presets/mistral/tiny\.toml: duplicate slug, also in macros/presets/llama/tiny\.toml; rename") as raised:
+    with pytest.raises(
+        Problem,
+        match=r"macros/presets/mistral/tiny\.toml: duplicate slug, also in macros/presets/llama/tiny\.toml; rename",
+    ) as raised:
         catalogue(TOML, folder="mistral")
     one_line(raised.value)
 
@@ -177,18 +252,29 @@ def test_an_unknown_model(catalogue):
 
 
 CONFIGS = {
-    "not a table": ("[1]", "expected a table of keys, found"), "empty": ("", "broken JSON: line 1, column 1"), "null": ("null", "expected a table of keys"),
-    "broken": ('{"a": 1,}', "broken JSON: line 1, column "), "deep": ("[" * 100_000, "nested too deeply"), "a large number": ('{"a": ' + "9" * 5000 + "}", "broken JSON"),
-    "no architecture": ('{"hidden_size": 3}', "model_type is missing"), "a null architecture": ('{"model_type": null}', "model_type is missing"),
+    "not a table": ("[1]", "expected a table of keys, found"),
+    "empty": ("", "broken JSON: line 1, column 1"),
+    "null": ("null", "expected a table of keys"),
+    "broken": ('{"a": 1,}', "broken JSON: line 1, column "),
+    "deep": ("[" * 100_000, "nested too deeply"),
+    "a large number": ('{"a": ' + "9" * 5000 + "}", "broken JSON"),
+    "no architecture": ('{"hidden_size": 3}', "model_type is missing"),
+    "a null architecture": ('{"model_type": null}', "model_type is missing"),
     "a list as architecture": ('{"model_type": ["llama"]}', "model_type = ['llama'] is not known"),
     "an image model": ('{"model_type": "llava", "text_config": 3}', "model_type = 'llava' is not known"),
-    "an inner error": (json.dumps({"model_type": "llava", "text_config": {**GOOD, "hidden_size": -1}}), "hidden_size = -1: expected"),
+    "an inner error": (
+        json.dumps({"model_type": "llava", "text_config": {**GOOD, "hidden_size": -1}}),
+        "hidden_size = -1: expected",
+    ),
     "NaN": (json.dumps({**GOOD, "rms_norm_eps": float("nan")}), "rms_norm_eps = nan: expected a finite number"),
     "Infinity": (json.dumps({**GOOD, "rope_theta": float("inf")}), "rope_theta = inf: expected"),
     "1e999": (json.dumps(GOOD).replace("1e-05", "1e999"), "rms_norm_eps = inf: expected"),
     "a byte-order mark": ("\ufeff{}", "byte-order mark"),
     "rope as a list": (json.dumps({**GOOD, "rope_scaling": [1]}), "rope_scaling = [1]: expected a table"),
-    "a rope type as a list": (json.dumps({**GOOD, "rope_scaling": {"type": [1]}}), "rope_scaling.rope_type = [1]: unknown"),
+    "a rope type as a list": (
+        json.dumps({**GOOD, "rope_scaling": {"type": [1]}}),
+        "rope_scaling.rope_type = [1]: unknown",
+    ),
     "a long wrong value": (json.dumps({**GOOD, "hidden_size": "x" * 5000}), "hidden_size = 'xxx"),
     "a long wrong architecture": (json.dumps({"model_type": "x" * 5000}), "model_type = 'xxx"),
 }
@@ -206,7 +292,15 @@ def test_a_bad_config(tmp_path, name):
         assert line.startswith(f"{path}: ") and found in line, line
 
 
-@pytest.mark.parametrize("change", [{"text_config": GOOD, "model_type": "llava"}, {"time_step_limit": [0.0, float("inf")]}, {"head_dim": None}, {"rope_scaling": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text_config": GOOD, "model_type": "llava"},
+        {"time_step_limit": [0.0, float("inf")]},
+        {"head_dim": None},
+        {"rope_scaling": None},
+    ],
+)
 def test_what_hubs_do_is_read(tmp_path, change):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(change if "text_config" in change else GOOD | change))
@@ -216,24 +310,68 @@ def test_what_hubs_do_is_read(tmp_path, change):
 def test_an_unknown_key_of_a_foreign_config_is_a_warning():
     model = presets.make("x", GOOD | {"<script>\n": 1, "another": 2} | {f"k{i}": i for i in range(99)})
     [line] = model.warnings
-    assert line.startswith("unknown keys, taken as changing no shape: '<script>\\n', 'another'") and "\n" not in line and len(line) < 300
+    assert (
+        line.startswith("unknown keys, taken as changing no shape: '<script>\\n', 'another'")
+        and "\n" not in line
+        and len(line) < 300
+    )
     assert model.counts.total == presets.make("x", GOOD).counts.total
 
 
 def test_a_missing_folder_and_odd_paths(tmp_path):
     (tmp_path / "config.json").mkdir()
-    for name in (str(tmp_path), str(tmp_path / "none.json"), str(tmp_path / "none"), "x" * 5000, "a/" * 3000, "", "\x00", ".", "/"):
+    for name in (
+        str(tmp_path),
+        str(tmp_path / "none.json"),
+        str(tmp_path / "none"),
+        "x" * 5000,
+        "a/" * 3000,
+        "",
+        "\x00",
+        ".",
+        "/",
+    ):
         with pytest.raises(Problem) as raised:
             presets.load(name)
         one_line(raised.value)
 
 
 def test_the_nearest_word():
-    assert nearest("hiden_size", ["hidden_size", "vocab_size"]) == 'did you mean "hidden_size"?' and nearest("zzz", ["a"], "none") == "none"
+    assert (
+        nearest("hiden_size", ["hidden_size", "vocab_size"]) == 'did you mean "hidden_size"?'
+        and nearest("zzz", ["a"], "none") == "none"
+    )
 
 
-STRANGE = [None, 0, -1, 1, 3, 10**30, 2**31, 4096.5, float("nan"), float("inf"), "", "4", "llama", True, False, [], [1], [None], {}, {"a": 1}, {"type": "linear"},
-           ["full_attention"], [[]], "<b>", -0.5, 1e308, 2**31 - 1]
+STRANGE = [
+    None,
+    0,
+    -1,
+    1,
+    3,
+    10**30,
+    2**31,
+    4096.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "4",
+    "llama",
+    True,
+    False,
+    [],
+    [1],
+    [None],
+    {},
+    {"a": 1},
+    {"type": "linear"},
+    ["full_attention"],
+    [[]],
+    "<b>",
+    -0.5,
+    1e308,
+    2**31 - 1,
+]
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -257,7 +395,9 @@ def test_no_value_of_any_key_gives_a_traceback(data):
 @given(configs(), st.data())
 def test_every_size_is_needed(raw, data):
     sizes = {"gpt2": ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head"]}.get(
-        raw["model_type"], ["vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"])
+        raw["model_type"],
+        ["vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"],
+    )
     name = data.draw(st.sampled_from(sizes))
     with pytest.raises(Problem, match=f"^{name} is missing"):
         presets.make("x", {k: v for k, v in raw.items() if k != name})
@@ -269,7 +409,24 @@ def test_the_command_line_shows_one_line(tmp_path):
         folder = tmp_path / str(i)
         folder.mkdir()
         (folder / "config.json").write_text(CONFIGS[name][0])
-    done = subprocess.run([sys.executable, "-m", "macros", "describe", "--format", "csv", "--collapse", *(str(tmp_path / str(i)) for i in range(4)), "gpt2"],
-                          cwd=ROOT, text=True, capture_output=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "macros",
+            "describe",
+            "--format",
+            "csv",
+            "--collapse",
+            *(str(tmp_path / str(i)) for i in range(4)),
+            "gpt2",
+        ],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 2 and done.stderr.count("\n") == 4 and "Traceback" not in done.stderr
-    assert all(line.startswith("every-parameter: ") for line in done.stderr.splitlines()) and "transformer.wte.weight" in done.stdout
+    assert (
+        all(line.startswith("every-parameter: ") for line in done.stderr.splitlines())
+        and "transformer.wte.weight" in done.stdout
+    )

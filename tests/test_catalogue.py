@@ -28,8 +28,10 @@ def plain(markup: str) -> str:
 
 def rows_of(markup: str) -> list[list[str]]:
     """The cells of each row, as text; what stands small below a figure is left out."""
-    return [[plain(re.sub(r'<span class="ep-was">.*?</span>', "", c)) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)]
-            for r in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)]
+    return [
+        [plain(re.sub(r'<span class="ep-was">.*?</span>', "", c)) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)]
+        for r in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)
+    ]
 
 
 def as_int(cell: str) -> int:
@@ -64,7 +66,9 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
     model, said = presets.model(slug), rows_of(tables.which_number(slug))
     counts, published = model.counts, presets.preset(slug).published
     shown = {as_int(r[1]) for r in said if len(r) == 3 and re.fullmatch(r"[\d,]+", r[1])}
-    wanted = {counts.total, counts.non_embedding, counts.active} | {f.parameters for f in ((published, *published.other) if published else ())}
+    wanted = {counts.total, counts.non_embedding, counts.active} | {
+        f.parameters for f in ((published, *published.other) if published else ())
+    }
     assert wanted <= shown
     exact = [f for f in ((published, *published.other) if published else ()) if f.exact]
     ends = [r for r in said if len(r) == 3 and r[0] == "Published"]
@@ -74,10 +78,19 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
     assert [(r[0], as_int(r[1])) for r in said if len(r) == 3 and r[0] in {name for name, _ in extras}] == extras
 
 
-@pytest.mark.parametrize("said, n, expected", [
-    ("8B", 8_030_261_248, "rounded: 8,030,261,248"), ("124M", 124_439_808, "rounded"), ("0.6B", 596_049_920, "rounded"), ("230B", 228_689_748_992, "rounded"),
-    ("1T", 1_026_408_209_408, "rounded"), ("7B", 8_537_680_896, "+21.97%"), ("8x7B", 46_702_792_704, "a name, not a count"), ("117M", 124_439_808, "+6.36%"),
-])
+@pytest.mark.parametrize(
+    "said, n, expected",
+    [
+        ("8B", 8_030_261_248, "rounded: 8,030,261,248"),
+        ("124M", 124_439_808, "rounded"),
+        ("0.6B", 596_049_920, "rounded"),
+        ("230B", 228_689_748_992, "rounded"),
+        ("1T", 1_026_408_209_408, "rounded"),
+        ("7B", 8_537_680_896, "+21.97%"),
+        ("8x7B", 46_702_792_704, "a name, not a count"),
+        ("117M", 124_439_808, "+6.36%"),
+    ],
+)
 def test_a_headline_says_which_count_it_rounds(said, n, expected):
     assert expected in plain(tables._rounded(said, [("the unique parameters", n)]))
 
@@ -85,12 +98,17 @@ def test_a_headline_says_which_count_it_rounds(said, n, expected):
 # --- experts and kinds of layers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", [s for s in DISCLOSED if presets.model(s).counts.active != presets.model(s).counts.total])
+@pytest.mark.parametrize(
+    "slug", [s for s in DISCLOSED if presets.model(s).counts.active != presets.model(s).counts.total]
+)
 def test_experts_are_shown_as_experts_times_one(slug):
     counts = presets.model(slug).counts
     routed = sum(int(w.count) for w in counts.weights if w.routed is not None)
     layers = len({i for w in counts.weights if w.routed is not None for i in w.layers})
-    found = re.findall(r"([\d,]+) experts × ([\d,]+) parameters = ([\d,]+) in each (?:of the (\d+) layers|layer); a token uses (\d+)", plain(tables.parameter_table(slug)))
+    found = re.findall(
+        r"([\d,]+) experts × ([\d,]+) parameters = ([\d,]+) in each (?:of the (\d+) layers|layer); a token uses (\d+)",
+        plain(tables.parameter_table(slug)),
+    )
     assert sum(as_int(layer) * int(n or 1) for _, _, layer, n, _ in found) == routed
     assert sum(int(n or 1) for *_, n, _ in found) == layers
     assert all(as_int(e) * as_int(one) == as_int(layer) for e, one, layer, _, _ in found)
@@ -112,8 +130,15 @@ def test_every_layer_is_in_one_row_of_the_table_of_kinds(slug):
     assert not any("…" in r[1] for r in rows)
 
 
-@pytest.mark.parametrize("layers, expected", [
-    (range(3), "layers 0–2"), (range(5, 60, 6), "every sixth layer from 5 to 59"), ([i for i in range(62) if i % 6 != 5], "layers 0–61 without every sixth"), ([7], "layer 7")])
+@pytest.mark.parametrize(
+    "layers, expected",
+    [
+        (range(3), "layers 0–2"),
+        (range(5, 60, 6), "every sixth layer from 5 to 59"),
+        ([i for i in range(62) if i % 6 != 5], "layers 0–61 without every sixth"),
+        ([7], "layer 7"),
+    ],
+)
 def test_layers_in_words(layers, expected):
     assert layer_range(layers) == expected
 
@@ -173,10 +198,20 @@ def test_the_filter_is_hidden_until_a_script_shows_it():
 
 
 def test_a_window_and_a_state_of_fixed_size_show_in_the_cache():
-    rows = {plain(re.search(r'<th scope="row".*?</th>', r)[0]): r for r in re.findall(r"<tr data.*?</tr>", catalogue.catalogue())}
+    rows = {
+        plain(re.search(r'<th scope="row".*?</th>', r)[0]): r
+        for r in re.findall(r"<tr data.*?</tr>", catalogue.catalogue())
+    }
     gemma = presets.model("gemma3-27b").counts
-    assert f"{gemma.cache_bytes_per_token_uncapped():,}" in rows["Gemma 3 27B"] and f"later {gemma.cache_bytes_per_token():,}" in rows["Gemma 3 27B"]
-    assert "recurrent" in rows["Mamba 130M"] and "sliding window" in rows["Gemma 3 27B"] and "latent" in rows["DeepSeek-V3"]
+    assert (
+        f"{gemma.cache_bytes_per_token_uncapped():,}" in rows["Gemma 3 27B"]
+        and f"later {gemma.cache_bytes_per_token():,}" in rows["Gemma 3 27B"]
+    )
+    assert (
+        "recurrent" in rows["Mamba 130M"]
+        and "sliding window" in rows["Gemma 3 27B"]
+        and "latent" in rows["DeepSeek-V3"]
+    )
     assert "sparse" in rows["DeepSeek-V3.2"] and "chunked" in rows["Llama 4 Scout"]
 
 
@@ -196,21 +231,39 @@ def test_a_family_shows_each_model_with_its_figures(family):
         if slug in known:
             cells, counts = dict(zip(head, row)), presets.model(slug).counts
             assert as_int(cells["Parameters"]) == counts.total
-            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == models.n_layers(presets.model(slug))
+            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == models.n_layers(
+                presets.model(slug)
+            )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
     dates = [families.iso(presets.preset(s).released) for s in slugs]
     assert all(not families._is_earlier(b, a) for a, b in zip(dates, dates[1:]))
 
 
-@pytest.mark.parametrize("slug, expected", [
-    ("llama3-8b", "llama2-7b"), ("llama3.1-405b", "llama3-70b"), ("llama3.3-70b", "llama3.1-70b"), ("qwen3-8b", "qwen2.5-7b"), ("qwen3-30b-a3b", "qwen2-57b-a14b"),
-    ("deepseek-v3", "deepseek-v2"), ("gpt3-small", "gpt2"), ("gpt1", None), ("gemma3-27b", "gemma2-27b"), ("falcon3-7b", "falcon-7b"), ("deepseek-v2", "deepseek-llm-7b")])
+@pytest.mark.parametrize(
+    "slug, expected",
+    [
+        ("llama3-8b", "llama2-7b"),
+        ("llama3.1-405b", "llama3-70b"),
+        ("llama3.3-70b", "llama3.1-70b"),
+        ("qwen3-8b", "qwen2.5-7b"),
+        ("qwen3-30b-a3b", "qwen2-57b-a14b"),
+        ("deepseek-v3", "deepseek-v2"),
+        ("gpt3-small", "gpt2"),
+        ("gpt1", None),
+        ("gemma3-27b", "gemma2-27b"),
+        ("falcon3-7b", "falcon-7b"),
+        ("deepseek-v2", "deepseek-llm-7b"),
+    ],
+)
 def test_the_earlier_model_of_a_line(slug, expected):
     assert families.before(slug) == expected
 
 
 def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
-    rows = {plain(re.search(r'<th scope="row">.*?(?=<span)', r)[0]): r for r in re.findall(r'<tr><th scope="row">.*?</tr>', families.changes("Llama"))}
+    rows = {
+        plain(re.search(r'<th scope="row">.*?(?=<span)', r)[0]): r
+        for r in re.findall(r'<tr><th scope="row">.*?</tr>', families.changes("Llama"))
+    }
     llama3 = rows["Llama 3 8B"]
     assert '<strong>128,256</strong><span class="ep-was">↑ from 32,000</span>' in llama3
     assert '<strong>8</strong><span class="ep-was">↓ from 32</span>' in llama3
@@ -219,15 +272,29 @@ def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
     assert "of 16 and 1 shared</strong>" in rows["Llama 4 Scout"] and ">new</span>" in rows["Llama 4 Scout"]
 
 
-@pytest.mark.parametrize("slug, biases, positions, activation, norms", [
-    ("gpt2", "attention and feed-forward", "learned", "GELU", "LayerNorm before each part"), ("qwen2-7b", "q, k, v", "rotary", "SiLU, gated", "RMSNorm before each part"),
-    ("bloom-560m", "attention and feed-forward", "ALiBi", "GELU", "LayerNorm before each part"), ("gemma2-2b", "none", "rotary", "GELU, gated", "RMSNorm before and after each part"),
-    ("qwen3-8b", "none", "rotary", "SiLU, gated", "RMSNorm before each part, q and k too"), ("gpt1", "attention and feed-forward", "learned", "GELU", "LayerNorm after each sum"),
-    ("llama4-scout", "none", "rotary, none in some layers", "SiLU, gated", "RMSNorm before each part, q and k too"), ("olmo2-7b", "none", "rotary", "SiLU, gated", "RMSNorm after each part, q and k too"),
-    ("jamba-v0.1", "none", "by the recurrence", "SiLU, gated", "RMSNorm before each part"), ("falcon-7b", "none", "rotary", "GELU", "LayerNorm before each part")])
+@pytest.mark.parametrize(
+    "slug, biases, positions, activation, norms",
+    [
+        ("gpt2", "attention and feed-forward", "learned", "GELU", "LayerNorm before each part"),
+        ("qwen2-7b", "q, k, v", "rotary", "SiLU, gated", "RMSNorm before each part"),
+        ("bloom-560m", "attention and feed-forward", "ALiBi", "GELU", "LayerNorm before each part"),
+        ("gemma2-2b", "none", "rotary", "GELU, gated", "RMSNorm before and after each part"),
+        ("qwen3-8b", "none", "rotary", "SiLU, gated", "RMSNorm before each part, q and k too"),
+        ("gpt1", "attention and feed-forward", "learned", "GELU", "LayerNorm after each sum"),
+        ("llama4-scout", "none", "rotary, none in some layers", "SiLU, gated", "RMSNorm before each part, q and k too"),
+        ("olmo2-7b", "none", "rotary", "SiLU, gated", "RMSNorm after each part, q and k too"),
+        ("jamba-v0.1", "none", "by the recurrence", "SiLU, gated", "RMSNorm before each part"),
+        ("falcon-7b", "none", "rotary", "GELU", "LayerNorm before each part"),
+    ],
+)
 def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, activation, norms):
     m = presets.model(slug)
-    assert (families._biases(m), families._positions(m), families._activation(m), families._norms(m)) == (biases, positions, activation, norms)
+    assert (families._biases(m), families._positions(m), families._activation(m), families._norms(m)) == (
+        biases,
+        positions,
+        activation,
+        norms,
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -236,9 +303,11 @@ def test_a_familys_chart_has_each_model_in_words(family):
     if len(known) < 2:
         assert made == ""
         return
-    svg = made[made.index("<svg"):made.index("</svg>")]
+    svg = made[made.index("<svg") : made.index("</svg>")]
     for slug in known:
-        assert f"{presets.model(slug).name}: {numbers.grouped(presets.model(slug).counts.total)} parameters" in plain(svg)
+        assert f"{presets.model(slug).name}: {numbers.grouped(presets.model(slug).counts.total)} parameters" in plain(
+            svg
+        )
     assert 'role="img"' in svg and "<title>" in svg and "<desc>" in svg
     for x, y in re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"', svg):
         assert 0 <= float(x) <= 400 and 0 <= float(y)
@@ -256,7 +325,9 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
     assert ("equal the reference list both ways" in said) == listed.exists()
     if listed.exists():
-        assert ("The tensor names are the published file’s." in said) == (json.loads(listed.read_bytes())["names"] == "published")
+        assert ("The tensor names are the published file’s." in said) == (
+            json.loads(listed.read_bytes())["names"] == "published"
+        )
 
 
 def test_a_count_is_near_the_rounded_total_that_was_published():
@@ -265,5 +336,5 @@ def test_a_count_is_near_the_rounded_total_that_was_published():
     for slug in rounded:
         sign, said = re.search(r"the count differs from it by ([+−])([\d.]+)%\.", plain(models.checked(slug))).groups()
         published, total = presets.preset(slug).published.parameters, presets.model(slug).counts.total
-        assert 0 < float(said) < 5 and float(said) == pytest.approx(100 * abs(total - published) / published, abs=.005)
+        assert 0 < float(said) < 5 and float(said) == pytest.approx(100 * abs(total - published) / published, abs=0.005)
         assert (sign == "+") == (total > published)

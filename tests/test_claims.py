@@ -19,7 +19,12 @@ def test_a_claim_at_a_context_states_it(group):
 
 
 def test_a_figure_that_depends_on_the_context_has_one():
-    for claim in (c for group in claims.CLAIMS.values() for c in group if "decode_flops" in c.true or re.search(r"\bcache_bytes\b", c.true)):
+    for claim in (
+        c
+        for group in claims.CLAIMS.values()
+        for c in group
+        if "decode_flops" in c.true or re.search(r"\bcache_bytes\b", c.true)
+    ):
         assert claim.context
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
-from macros.catalogue import presets
 from macros.__main__ import main
+from macros.catalogue import presets
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,12 +25,15 @@ safetensors = pytest.importorskip("safetensors.numpy")
 
 
 def process(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "macros", *map(str, arguments)], cwd=ROOT, text=True, capture_output=True, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "macros", *map(str, arguments)], cwd=ROOT, text=True, capture_output=True, **options
+    )
 
 
 @pytest.fixture
 def run(capsys):
     """`run("describe", "gpt2")` -> (exit status, standard output, standard error); nothing may be a traceback."""
+
     def call(*arguments):
         try:
             status = main([str(a) for a in arguments])
@@ -39,6 +42,7 @@ def run(capsys):
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return status, out, err
+
     return call
 
 
@@ -57,13 +61,22 @@ def test_json_has_the_promised_keys(run):
     assert status == 0 and not err
     llama, gpt2 = map(json.loads, out.splitlines())
     assert llama["model"] == "llama3-8b" and gpt2["model"] == "gpt2" and llama["architecture"] == "llama"
-    assert llama["parameters"] == {"total": 8030261248, "active": 8030261248, "active_excluding_input_embedding": 8030261248 - 128256 * 4096,
-                                   "embedding": 2 * 128256 * 4096, "non_embedding": 8030261248 - 2 * 128256 * 4096, "stored": 8030261248}
+    assert llama["parameters"] == {
+        "total": 8030261248,
+        "active": 8030261248,
+        "active_excluding_input_embedding": 8030261248 - 128256 * 4096,
+        "embedding": 2 * 128256 * 4096,
+        "non_embedding": 8030261248 - 2 * 128256 * 4096,
+        "stored": 8030261248,
+    }
     assert len(llama["tensors"]) == 291 and llama["tensors"][1] == ["model.layers.0.input_layernorm.weight", [4096]]
     assert llama["names_verified"] is True and gpt2["names_verified"] is False
     assert llama["kv_cache"]["bytes_per_token"] == llama["kv_cache"]["bytes_per_token_uncapped"] == 131072
     assert llama["kv_cache"]["bytes_at"] == {"4096": 131072 * 4096, "131072": 131072 * 131072}
-    assert set(llama["flops"]) == {"decode_at", "prefill"} and llama["flops"]["decode_at"]["4096"] == 2 * (8030261248 - 128256 * 4096 - 65 * 4096) + 4 * 32 * 4096 * 4096
+    assert (
+        set(llama["flops"]) == {"decode_at", "prefill"}
+        and llama["flops"]["decode_at"]["4096"] == 2 * (8030261248 - 128256 * 4096 - 65 * 4096) + 4 * 32 * 4096 * 4096
+    )
     assert gpt2["parameters"]["stored"] == 124439808
 
 
@@ -80,7 +93,11 @@ def _all(ranges, key):
 
 def test_collapsed(run):
     tensors = json.loads(run("describe", "--format", "json", "--collapse", "deepseek-v3")[1])["tensors"]
-    assert ["model.layers.{i}.mlp.experts.{e}.gate_proj.weight", [2048, 7168], {"i": [[3, 60, 1]], "e": [[0, 255, 1]]}] in tensors and len(tensors) < 60
+    assert [
+        "model.layers.{i}.mlp.experts.{e}.gate_proj.weight",
+        [2048, 7168],
+        {"i": [[3, 60, 1]], "e": [[0, 255, 1]]},
+    ] in tensors and len(tensors) < 60
 
 
 @pytest.mark.parametrize("collapse", [[], ["--collapse"]], ids=str)
@@ -89,19 +106,37 @@ def test_csv(run, collapse):
     rows = list(csv.DictReader(io.StringIO(out)))
     for slug, total in (("gpt2", 124439808), ("llama3-8b", 8030261248)):
         assert sum(int(r["parameters"]) for r in rows if r["model"] == slug) == total
-    assert {"shape": rows[0]["shape"], "tensor": rows[0]["tensor"]} == {"shape": "50257x768", "tensor": "transformer.wte.weight"}
+    assert {"shape": rows[0]["shape"], "tensor": rows[0]["tensor"]} == {
+        "shape": "50257x768",
+        "tensor": "transformer.wte.weight",
+    }
 
 
 def test_the_table_is_for_reading(run):
     _, out, _ = run("describe", "gpt2")
-    for expected in ("GPT-2 Small (gpt2)", "124,439,808", "vocab_size·d_model", "[768, 2304]", "× 12", "36,864", "transformer.h.{i}.mlp.c_fc.weight"):
+    for expected in (
+        "GPT-2 Small (gpt2)",
+        "124,439,808",
+        "vocab_size·d_model",
+        "[768, 2304]",
+        "× 12",
+        "36,864",
+        "transformer.h.{i}.mlp.c_fc.weight",
+    ):
         assert expected in out
 
 
 def test_what_cannot_be_described_does_not_stop_the_others(run):
-    status, out, err = run("describe", "--format", "json", "gpt2", "nope", "claude-3-opus", "/none/config.json", "gpt2-xl")
+    status, out, err = run(
+        "describe", "--format", "json", "gpt2", "nope", "claude-3-opus", "/none/config.json", "gpt2-xl"
+    )
     assert status == 2 and [json.loads(line)["model"] for line in out.splitlines()] == ["gpt2", "gpt2-xl"]
-    assert err.count("\n") == 3 and "unknown model 'nope'" in err and "not disclosed" in err and "/none/config.json: cannot be read" in err
+    assert (
+        err.count("\n") == 3
+        and "unknown model 'nope'" in err
+        and "not disclosed" in err
+        and "/none/config.json: cannot be read" in err
+    )
 
 
 def test_a_config_and_its_folder(run, tmp_path):
@@ -109,8 +144,17 @@ def test_a_config_and_its_folder(run, tmp_path):
     for path in (tmp_path, tmp_path / "config.json"):
         status, out, err = run("describe", "--format", "json", path)
         found = json.loads(out)
-        assert status == 0 and found["model"] == str(path) and found["parameters"]["total"] == 124439808 and found["names_verified"] is False
-        assert err.count("\n") == 1 and "unknown keys, taken as changing no shape: 'some_new_key'" in err and "some_new_key" in found["warnings"][0]
+        assert (
+            status == 0
+            and found["model"] == str(path)
+            and found["parameters"]["total"] == 124439808
+            and found["names_verified"] is False
+        )
+        assert (
+            err.count("\n") == 1
+            and "unknown keys, taken as changing no shape: 'some_new_key'" in err
+            and "some_new_key" in found["warnings"][0]
+        )
 
 
 # --- check -----------------------------------------------------------------------------------------------------------
@@ -121,7 +165,11 @@ def test_check_some(run):
     lines = out.splitlines()
     assert status == 0 and not err and len(lines) == 4
     assert lines[0].split()[:2] == ["ok", "gpt2"] and "exact; 148 tensors as in the reference list" in lines[0]
-    assert "undisclosed" in lines[1] and "of the rounded 13,000,000,000" in lines[2] and lines[3] == "3 models, 2 as published, 1 undisclosed, 0 off"
+    assert (
+        "undisclosed" in lines[1]
+        and "of the rounded 13,000,000,000" in lines[2]
+        and lines[3] == "3 models, 2 as published, 1 undisclosed, 0 off"
+    )
 
 
 def test_check_of_an_unknown_slug(run):
@@ -133,7 +181,9 @@ def test_check_finds_what_is_off(run, monkeypatch):
     listed = checkpoint("gpt2")
     monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": listed["tensors"][1:]})
     status, out, _ = run("check", "gpt2")
-    assert status == 1 and out.startswith("off  gpt2") and out.endswith("1 models, 0 as published, 0 undisclosed, 1 off\n")
+    assert (
+        status == 1 and out.startswith("off  gpt2") and out.endswith("1 models, 0 as published, 0 undisclosed, 1 off\n")
+    )
 
 
 # --- run -------------------------------------------------------------------------------------------------------------
@@ -179,7 +229,9 @@ def test_run_gives_the_reference_logits(run, tmp_path, name, kind):
 
 @pytest.mark.parametrize("name", goldens())
 def test_run_on_every_architecture(run, tmp_path, name):
-    status, _, err = run("run", folder_of(name, tmp_path / "m", "sharded"), "--tokens", ids(name), "--logits", tmp_path / "out.npy")
+    status, _, err = run(
+        "run", folder_of(name, tmp_path / "m", "sharded"), "--tokens", ids(name), "--logits", tmp_path / "out.npy"
+    )
     assert status == 0, err
     close(np.load(tmp_path / "out.npy"), golden(name).logits)
 
@@ -192,7 +244,11 @@ def nemotron(name, array):
 
 
 def granite(name, array):
-    for ours, theirs in (("experts.gate_up_proj", "input_linear.weight"), ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
+    for ours, theirs in (
+        ("experts.gate_up_proj", "input_linear.weight"),
+        ("experts.down_proj", "output_linear.weight"),
+        ("router.weight", "router.layer.weight"),
+    ):
         name = name.replace(ours, theirs)
     return {name: array}
 
@@ -200,17 +256,26 @@ def granite(name, array):
 def mixtral_names(name, array):
     head, _, part = name.rpartition(".mlp.experts.")
     if part == "gate_up_proj":
-        return {f"{head}.block_sparse_moe.experts.{e}.{w}.weight": half for e, one in enumerate(array) for w, half in zip(("w1", "w3"), np.split(one, 2))}
+        return {
+            f"{head}.block_sparse_moe.experts.{e}.{w}.weight": half
+            for e, one in enumerate(array)
+            for w, half in zip(("w1", "w3"), np.split(one, 2))
+        }
     if part == "down_proj":
         return {f"{head}.block_sparse_moe.experts.{e}.w2.weight": one for e, one in enumerate(array)}
     return {name.replace(".mlp.gate.", ".block_sparse_moe.gate."): array}
 
 
-@pytest.mark.parametrize("name, published", [
-    ("gpt_neox", lambda name, array: {name.replace("lm_head", "embed_out"): array}),
-    ("gemma3_text", lambda name, array: {f"language_model.{name}": array}),
-    ("nemotron_h", nemotron), ("granitemoehybrid", granite), ("minimax", mixtral_names),
-])
+@pytest.mark.parametrize(
+    "name, published",
+    [
+        ("gpt_neox", lambda name, array: {name.replace("lm_head", "embed_out"): array}),
+        ("gemma3_text", lambda name, array: {f"language_model.{name}": array}),
+        ("nemotron_h", nemotron),
+        ("granitemoehybrid", granite),
+        ("minimax", mixtral_names),
+    ],
+)
 def test_run_on_the_published_spelling(run, tmp_path, name, published):
     folder, g = folder_of(name, tmp_path / "m"), golden(name)
     tensors = {n: np.ascontiguousarray(t) for old, array in g.tensors.items() for n, t in published(old, array).items()}
@@ -226,6 +291,7 @@ def test_run_in_half_precision(run, tmp_path, dtype):
     """Equal to the same weights rounded to half precision and computed in float32; near the reference."""
     from macros.engine.checkpoint import Arrays
     from macros.engine.forward import logits
+
     g = golden("llama")
     folder = folder_of("llama", tmp_path / "m", dtype=dtype)
     assert run("run", folder, "--tokens", ids("llama"), "--logits", tmp_path / "out.npy")[0] == 0
@@ -247,7 +313,9 @@ def test_run_on_the_official_gpt2_layout(run, tmp_path):
 
 
 def test_run_says_what_it_did_not_use(run, tmp_path):
-    folder = folder_of("llama", tmp_path / "m", extra={f"model.layers.{i}.extra.weight": np.ones(3, np.float32) for i in range(5)})
+    folder = folder_of(
+        "llama", tmp_path / "m", extra={f"model.layers.{i}.extra.weight": np.ones(3, np.float32) for i in range(5)}
+    )
     status, out, err = run("run", folder, "--tokens", "1,2")
     assert status == 0 and out and err.count("\n") == 1 and "model.layers.0.extra.weight" in err and "and 2 more" in err
 
@@ -255,17 +323,29 @@ def test_run_says_what_it_did_not_use(run, tmp_path):
 def test_run_reads_only_what_it_needs(tmp_path):
     """A file is opened when one of its tensors is asked for."""
     from macros.engine.checkpoint import Files
+
     files = Files(folder_of("llama", tmp_path / "m", "sharded"))
     assert not files.open
     files["model.norm.weight"]
     assert len(files.open) == 1 and files.used == {"model.norm.weight"}
 
 
-@pytest.mark.parametrize("tokens, found", [
-    ("", "'' is not a token id"), ("1,,2", "'' is not a token id"), ("1, x", "'x' is not a token id"), ("-1", "'-1' is not a token id"), ("1.5", "'1.5' is not"), ("²", "is not a token id"),
-    ("9" * 400, "is not a token id"), ("1,99999", "99999 is beyond the vocabulary; ids of this model run from 0 to "), (",".join(["1"] * 4000), "4000 tokens, and the model has "),
-    ("1;2", "'1;2' is not a token id"), ("\n", "is not a token id"),
-])
+@pytest.mark.parametrize(
+    "tokens, found",
+    [
+        ("", "'' is not a token id"),
+        ("1,,2", "'' is not a token id"),
+        ("1, x", "'x' is not a token id"),
+        ("-1", "'-1' is not a token id"),
+        ("1.5", "'1.5' is not"),
+        ("²", "is not a token id"),
+        ("9" * 400, "is not a token id"),
+        ("1,99999", "99999 is beyond the vocabulary; ids of this model run from 0 to "),
+        (",".join(["1"] * 4000), "4000 tokens, and the model has "),
+        ("1;2", "'1;2' is not a token id"),
+        ("\n", "is not a token id"),
+    ],
+)
 def test_bad_tokens(run, tmp_path, tokens, found):
     folder = folder_of("gpt2", tmp_path / "m")
     err = refused(run("run", folder, f"--tokens={tokens}"))
@@ -314,13 +394,25 @@ def spoil(what, folder: Path):
         safetensors.save_file(tensors, folder / "model.safetensors")
 
 
-@pytest.mark.parametrize("what, found", [
-    ("a missing shard", "model-00002-of-00003.safetensors: cannot be read: no such file"), ("a cut shard", "model-00002-of-00003.safetensors: cannot be read"),
-    ("no safetensors", "cannot be read"), ("a shard that is a folder", "cannot be read"), ("a broken index", "index.json: broken JSON"),
-    ("an index of another kind", "weight_map: expected a table"), ("an index that leads elsewhere", "'../x.safetensors' is not a file of this folder"),
-    ("an index that is wrong", "and the index says that it does"), ("no weights", "no *.safetensors here"), ("another config", "in the file and"),
-    ("one layer too many", "the checkpoint has no tensor model.layers."), ("no config", "config.json: cannot be read"), ("not numbers", "not finite"), ("quantised", "is stored as I8"),
-])
+@pytest.mark.parametrize(
+    "what, found",
+    [
+        ("a missing shard", "model-00002-of-00003.safetensors: cannot be read: no such file"),
+        ("a cut shard", "model-00002-of-00003.safetensors: cannot be read"),
+        ("no safetensors", "cannot be read"),
+        ("a shard that is a folder", "cannot be read"),
+        ("a broken index", "index.json: broken JSON"),
+        ("an index of another kind", "weight_map: expected a table"),
+        ("an index that leads elsewhere", "'../x.safetensors' is not a file of this folder"),
+        ("an index that is wrong", "and the index says that it does"),
+        ("no weights", "no *.safetensors here"),
+        ("another config", "in the file and"),
+        ("one layer too many", "the checkpoint has no tensor model.layers."),
+        ("no config", "config.json: cannot be read"),
+        ("not numbers", "not finite"),
+        ("quantised", "is stored as I8"),
+    ],
+)
 def test_a_spoilt_folder(run, tmp_path, what, found):
     folder = folder_of("llama", tmp_path / "m", "sharded")
     spoil(what, folder)
@@ -362,9 +454,15 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path):
     file.write_text(out)
     with pytest.raises(presets.Problem):  # what is to be filled in is not filled in
         presets.read_preset(file)
-    filled = (out.replace('family = ""', 'family = "Llama"').replace('organization = ""', 'organization = "Me"').replace('released = ""', 'released = "2024"')
-              .replace('config = ""', 'config = "config.json"').replace('verified = ""', "verified = 2026-11-01").replace('source = ""', 'source = "card"')
-              .replace("parameters = 0", "parameters = 8_030_261_248"))
+    filled = (
+        out.replace('family = ""', 'family = "Llama"')
+        .replace('organization = ""', 'organization = "Me"')
+        .replace('released = ""', 'released = "2024"')
+        .replace('config = ""', 'config = "config.json"')
+        .replace('verified = ""', "verified = 2026-11-01")
+        .replace('source = ""', 'source = "card"')
+        .replace("parameters = 0", "parameters = 8_030_261_248")
+    )
     file.write_text(filled)
     preset = presets.read_preset(file)
     model = presets.make("my-llama", preset.config, preset)
@@ -388,10 +486,17 @@ def test_add_writes_a_file_once(run, tmp_path):
     assert "cannot be written" in refused(run("add", tmp_path, "--slug", "x", "--output", tmp_path / "none" / "x.toml"))
 
 
-@pytest.mark.parametrize("change, arguments, found", [
-    ({"n_embed": 3}, (), 'n_embed: unknown key of gpt2; did you mean "n_embd"?'), ({"n_embd": "x"}, (), "n_embd = 'x': expected"), ({}, ("--slug", "gpt2"), "a preset of this name exists"),
-    ({}, ("--slug", "../x"), "use small letters"), ({}, ("--slug", "A b"), "use small letters"), ({"model_type": "none"}, (), "model_type = 'none' is not known"),
-])
+@pytest.mark.parametrize(
+    "change, arguments, found",
+    [
+        ({"n_embed": 3}, (), 'n_embed: unknown key of gpt2; did you mean "n_embd"?'),
+        ({"n_embd": "x"}, (), "n_embd = 'x': expected"),
+        ({}, ("--slug", "gpt2"), "a preset of this name exists"),
+        ({}, ("--slug", "../x"), "use small letters"),
+        ({}, ("--slug", "A b"), "use small letters"),
+        ({"model_type": "none"}, (), "model_type = 'none' is not known"),
+    ],
+)
 def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
     (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **change}))
     assert found in refused(run("add", tmp_path / "config.json", *(arguments or ("--slug", "x"))))
@@ -400,7 +505,11 @@ def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
 # --- the process -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [(), ("describe",), ("describe", "--help"), ("check", "--help"), ("run", "--help"), ("add", "--help"), ("--help",)], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("describe",), ("describe", "--help"), ("check", "--help"), ("run", "--help"), ("add", "--help"), ("--help",)],
+    ids=str,
+)
 def test_help(run, arguments):
     status, out, err = run(*arguments)
     if "--help" in arguments:
@@ -416,14 +525,26 @@ def test_a_wrong_option_is_one_line(run):
 
 def test_a_reader_that_goes_away():
     """`… | head -1`: no traceback, nothing on standard error."""
-    done = subprocess.run(f"{sys.executable} -m macros describe --format csv deepseek-v3 | head -1", shell=True, cwd=ROOT, text=True, capture_output=True)
+    done = subprocess.run(
+        f"{sys.executable} -m macros describe --format csv deepseek-v3 | head -1",
+        shell=True,
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+    )
     assert done.stdout == "model,tensor,shape,parameters\n" and done.stderr == ""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "macros", "describe", "gpt2"], cwd=ROOT, text=True, stdout=full, stderr=subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, "-m", "macros", "describe", "gpt2"],
+            cwd=ROOT,
+            text=True,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
 
 

@@ -56,17 +56,40 @@ def ends(c: dict, tied: bool, D: int | None = None) -> int:
 def sizes(c: dict):
     """(D, L, N, K, H, F) of a config in Llama's keys."""
     D, N = c["hidden_size"], c["num_attention_heads"]
-    return D, c["num_hidden_layers"], N, c.get("num_key_value_heads", N), c.get("head_dim") or D // N, c.get("intermediate_size")
+    return (
+        D,
+        c["num_hidden_layers"],
+        N,
+        c.get("num_key_value_heads", N),
+        c.get("head_dim") or D // N,
+        c.get("intermediate_size"),
+    )
 
 
-def llama_like(tied=False, *, norms=2, final=1, qk=lambda N, K, H: 0, qkv=lambda c: False, out=lambda c: False, mlp=lambda c: False,
-               feed=gated, norm_width=1, extra=0, head=None):
+def llama_like(
+    tied=False,
+    *,
+    norms=2,
+    final=1,
+    qk=lambda N, K, H: 0,
+    qkv=lambda c: False,
+    out=lambda c: False,
+    mlp=lambda c: False,
+    feed=gated,
+    norm_width=1,
+    extra=0,
+    head=None,
+):
     """A dense block: norms of `norm_width` · D, norms of queries and keys, biases, a feed-forward part."""
+
     def form(c: dict) -> Form:
         D, L, N, K, H, F = sizes(c)
         H = c.get("head_dim") or head or H
-        layer = attention(D, N, K, H, qkv(c), out(c)) + feed(D, F, mlp(c)) + norms * norm_width * D + qk(N, K, H) + extra
+        layer = (
+            attention(D, N, K, H, qkv(c), out(c)) + feed(D, F, mlp(c)) + norms * norm_width * D + qk(N, K, H) + extra
+        )
         return Form(ends(c, tied) + L * layer + final * norm_width * D, 2 * L * K * H)
+
     return form
 
 
@@ -91,19 +114,39 @@ def gpt1(c):
 
 def gptj(c):
     D, L, V = c["n_embd"], c["n_layer"], c["vocab_size"]
-    return Form(ends(c, False, D) + V + L * (4 * D * D + plain(D, c.get("n_inner") or 4 * D) + 2 * D) + 2 * D, 2 * L * D)
+    return Form(
+        ends(c, False, D) + V + L * (4 * D * D + plain(D, c.get("n_inner") or 4 * D) + 2 * D) + 2 * D, 2 * L * D
+    )
 
 
 def gpt_neox(c):
     D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
-    return Form(ends(c, False) + L * (4 * D * D + (4 * D if c.get("attention_bias", True) else 0) + plain(D, F) + 4 * D) + 2 * D, 2 * L * D)
+    return Form(
+        ends(c, False)
+        + L * (4 * D * D + (4 * D if c.get("attention_bias", True) else 0) + plain(D, F) + 4 * D)
+        + 2 * D,
+        2 * L * D,
+    )
 
 
 def opt(c):
-    D, L, V, b, a = c["hidden_size"], c["num_hidden_layers"], c["vocab_size"], c.get("enable_bias", True), c.get("layer_norm_elementwise_affine", True)
+    D, L, V, b, a = (
+        c["hidden_size"],
+        c["num_hidden_layers"],
+        c["vocab_size"],
+        c.get("enable_bias", True),
+        c.get("layer_norm_elementwise_affine", True),
+    )
     E, first = c.get("word_embed_proj_dim", D), c.get("do_layer_norm_before", True)
     layer = 4 * D * D + (4 * D if b else 0) + plain(D, c["ffn_dim"], b) + (4 * D if a else 0)
-    return Form(V * E + (c["max_position_embeddings"] + 2) * D + (2 * D * E if E != D else 0) + L * layer + (2 * D if first and a else 0), 2 * L * D)
+    return Form(
+        V * E
+        + (c["max_position_embeddings"] + 2) * D
+        + (2 * D * E if E != D else 0)
+        + L * layer
+        + (2 * D if first and a else 0),
+        2 * L * D,
+    )
 
 
 def bloom(c):
@@ -112,11 +155,21 @@ def bloom(c):
 
 
 def falcon(c):
-    D, L, N, b, new = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"], c.get("bias", False), c.get("new_decoder_architecture", False)
+    D, L, N, b, new = (
+        c["hidden_size"],
+        c["num_hidden_layers"],
+        c["num_attention_heads"],
+        c.get("bias", False),
+        c.get("new_decoder_architecture", False),
+    )
     K = 1 if c.get("multi_query", True) and not new else c.get("num_kv_heads") or N
     H, F = D // N, c.get("ffn_hidden_size") or 4 * D
-    norms = 2 if (new and c.get("num_ln_in_parallel_attn", 2) == 2) or (not new and not c.get("parallel_attn", True)) else 1
-    return Form(ends(c, True) + L * (attention(D, N, K, H, b, b) + plain(D, F, b) + 2 * norms * D) + 2 * D, 2 * L * K * H)
+    norms = (
+        2 if (new and c.get("num_ln_in_parallel_attn", 2) == 2) or (not new and not c.get("parallel_attn", True)) else 1
+    )
+    return Form(
+        ends(c, True) + L * (attention(D, N, K, H, b, b) + plain(D, F, b) + 2 * norms * D) + 2 * D, 2 * L * K * H
+    )
 
 
 def phi(c):
@@ -128,7 +181,12 @@ def phi(c):
 def stablelm(c):
     D, L, N, K, H, F = sizes(c)
     norms = 2 if c.get("use_parallel_residual", False) else 4
-    layer = attention(D, N, K, H, c.get("use_qkv_bias", False)) + gated(D, F) + norms * D + ((N + K) * H if c.get("qk_layernorm") else 0)
+    layer = (
+        attention(D, N, K, H, c.get("use_qkv_bias", False))
+        + gated(D, F)
+        + norms * D
+        + ((N + K) * H if c.get("qk_layernorm") else 0)
+    )
     return Form(ends(c, False) + L * layer + 2 * D, 2 * L * K * H)
 
 
@@ -143,9 +201,25 @@ def experts_in(c: dict, *names: str) -> int:
     return next(c[n] for n in names if c.get(n) is not None)
 
 
-def mixture(tied=False, *, E=("num_experts",), k=("num_experts_per_tok",), width=("moe_intermediate_size",), router_bias=False, sparse=None,
-            shared=lambda c, D: 0, qk=lambda N, K, H: 0, qkv=lambda c: False, out=lambda c: False, used=None, more=lambda c, D: 0, one=gated, head=None):
+def mixture(
+    tied=False,
+    *,
+    E=("num_experts",),
+    k=("num_experts_per_tok",),
+    width=("moe_intermediate_size",),
+    router_bias=False,
+    sparse=None,
+    shared=lambda c, D: 0,
+    qk=lambda N, K, H: 0,
+    qkv=lambda c: False,
+    out=lambda c: False,
+    used=None,
+    more=lambda c, D: 0,
+    one=gated,
+    head=None,
+):
     """A block whose feed-forward part is a mixture in the layers that `sparse` says, and gated in the others."""
+
     def form(c: dict) -> Form:
         D, L, N, K, H, F = sizes(c)
         H = c.get("head_dim") or head or H
@@ -153,7 +227,13 @@ def mixture(tied=False, *, E=("num_experts",), k=("num_experts_per_tok",), width
         moe = sum(1 for i in range(L) if sparse is None or sparse(c, i))
         base = attention(D, N, K, H, qkv(c), out(c)) + 2 * D + qk(N, K, H)
         part = n * one(D, W) + n * D + (n if router_bias else 0) + shared(c, D)
-        return Form(ends(c, tied) + L * base + moe * part + (L - moe) * gated(D, F or 0) + D + L * more(c, D), 2 * L * K * H, moe * one(D, W), (n, n_used))
+        return Form(
+            ends(c, tied) + L * base + moe * part + (L - moe) * gated(D, F or 0) + D + L * more(c, D),
+            2 * L * K * H,
+            moe * one(D, W),
+            (n, n_used),
+        )
+
     return form
 
 
@@ -169,7 +249,13 @@ def after(first: str):
 def latent(c: dict, indexer: bool = False) -> int:
     """Multi-head latent attention with its norms, and the indexer of sparse attention."""
     D, N = c["hidden_size"], c["num_attention_heads"]
-    R, Q, nope, rope, v = c["kv_lora_rank"], c.get("q_lora_rank"), c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
+    R, Q, nope, rope, v = (
+        c["kv_lora_rank"],
+        c.get("q_lora_rank"),
+        c["qk_nope_head_dim"],
+        c["qk_rope_head_dim"],
+        c["v_head_dim"],
+    )
     queries = D * Q + Q + Q * N * (nope + rope) if Q else D * N * (nope + rope)
     n = queries + D * (R + rope) + R + R * N * (nope + v) + N * v * D
     if indexer:
@@ -179,12 +265,25 @@ def latent(c: dict, indexer: bool = False) -> int:
 
 def deepseek(indexer=False, tied=False):
     def form(c: dict) -> Form:
-        D, L, F, W, n, k = (c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"], c["moe_intermediate_size"],
-                            c["n_routed_experts"], c["num_experts_per_tok"])
-        moe = sum(1 for i in range(L) if i >= c.get("first_k_dense_replace", 0) and i % (c.get("moe_layer_freq") or 1) == 0)
+        D, L, F, W, n, k = (
+            c["hidden_size"],
+            c["num_hidden_layers"],
+            c["intermediate_size"],
+            c["moe_intermediate_size"],
+            c["n_routed_experts"],
+            c["num_experts_per_tok"],
+        )
+        moe = sum(
+            1 for i in range(L) if i >= c.get("first_k_dense_replace", 0) and i % (c.get("moe_layer_freq") or 1) == 0
+        )
         part = n * gated(D, W) + n * D + gated(D, W * (c.get("n_shared_experts") or 0))
-        return Form(ends(c, tied) + L * (latent(c, indexer) + 2 * D) + moe * part + (L - moe) * gated(D, F) + D,
-                    L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]), moe * gated(D, W), (n, k))
+        return Form(
+            ends(c, tied) + L * (latent(c, indexer) + 2 * D) + moe * part + (L - moe) * gated(D, F) + D,
+            L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]),
+            moe * gated(D, W),
+            (n, k),
+        )
+
     return form
 
 
@@ -192,7 +291,12 @@ def gpt_oss(c):
     D, L, N, K, H, F = sizes(c)
     E, k = c["num_local_experts"], c["num_experts_per_tok"]
     one = 3 * D * F + 2 * F + D
-    return Form(ends(c, False) + L * (attention(D, N, K, H, True, True) + N + 2 * D + E * one + E * D + E) + D, 2 * L * K * H, L * one, (E, k))
+    return Form(
+        ends(c, False) + L * (attention(D, N, K, H, True, True) + N + 2 * D + E * one + E * D + E) + D,
+        2 * L * K * H,
+        L * one,
+        (E, k),
+    )
 
 
 def llama4(c):
@@ -202,7 +306,12 @@ def llama4(c):
     b = c.get("attention_bias", False)
     layer = attention(D, N, K, H, b, b) + 2 * D
     part = E * gated(D, F) + E * D + gated(D, F)
-    return Form(ends(c, False) + L * layer + moe * part + (L - moe) * gated(D, c["intermediate_size_mlp"]) + D, 2 * L * K * H, moe * gated(D, F), (E, k))
+    return Form(
+        ends(c, False) + L * layer + moe * part + (L - moe) * gated(D, c["intermediate_size_mlp"]) + D,
+        2 * L * K * H,
+        moe * gated(D, F),
+        (E, k),
+    )
 
 
 def ernie(c):
@@ -210,18 +319,51 @@ def ernie(c):
     E, k, W = c["moe_num_experts"], c["moe_k"], c["moe_intermediate_size"]
     end = c.get("moe_layer_end_index", -1)
     last = L - 1 if end in (-1, None) else end
-    moe = sum(1 for i in range(L) if (i + 1) % c.get("moe_layer_interval", 1) == 0 and c.get("moe_layer_start_index", 1) <= i <= last)
+    moe = sum(
+        1
+        for i in range(L)
+        if (i + 1) % c.get("moe_layer_interval", 1) == 0 and c.get("moe_layer_start_index", 1) <= i <= last
+    )
     b = c.get("use_bias", False)
     part = E * gated(D, W) + E * D + E + gated(D, W * c.get("moe_num_shared_experts", 0), b)
-    return Form(ends(c, True) + (c["vocab_size"] if b else 0) + L * (attention(D, N, K, H, b, b) + 2 * D) + moe * part + (L - moe) * gated(D, F, b) + D, 2 * L * K * H, moe * gated(D, W), (E, k))
+    return Form(
+        ends(c, True)
+        + (c["vocab_size"] if b else 0)
+        + L * (attention(D, N, K, H, b, b) + 2 * D)
+        + moe * part
+        + (L - moe) * gated(D, F, b)
+        + D,
+        2 * L * K * H,
+        moe * gated(D, W),
+        (E, k),
+    )
 
 
 def mamba(c):
-    D, L, S, k, b, cb = (c["hidden_size"], c["num_hidden_layers"], c["state_size"], c.get("conv_kernel", 4), c.get("use_bias", False), c.get("use_conv_bias", True))
+    D, L, S, k, b, cb = (
+        c["hidden_size"],
+        c["num_hidden_layers"],
+        c["state_size"],
+        c.get("conv_kernel", 4),
+        c.get("use_bias", False),
+        c.get("use_conv_bias", True),
+    )
     inner = c.get("intermediate_size") or c.get("expand", 2) * D
     R = -(-D // 16) if c.get("time_step_rank", "auto") == "auto" else c["time_step_rank"]
-    layer = (2 * D * inner + (2 * inner if b else 0) + inner * k + (inner if cb else 0) + inner * (R + 2 * S) + R * inner + inner
-             + inner * S + inner + inner * D + (D if b else 0) + D)
+    layer = (
+        2 * D * inner
+        + (2 * inner if b else 0)
+        + inner * k
+        + (inner if cb else 0)
+        + inner * (R + 2 * S)
+        + R * inner
+        + inner
+        + inner * S
+        + inner
+        + inner * D
+        + (D if b else 0)
+        + D
+    )
     return Form(ends(c, True) + L * layer + D, 0)
 
 
@@ -234,13 +376,39 @@ def rwkv(c):
 
 def jamba(c):
     D, L, N, K, H, F = sizes(c)
-    inner, R, S, k, E = c.get("mamba_expand", 2) * D, c["mamba_dt_rank"], c["mamba_d_state"], c["mamba_d_conv"], c["num_experts"]
+    inner, R, S, k, E = (
+        c.get("mamba_expand", 2) * D,
+        c["mamba_dt_rank"],
+        c["mamba_d_state"],
+        c["mamba_d_conv"],
+        c["num_experts"],
+    )
     b = c.get("mamba_proj_bias", False)
-    mixer = (2 * D * inner + inner * k + (inner if c.get("mamba_conv_bias", True) else 0) + inner * (R + 2 * S) + R * inner + inner + inner * S + inner
-             + inner * D + R + 2 * S + (2 * inner + D if b else 0))
+    mixer = (
+        2 * D * inner
+        + inner * k
+        + (inner if c.get("mamba_conv_bias", True) else 0)
+        + inner * (R + 2 * S)
+        + R * inner
+        + inner
+        + inner * S
+        + inner
+        + inner * D
+        + R
+        + 2 * S
+        + (2 * inner + D if b else 0)
+    )
     full = sum(1 for i in range(L) if i % c["attn_layer_period"] == c["attn_layer_offset"])
     moe = sum(1 for i in range(L) if i % c["expert_layer_period"] == c["expert_layer_offset"])
-    total = ends(c, False) + D + L * 2 * D + full * attention(D, N, K, H) + (L - full) * mixer + moe * (E * gated(D, F) + E * D) + (L - moe) * gated(D, F)
+    total = (
+        ends(c, False)
+        + D
+        + L * 2 * D
+        + full * attention(D, N, K, H)
+        + (L - full) * mixer
+        + moe * (E * gated(D, F) + E * D)
+        + (L - moe) * gated(D, F)
+    )
     return Form(total, 2 * full * K * H, moe * gated(D, F), (E, c["num_experts_per_tok"]))
 
 
@@ -249,7 +417,16 @@ def mamba2(D: int, heads: int, width: int, groups: int, state: int, kernel: int,
     inner = heads * width
     conv = inner + 2 * groups * state
     into = inner + conv + heads
-    return D * into + (into if bias else 0) + conv * kernel + (conv if conv_bias else 0) + 3 * heads + inner + inner * D + (D if bias else 0)
+    return (
+        D * into
+        + (into if bias else 0)
+        + conv * kernel
+        + (conv if conv_bias else 0)
+        + 3 * heads
+        + inner
+        + inner * D
+        + (D if bias else 0)
+    )
 
 
 def nemotron_h(c):
@@ -257,44 +434,100 @@ def nemotron_h(c):
     E, W, b = c.get("n_routed_experts") or 0, c.get("moe_intermediate_size") or 0, c.get("mlp_bias", False)
     pattern = c["hybrid_override_pattern"]
     each = {
-        "M": mamba2(D, c["mamba_num_heads"], c["mamba_head_dim"], c["n_groups"], c["ssm_state_size"], c["conv_kernel"], c.get("use_bias", False), c.get("use_conv_bias", True)),
-        "*": attention(D, N, K, H), "-": plain(D, c.get("intermediate_size") or 0, b),
+        "M": mamba2(
+            D,
+            c["mamba_num_heads"],
+            c["mamba_head_dim"],
+            c["n_groups"],
+            c["ssm_state_size"],
+            c["conv_kernel"],
+            c.get("use_bias", False),
+            c.get("use_conv_bias", True),
+        ),
+        "*": attention(D, N, K, H),
+        "-": plain(D, c.get("intermediate_size") or 0, b),
         "E": E * 2 * D * W + E * D + plain(D, c.get("moe_shared_expert_intermediate_size") or 0, b),
     }
     total = ends(c, False) + D + sum(each[kind] + D for kind in pattern)
-    return Form(total, 2 * pattern.count("*") * K * H, pattern.count("E") * 2 * D * W, (E, c.get("num_experts_per_tok") or 0))
+    return Form(
+        total, 2 * pattern.count("*") * K * H, pattern.count("E") * 2 * D * W, (E, c.get("num_experts_per_tok") or 0)
+    )
 
 
 def granite_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     E, k, Fs = c["num_local_experts"], c["num_experts_per_tok"], c["shared_intermediate_size"]
-    mixer = mamba2(D, c["mamba_n_heads"], c["mamba_d_head"], c["mamba_n_groups"], c["mamba_d_state"], c["mamba_d_conv"], c.get("mamba_proj_bias", False), c.get("mamba_conv_bias", True))
+    mixer = mamba2(
+        D,
+        c["mamba_n_heads"],
+        c["mamba_d_head"],
+        c["mamba_n_groups"],
+        c["mamba_d_state"],
+        c["mamba_d_conv"],
+        c.get("mamba_proj_bias", False),
+        c.get("mamba_conv_bias", True),
+    )
     full = c["layer_types"].count("attention")
     b = c.get("attention_bias", False)
     layer = 2 * D + gated(D, Fs) + (E * D + E * gated(D, F) if E else 0)
-    return Form(ends(c, False) + D + L * layer + full * attention(D, N, K, H, b, b) + (L - full) * mixer, 2 * full * K * H, L * gated(D, F), (E, k))
+    return Form(
+        ends(c, False) + D + L * layer + full * attention(D, N, K, H, b, b) + (L - full) * mixer,
+        2 * full * K * H,
+        L * gated(D, F),
+        (E, k),
+    )
 
 
 def minimax(c):
     D, L, N, K, H, F = sizes(c)
     E, full = c["num_local_experts"], c["layer_types"].count("full_attention")
     lightning = 5 * N * H * D + N * H
-    total = ends(c, False) + D + L * (2 * D + E * D + E * gated(D, F)) + full * attention(D, N, K, H) + (L - full) * lightning
+    total = (
+        ends(c, False)
+        + D
+        + L * (2 * D + E * D + E * gated(D, F))
+        + full * attention(D, N, K, H)
+        + (L - full) * lightning
+    )
     return Form(total, 2 * full * K * H, L * gated(D, F), (E, c["num_experts_per_tok"]))
 
 
 def delta(feed):
     """Gated delta rule in most layers, gated attention with per-head norms in every fourth or as listed."""
+
     def form(c: dict) -> Form:
         D, L, N, K, H, _ = sizes(c)
-        keys, values = c["linear_num_key_heads"] * c["linear_key_head_dim"], c["linear_num_value_heads"] * c["linear_value_head_dim"]
-        linear = ((2 * keys + values) * c["linear_conv_kernel_dim"] + D * (2 * keys + 2 * values) + 2 * D * c["linear_num_value_heads"]
-                  + 2 * c["linear_num_value_heads"] + c["linear_value_head_dim"] + values * D)
-        full = sum(1 for i in range(L) if (c["layer_types"][i] == "full_attention" if c.get("layer_types") else (i + 1) % c.get("full_attention_interval", 4) == 0))
+        keys, values = (
+            c["linear_num_key_heads"] * c["linear_key_head_dim"],
+            c["linear_num_value_heads"] * c["linear_value_head_dim"],
+        )
+        linear = (
+            (2 * keys + values) * c["linear_conv_kernel_dim"]
+            + D * (2 * keys + 2 * values)
+            + 2 * D * c["linear_num_value_heads"]
+            + 2 * c["linear_num_value_heads"]
+            + c["linear_value_head_dim"]
+            + values * D
+        )
+        full = sum(
+            1
+            for i in range(L)
+            if (
+                c["layer_types"][i] == "full_attention"
+                if c.get("layer_types")
+                else (i + 1) % c.get("full_attention_interval", 4) == 0
+            )
+        )
         b = c.get("attention_bias", False)
         gated_attention = attention(D, 2 * N, K, H, b, b) - N * H * D + 2 * H
         inside, one, experts = feed(c, D, L)
-        return Form(ends(c, False) + D + L * 2 * D + (L - full) * linear + full * gated_attention + inside, 2 * full * K * H, one, experts)
+        return Form(
+            ends(c, False) + D + L * 2 * D + (L - full) * linear + full * gated_attention + inside,
+            2 * full * K * H,
+            one,
+            experts,
+        )
+
     return form
 
 
@@ -314,40 +547,100 @@ PER_HEAD = {"qk": lambda N, K, H: 2 * H}
 ATTENTION = {"qkv": has("attention_bias"), "out": has("attention_bias")}
 
 FORMS = {
-    "gpt2": gpt2, "openai-gpt": gpt1, "gptj": gptj, "gpt_neox": gpt_neox, "opt": opt, "bloom": bloom, "falcon": falcon, "phi": phi,
-    "stablelm": stablelm, "cohere": cohere, "gpt_oss": gpt_oss, "llama4_text": llama4, "ernie4_5_moe": ernie,
-    "llama": llama_like(**ATTENTION, mlp=has("mlp_bias")), "mistral": llama_like(), "phi3": llama_like(),
-    "granite": llama_like(**ATTENTION, mlp=has("mlp_bias")), "smollm3": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
+    "gpt2": gpt2,
+    "openai-gpt": gpt1,
+    "gptj": gptj,
+    "gpt_neox": gpt_neox,
+    "opt": opt,
+    "bloom": bloom,
+    "falcon": falcon,
+    "phi": phi,
+    "stablelm": stablelm,
+    "cohere": cohere,
+    "gpt_oss": gpt_oss,
+    "llama4_text": llama4,
+    "ernie4_5_moe": ernie,
+    "llama": llama_like(**ATTENTION, mlp=has("mlp_bias")),
+    "mistral": llama_like(),
+    "phi3": llama_like(),
+    "granite": llama_like(**ATTENTION, mlp=has("mlp_bias")),
+    "smollm3": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
     "seed_oss": llama_like(qkv=has("attention_bias", True), out=has("attention_out_bias"), mlp=has("mlp_bias")),
-    "qwen2": llama_like(qkv=always), "qwen3": llama_like(**ATTENTION, **PER_HEAD), "exaone4": llama_like(**PER_HEAD),
-    "olmo": llama_like(**ATTENTION, norms=0, final=0), "olmo2": llama_like(**ATTENTION, **BOTH_FULL), "olmo3": llama_like(**ATTENTION, **BOTH_FULL),
+    "qwen2": llama_like(qkv=always),
+    "qwen3": llama_like(**ATTENTION, **PER_HEAD),
+    "exaone4": llama_like(**PER_HEAD),
+    "olmo": llama_like(**ATTENTION, norms=0, final=0),
+    "olmo2": llama_like(**ATTENTION, **BOTH_FULL),
+    "olmo3": llama_like(**ATTENTION, **BOTH_FULL),
     "apertus": llama_like(**ATTENTION, **PER_HEAD, feed=lambda D, F, b: plain(D, F, b), extra=2),
-    "glm": llama_like(qkv=has("attention_bias", True), head=128), "glm4": llama_like(qkv=has("attention_bias", True), norms=4, head=128),
-    "gemma": llama_like(True, **ATTENTION, head=256), "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
+    "glm": llama_like(qkv=has("attention_bias", True), head=128),
+    "glm4": llama_like(qkv=has("attention_bias", True), norms=4, head=128),
+    "gemma": llama_like(True, **ATTENTION, head=256),
+    "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
     "gemma3_text": llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD),
-    "starcoder2": llama_like(True, qkv=has("use_bias", True), out=has("use_bias", True), mlp=has("use_bias", True), feed=plain, norm_width=2),
+    "starcoder2": llama_like(
+        True, qkv=has("use_bias", True), out=has("use_bias", True), mlp=has("use_bias", True), feed=plain, norm_width=2
+    ),
     "mixtral": mixture(E=("num_local_experts",), width=("intermediate_size",)),
-    "qwen2_moe": mixture(qkv=has("qkv_bias", True), sparse=every("decoder_sparse_step", "mlp_only_layers"),
-                         shared=lambda c, D: gated(D, c["shared_expert_intermediate_size"]) + D),
+    "qwen2_moe": mixture(
+        qkv=has("qkv_bias", True),
+        sparse=every("decoder_sparse_step", "mlp_only_layers"),
+        shared=lambda c, D: gated(D, c["shared_expert_intermediate_size"]) + D,
+    ),
     "qwen3_moe": mixture(**ATTENTION, **PER_HEAD, sparse=every("decoder_sparse_step", "mlp_only_layers")),
     "olmoe": mixture(**ATTENTION, **BOTH_FULL, width=("intermediate_size",)),
     "granitemoe": mixture(**ATTENTION, E=("num_local_experts",), width=("intermediate_size",)),
     "minimax_m2": mixture(**BOTH_FULL, E=("num_local_experts",), width=("intermediate_size",)),
-    "dots1": mixture(**ATTENTION, **PER_HEAD, E=("n_routed_experts",), sparse=after("first_k_dense_replace"),
-                     shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"])),
-    "glm4_moe": lambda c: mixture(qkv=has("attention_bias"), E=("n_routed_experts",), sparse=after("first_k_dense_replace"),
-                                  shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
-                                  **(PER_HEAD if c.get("use_qk_norm") else {}))(c),
-    "deepseek_v2": deepseek(), "deepseek_v3": deepseek(), "kimi_k2": deepseek(), "glm4_moe_lite": deepseek(),
-    "deepseek_v32": deepseek(indexer=True), "glm_moe_dsa": deepseek(indexer=True),
-    "mamba": mamba, "falcon_mamba": mamba, "rwkv": rwkv, "jamba": jamba, "nemotron_h": nemotron_h, "granitemoehybrid": granite_hybrid,
-    "minimax": minimax, "qwen3_next": delta(sparse_feed), "qwen3_5_text": delta(dense_feed), "qwen3_5_moe_text": delta(sparse_feed),
+    "dots1": mixture(
+        **ATTENTION,
+        **PER_HEAD,
+        E=("n_routed_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
+    ),
+    "glm4_moe": lambda c: mixture(
+        qkv=has("attention_bias"),
+        E=("n_routed_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
+        **(PER_HEAD if c.get("use_qk_norm") else {}),
+    )(c),
+    "deepseek_v2": deepseek(),
+    "deepseek_v3": deepseek(),
+    "kimi_k2": deepseek(),
+    "glm4_moe_lite": deepseek(),
+    "deepseek_v32": deepseek(indexer=True),
+    "glm_moe_dsa": deepseek(indexer=True),
+    "mamba": mamba,
+    "falcon_mamba": mamba,
+    "rwkv": rwkv,
+    "jamba": jamba,
+    "nemotron_h": nemotron_h,
+    "granitemoehybrid": granite_hybrid,
+    "minimax": minimax,
+    "qwen3_next": delta(sparse_feed),
+    "qwen3_5_text": delta(dense_feed),
+    "qwen3_5_moe_text": delta(sparse_feed),
 }
 
 # Other names for one of these architectures, and GPT-3, which only its paper's table describes (`test_counts`).
-ALIASES = {"gpt3", "qwen3_5", "qwen3_5_moe", "gemma3", "cohere2", "ministral", "ministral3", "minimax_m1", "minimax_text_01"}
+ALIASES = {
+    "gpt3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "gemma3",
+    "cohere2",
+    "ministral",
+    "ministral3",
+    "minimax_m1",
+    "minimax_text_01",
+}
 
-SLUGS = [s for s in presets.paths() if presets.preset(s).config is not None and presets.preset(s).config["model_type"] in FORMS]
+SLUGS = [
+    s
+    for s in presets.paths()
+    if presets.preset(s).config is not None and presets.preset(s).config["model_type"] in FORMS
+]
 
 
 def test_every_architecture_has_a_form():
@@ -372,11 +665,22 @@ def test_the_catalogue(slug):
 @st.composite
 def blocks(draw, *, square=False, even=True):
     """Sizes in Llama's keys: D, F, V, L, heads that share, a head width; D = N·H where the architecture wants it."""
-    K, shared, H = draw(st.sampled_from((2, 3, 5))), draw(st.sampled_from((1, 2, 3))), draw(st.sampled_from((7, 11, 13))) * (2 if even else 1)
+    K, shared, H = (
+        draw(st.sampled_from((2, 3, 5))),
+        draw(st.sampled_from((1, 2, 3))),
+        draw(st.sampled_from((7, 11, 13))) * (2 if even else 1),
+    )
     D = K * shared * H if square else draw(st.sampled_from((34, 46, 58, 62)))
-    return {"vocab_size": draw(st.sampled_from((97, 101, 103))), "hidden_size": D, "num_hidden_layers": draw(st.integers(1, 7)),
-            "num_attention_heads": K * shared, "num_key_value_heads": K, "intermediate_size": draw(st.sampled_from((67, 71, 73))),
-            **({} if square else {"head_dim": H}), **({"tie_word_embeddings": draw(st.booleans())} if draw(st.booleans()) else {})}
+    return {
+        "vocab_size": draw(st.sampled_from((97, 101, 103))),
+        "hidden_size": D,
+        "num_hidden_layers": draw(st.integers(1, 7)),
+        "num_attention_heads": K * shared,
+        "num_key_value_heads": K,
+        "intermediate_size": draw(st.sampled_from((67, 71, 73))),
+        **({} if square else {"head_dim": H}),
+        **({"tie_word_embeddings": draw(st.booleans())} if draw(st.booleans()) else {}),
+    }
 
 
 def flags(**choices):
@@ -386,11 +690,22 @@ def flags(**choices):
 
 BOOL = (True, False)
 MOE = dict(num_experts_per_tok=(1, 2, 3))
-LATENT = st.fixed_dictionaries({
-    "kv_lora_rank": st.sampled_from((19, 23)), "qk_nope_head_dim": st.sampled_from((10, 14)), "qk_rope_head_dim": st.sampled_from((6, 22)),
-    "v_head_dim": st.sampled_from((13, 17)), "n_routed_experts": st.just(8), "num_experts_per_tok": st.sampled_from((1, 2, 3)),
-    "moe_intermediate_size": st.sampled_from((29, 31)), "n_group": st.sampled_from((1, 2)), "topk_group": st.just(1),
-    "first_k_dense_replace": st.integers(0, 3), "n_shared_experts": st.sampled_from((1, 2)), "q_lora_rank": st.sampled_from((37, 41))})
+LATENT = st.fixed_dictionaries(
+    {
+        "kv_lora_rank": st.sampled_from((19, 23)),
+        "qk_nope_head_dim": st.sampled_from((10, 14)),
+        "qk_rope_head_dim": st.sampled_from((6, 22)),
+        "v_head_dim": st.sampled_from((13, 17)),
+        "n_routed_experts": st.just(8),
+        "num_experts_per_tok": st.sampled_from((1, 2, 3)),
+        "moe_intermediate_size": st.sampled_from((29, 31)),
+        "n_group": st.sampled_from((1, 2)),
+        "topk_group": st.just(1),
+        "first_k_dense_replace": st.integers(0, 3),
+        "n_shared_experts": st.sampled_from((1, 2)),
+        "q_lora_rank": st.sampled_from((37, 41)),
+    }
+)
 
 
 def both(*parts):
@@ -398,70 +713,265 @@ def both(*parts):
 
 
 def fixed(**values):
-    return st.fixed_dictionaries({k: st.sampled_from(v) if isinstance(v, tuple) else st.just(v) for k, v in values.items()})
+    return st.fixed_dictionaries(
+        {k: st.sampled_from(v) if isinstance(v, tuple) else st.just(v) for k, v in values.items()}
+    )
 
 
 OLD = fixed(vocab_size=(97, 101), n_positions=(31, 37), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1))
 RANDOM = {
-    "gpt2": both(OLD, flags(n_inner=(67, 71))), "openai-gpt": OLD, "gptj": both(OLD, fixed(rotary_dim=(2, 4)), flags(n_inner=(67, 71), tie_word_embeddings=BOOL)),
-    "gpt_neox": both(blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
-                     flags(attention_bias=BOOL, use_parallel_residual=BOOL), fixed(rotary_pct=(1.0,))),
-    "opt": both(fixed(vocab_size=(97, 101), hidden_size=30, num_hidden_layers=(1, 2, 5), num_attention_heads=(3, 5), ffn_dim=(67, 71), max_position_embeddings=(31, 37)),
-                flags(word_embed_proj_dim=(30, 23), do_layer_norm_before=BOOL, enable_bias=BOOL, layer_norm_elementwise_affine=BOOL)),
+    "gpt2": both(OLD, flags(n_inner=(67, 71))),
+    "openai-gpt": OLD,
+    "gptj": both(OLD, fixed(rotary_dim=(2, 4)), flags(n_inner=(67, 71), tie_word_embeddings=BOOL)),
+    "gpt_neox": both(
+        blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
+        flags(attention_bias=BOOL, use_parallel_residual=BOOL),
+        fixed(rotary_pct=(1.0,)),
+    ),
+    "opt": both(
+        fixed(
+            vocab_size=(97, 101),
+            hidden_size=30,
+            num_hidden_layers=(1, 2, 5),
+            num_attention_heads=(3, 5),
+            ffn_dim=(67, 71),
+            max_position_embeddings=(31, 37),
+        ),
+        flags(
+            word_embed_proj_dim=(30, 23),
+            do_layer_norm_before=BOOL,
+            enable_bias=BOOL,
+            layer_norm_elementwise_affine=BOOL,
+        ),
+    ),
     "bloom": fixed(vocab_size=(97, 101), hidden_size=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1)),
-    "falcon": both(fixed(vocab_size=(97, 101), hidden_size=(60, 84), num_hidden_layers=(1, 2, 5), num_attention_heads=6),
-                   flags(num_kv_heads=(2, 3), new_decoder_architecture=BOOL, multi_query=BOOL, parallel_attn=BOOL, bias=BOOL, ffn_hidden_size=(67, 71), tie_word_embeddings=BOOL)),
+    "falcon": both(
+        fixed(vocab_size=(97, 101), hidden_size=(60, 84), num_hidden_layers=(1, 2, 5), num_attention_heads=6),
+        flags(
+            num_kv_heads=(2, 3),
+            new_decoder_architecture=BOOL,
+            multi_query=BOOL,
+            parallel_attn=BOOL,
+            bias=BOOL,
+            ffn_hidden_size=(67, 71),
+            tie_word_embeddings=BOOL,
+        ),
+    ),
     "phi": both(blocks(square=True), flags(qk_layernorm=BOOL), fixed(partial_rotary_factor=1.0)),
-    "stablelm": both(blocks(square=True), flags(use_qkv_bias=BOOL, qk_layernorm=BOOL, use_parallel_residual=BOOL), fixed(partial_rotary_factor=1.0)),
+    "stablelm": both(
+        blocks(square=True),
+        flags(use_qkv_bias=BOOL, qk_layernorm=BOOL, use_parallel_residual=BOOL),
+        fixed(partial_rotary_factor=1.0),
+    ),
     "cohere": both(blocks(square=True), flags(attention_bias=BOOL, use_qk_norm=BOOL)),
-    "phi3": blocks(square=True), "starcoder2": both(blocks(square=True), flags(use_bias=BOOL)),
-    "llama": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)), "mistral": both(blocks(), flags(sliding_window=(4, 9))),
-    "granite": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)), "smollm3": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "phi3": blocks(square=True),
+    "starcoder2": both(blocks(square=True), flags(use_bias=BOOL)),
+    "llama": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "mistral": both(blocks(), flags(sliding_window=(4, 9))),
+    "granite": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "smollm3": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "seed_oss": both(blocks(), flags(attention_bias=BOOL, attention_out_bias=BOOL, mlp_bias=BOOL)),
-    "qwen2": blocks(square=True), "qwen3": both(blocks(), flags(attention_bias=BOOL)), "exaone4": both(blocks(), flags(sliding_window=(4, 9))),
-    "olmo": both(blocks(square=True), flags(attention_bias=BOOL)), "olmo2": both(blocks(square=True), flags(attention_bias=BOOL)),
-    "olmo3": both(blocks(square=True), flags(attention_bias=BOOL), fixed(sliding_window=(4, 9))), "apertus": both(blocks(square=True), flags(attention_bias=BOOL)),
-    "glm": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)), "glm4": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)),
-    "gemma": both(blocks(), flags(attention_bias=BOOL)), "gemma2": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
+    "qwen2": blocks(square=True),
+    "qwen3": both(blocks(), flags(attention_bias=BOOL)),
+    "exaone4": both(blocks(), flags(sliding_window=(4, 9))),
+    "olmo": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "olmo2": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "olmo3": both(blocks(square=True), flags(attention_bias=BOOL), fixed(sliding_window=(4, 9))),
+    "apertus": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "glm": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)),
+    "glm4": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)),
+    "gemma": both(blocks(), flags(attention_bias=BOOL)),
+    "gemma2": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
     "gemma3_text": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
     "mixtral": both(blocks(), fixed(num_local_experts=(3, 5)), fixed(num_experts_per_tok=(1, 2))),
-    "qwen2_moe": both(blocks(square=True), fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE),
-                      flags(decoder_sparse_step=(1, 2, 3), mlp_only_layers=([0], [1, 2]), qkv_bias=BOOL)),
-    "qwen3_moe": both(blocks(), fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), **MOE), flags(decoder_sparse_step=(1, 2), mlp_only_layers=([0], [1, 2]), attention_bias=BOOL)),
+    "qwen2_moe": both(
+        blocks(square=True),
+        fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE),
+        flags(decoder_sparse_step=(1, 2, 3), mlp_only_layers=([0], [1, 2]), qkv_bias=BOOL),
+    ),
+    "qwen3_moe": both(
+        blocks(),
+        fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), **MOE),
+        flags(decoder_sparse_step=(1, 2), mlp_only_layers=([0], [1, 2]), attention_bias=BOOL),
+    ),
     "olmoe": both(blocks(square=True), fixed(num_experts=(5, 7), **MOE), flags(attention_bias=BOOL)),
     "granitemoe": both(blocks(square=True), fixed(num_local_experts=(5, 7), **MOE), flags(attention_bias=BOOL)),
     "minimax_m2": both(blocks(), fixed(num_local_experts=(5, 7), **MOE)),
     "gpt_oss": both(blocks(), fixed(num_local_experts=(5, 7), **MOE), flags(sliding_window=(4, 9))),
-    "dots1": both(blocks(), fixed(n_routed_experts=(5, 7), moe_intermediate_size=(29, 31), n_shared_experts=(1, 2), first_k_dense_replace=(0, 1, 2), n_group=1, topk_group=1, **MOE)),
-    "glm4_moe": both(blocks(), fixed(n_routed_experts=(5, 7), moe_intermediate_size=(29, 31), n_shared_experts=(1, 2), first_k_dense_replace=(0, 1, 2), n_group=1, topk_group=1,
-                                     partial_rotary_factor=1.0, **MOE), flags(use_qk_norm=BOOL, attention_bias=BOOL)),
-    "llama4_text": both(blocks(), fixed(num_local_experts=(5, 7), num_experts_per_tok=(1, 2), intermediate_size_mlp=(79, 83), interleave_moe_layer_step=(1, 2)), flags(attention_bias=BOOL)),
-    "ernie4_5_moe": both(blocks(square=True), fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
-                         flags(moe_layer_start_index=(0, 1), moe_layer_interval=(1, 2), use_bias=BOOL)),
-    **{t: both(blocks().map(lambda c: {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}), LATENT)
-       for t in ("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite")},
-    **{t: both(blocks().map(lambda c: {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}), LATENT,
-               fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11))) for t in ("deepseek_v32", "glm_moe_dsa")},
-    "mamba": both(fixed(vocab_size=(97, 101), hidden_size=(30, 34), num_hidden_layers=(1, 2, 5), state_size=(5, 7), conv_kernel=(3, 4)),
-                  flags(expand=(2, 3), use_bias=BOOL, use_conv_bias=BOOL, time_step_rank=(3, "auto"), tie_word_embeddings=BOOL)),
-    "rwkv": both(fixed(vocab_size=(97, 101), hidden_size=(30, 34), num_hidden_layers=(1, 2, 5)), flags(attention_hidden_size=(23, 29), intermediate_size=(67, 71))),
-    "jamba": both(blocks(square=True), fixed(num_experts=(3, 5), num_experts_per_tok=(1, 2), expert_layer_period=(2, 3), expert_layer_offset=(0, 1),
-                                             attn_layer_period=(2, 3), attn_layer_offset=(0, 1), mamba_d_state=(5, 7), mamba_d_conv=(3, 4), mamba_dt_rank=(3, 11)),
-                  flags(mamba_conv_bias=BOOL, mamba_proj_bias=BOOL, mamba_expand=(2, 3))),
-    "nemotron_h": both(blocks(), fixed(hybrid_override_pattern=("M", "ME*-", "M*ME-E"), n_routed_experts=(5, 7), num_experts_per_tok=(1, 2), moe_intermediate_size=(29, 31),
-                                       moe_shared_expert_intermediate_size=(37, 41), ssm_state_size=(5, 7), conv_kernel=(3, 4), mamba_num_heads=(6,), mamba_head_dim=(11, 13), n_groups=(2, 3)),
-                       flags(use_conv_bias=BOOL, use_bias=BOOL, mlp_bias=BOOL)).map(lambda c: c | {"num_hidden_layers": len(c["hybrid_override_pattern"])}),
-    "granitemoehybrid": both(blocks(square=True), fixed(num_local_experts=(0, 5), num_experts_per_tok=(2,), shared_intermediate_size=(37, 41), mamba_n_heads=(4,), mamba_n_groups=(1, 2), mamba_d_state=(5, 7), mamba_d_conv=(3, 4)), flags(attention_bias=BOOL, mamba_conv_bias=BOOL, mamba_proj_bias=BOOL))
-    .map(lambda c: c | {"layer_types": ["attention" if i % 3 == 1 else "mamba" for i in range(c["num_hidden_layers"])], "tie_word_embeddings": c.get("tie_word_embeddings", False),
-                        "num_experts_per_tok": c["num_experts_per_tok"] if c["num_local_experts"] else 0, "mamba_d_head": c["hidden_size"] // 2}),
-    "minimax": both(blocks(), fixed(num_local_experts=(3, 5), num_experts_per_tok=(1, 2)))
-    .map(lambda c: c | {"layer_types": ["full_attention" if i % 3 == 1 else "linear_attention" for i in range(c["num_hidden_layers"])]}),
-    **{t: both(blocks(), fixed(linear_num_key_heads=(2,), linear_num_value_heads=(4, 6), linear_key_head_dim=(7, 11), linear_value_head_dim=(13, 17), linear_conv_kernel_dim=(3, 4),
-                               partial_rotary_factor=1.0, **more), flags(full_attention_interval=(2, 3), **options))
-       for t, more, options in (("qwen3_5_text", {}, {"attention_bias": BOOL}),
-                                ("qwen3_5_moe_text", dict(num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE), {"attention_bias": BOOL}),
-                                ("qwen3_next", dict(num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE),
-                                 {"decoder_sparse_step": (1, 2), "mlp_only_layers": ([0], [1, 2]), "attention_bias": BOOL}))},
+    "dots1": both(
+        blocks(),
+        fixed(
+            n_routed_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            n_shared_experts=(1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            n_group=1,
+            topk_group=1,
+            **MOE,
+        ),
+    ),
+    "glm4_moe": both(
+        blocks(),
+        fixed(
+            n_routed_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            n_shared_experts=(1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            n_group=1,
+            topk_group=1,
+            partial_rotary_factor=1.0,
+            **MOE,
+        ),
+        flags(use_qk_norm=BOOL, attention_bias=BOOL),
+    ),
+    "llama4_text": both(
+        blocks(),
+        fixed(
+            num_local_experts=(5, 7),
+            num_experts_per_tok=(1, 2),
+            intermediate_size_mlp=(79, 83),
+            interleave_moe_layer_step=(1, 2),
+        ),
+        flags(attention_bias=BOOL),
+    ),
+    "ernie4_5_moe": both(
+        blocks(square=True),
+        fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
+        flags(moe_layer_start_index=(0, 1), moe_layer_interval=(1, 2), use_bias=BOOL),
+    ),
+    **{
+        t: both(
+            blocks().map(
+                lambda c: (
+                    {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}
+                )
+            ),
+            LATENT,
+        )
+        for t in ("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite")
+    },
+    **{
+        t: both(
+            blocks().map(
+                lambda c: (
+                    {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}
+                )
+            ),
+            LATENT,
+            fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11)),
+        )
+        for t in ("deepseek_v32", "glm_moe_dsa")
+    },
+    "mamba": both(
+        fixed(
+            vocab_size=(97, 101),
+            hidden_size=(30, 34),
+            num_hidden_layers=(1, 2, 5),
+            state_size=(5, 7),
+            conv_kernel=(3, 4),
+        ),
+        flags(expand=(2, 3), use_bias=BOOL, use_conv_bias=BOOL, time_step_rank=(3, "auto"), tie_word_embeddings=BOOL),
+    ),
+    "rwkv": both(
+        fixed(vocab_size=(97, 101), hidden_size=(30, 34), num_hidden_layers=(1, 2, 5)),
+        flags(attention_hidden_size=(23, 29), intermediate_size=(67, 71)),
+    ),
+    "jamba": both(
+        blocks(square=True),
+        fixed(
+            num_experts=(3, 5),
+            num_experts_per_tok=(1, 2),
+            expert_layer_period=(2, 3),
+            expert_layer_offset=(0, 1),
+            attn_layer_period=(2, 3),
+            attn_layer_offset=(0, 1),
+            mamba_d_state=(5, 7),
+            mamba_d_conv=(3, 4),
+            mamba_dt_rank=(3, 11),
+        ),
+        flags(mamba_conv_bias=BOOL, mamba_proj_bias=BOOL, mamba_expand=(2, 3)),
+    ),
+    "nemotron_h": both(
+        blocks(),
+        fixed(
+            hybrid_override_pattern=("M", "ME*-", "M*ME-E"),
+            n_routed_experts=(5, 7),
+            num_experts_per_tok=(1, 2),
+            moe_intermediate_size=(29, 31),
+            moe_shared_expert_intermediate_size=(37, 41),
+            ssm_state_size=(5, 7),
+            conv_kernel=(3, 4),
+            mamba_num_heads=(6,),
+            mamba_head_dim=(11, 13),
+            n_groups=(2, 3),
+        ),
+        flags(use_conv_bias=BOOL, use_bias=BOOL, mlp_bias=BOOL),
+    ).map(lambda c: c | {"num_hidden_layers": len(c["hybrid_override_pattern"])}),
+    "granitemoehybrid": both(
+        blocks(square=True),
+        fixed(
+            num_local_experts=(0, 5),
+            num_experts_per_tok=(2,),
+            shared_intermediate_size=(37, 41),
+            mamba_n_heads=(4,),
+            mamba_n_groups=(1, 2),
+            mamba_d_state=(5, 7),
+            mamba_d_conv=(3, 4),
+        ),
+        flags(attention_bias=BOOL, mamba_conv_bias=BOOL, mamba_proj_bias=BOOL),
+    ).map(
+        lambda c: (
+            c
+            | {
+                "layer_types": ["attention" if i % 3 == 1 else "mamba" for i in range(c["num_hidden_layers"])],
+                "tie_word_embeddings": c.get("tie_word_embeddings", False),
+                "num_experts_per_tok": c["num_experts_per_tok"] if c["num_local_experts"] else 0,
+                "mamba_d_head": c["hidden_size"] // 2,
+            }
+        )
+    ),
+    "minimax": both(blocks(), fixed(num_local_experts=(3, 5), num_experts_per_tok=(1, 2))).map(
+        lambda c: (
+            c
+            | {
+                "layer_types": [
+                    "full_attention" if i % 3 == 1 else "linear_attention" for i in range(c["num_hidden_layers"])
+                ]
+            }
+        )
+    ),
+    **{
+        t: both(
+            blocks(),
+            fixed(
+                linear_num_key_heads=(2,),
+                linear_num_value_heads=(4, 6),
+                linear_key_head_dim=(7, 11),
+                linear_value_head_dim=(13, 17),
+                linear_conv_kernel_dim=(3, 4),
+                partial_rotary_factor=1.0,
+                **more,
+            ),
+            flags(full_attention_interval=(2, 3), **options),
+        )
+        for t, more, options in (
+            ("qwen3_5_text", {}, {"attention_bias": BOOL}),
+            (
+                "qwen3_5_moe_text",
+                dict(
+                    num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE
+                ),
+                {"attention_bias": BOOL},
+            ),
+            (
+                "qwen3_next",
+                dict(
+                    num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 41), **MOE
+                ),
+                {"decoder_sparse_step": (1, 2), "mlp_only_layers": ([0], [1, 2]), "attention_bias": BOOL},
+            ),
+        )
+    },
 }
 RANDOM["falcon_mamba"] = RANDOM["mamba"]
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from macros.counting import accelerators
-from macros.catalogue import published_costs as claims, presets
 from macros.__main__ import main
+from macros.catalogue import presets
+from macros.catalogue import published_costs as claims
+from macros.counting import accelerators
 from macros.counting.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
@@ -43,9 +44,22 @@ GIGA = 10**9
 
 def llama_flops(c: dict, T: int, S: int, pairs: int | None = None) -> int:
     """A Llama by hand: 2 for each weight but the input table, 4·N·H for each pair, the head for the last token."""
-    D, L, F, N, K, V = (c[k] for k in ("hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size"))
+    D, L, F, N, K, V = (
+        c[k]
+        for k in (
+            "hidden_size",
+            "num_hidden_layers",
+            "intermediate_size",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "vocab_size",
+        )
+    )
     H = D // N
-    return L * (2 * T * (2 * D * N * H + 2 * D * K * H + 3 * D * F) + 4 * N * H * (T * S if pairs is None else pairs)) + 2 * D * V
+    return (
+        L * (2 * T * (2 * D * N * H + 2 * D * K * H + 3 * D * F) + 4 * N * H * (T * S if pairs is None else pairs))
+        + 2 * D * V
+    )
 
 
 @pytest.mark.parametrize("T, S", [(1, 1), (1, 4099), (127, 127), (31, 1009)])
@@ -77,11 +91,17 @@ def test_window_by_hand(T):
 def latent_flops(c: dict, T: int, S: int, pairs: int, expanded: bool) -> int:
     """DeepSeek-V3 by hand, with the heads' matrices applied to the queries, or with keys and values written out."""
     D, L, V, N = c["hidden_size"], c["num_hidden_layers"], c["vocab_size"], c["num_attention_heads"]
-    Q, R, Hn, Hr, Hv = (c[k] for k in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+    Q, R, Hn, Hr, Hv = (
+        c[k] for k in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    )
     dense = c["first_k_dense_replace"]
     E, k, F, shared = c["n_routed_experts"], c["num_experts_per_tok"], c["moe_intermediate_size"], c["n_shared_experts"]
     attention = T * (D * Q + Q * N * (Hn + Hr) + D * (R + Hr) + N * Hv * D)
-    attention += S * N * R * (Hn + Hv) + pairs * N * (Hn + Hr + Hv) if expanded else T * N * R * (Hn + Hv) + pairs * N * (R + Hr + R)
+    attention += (
+        S * N * R * (Hn + Hv) + pairs * N * (Hn + Hr + Hv)
+        if expanded
+        else T * N * R * (Hn + Hv) + pairs * N * (R + Hr + R)
+    )
     experts = T * (D * E + 3 * D * F * (k + shared) + k * D)  # the last: adding up what the experts say
     return 2 * (L * attention + dense * T * 3 * D * c["intermediate_size"] + (L - dense) * experts + D * V)
 
@@ -120,7 +140,11 @@ def test_fixed_state_by_hand():
     """Mamba: a state of 16 numbers a channel at 4 bytes and the convolution's last 4 tokens at 2; nothing grows."""
     counts = of("mamba-130m").counts
     assert counts.cache_bytes(1) == counts.cache_bytes(10**6) == 24 * 1536 * (16 * 4 + 4 * 2)
-    assert of("mamba-130m").cache_bytes_read(1, 77) == of("mamba-130m").cache_bytes_written(1, 77) == counts.cache_bytes(77)
+    assert (
+        of("mamba-130m").cache_bytes_read(1, 77)
+        == of("mamba-130m").cache_bytes_written(1, 77)
+        == counts.cache_bytes(77)
+    )
 
 
 def test_chunks_by_hand():
@@ -130,9 +154,15 @@ def test_chunks_by_hand():
     assert views.fullest(costs, 8192, 2) == row * (12 * 8191 + 36 * 8191)
 
 
-@pytest.mark.parametrize("reach, allowed", [
-    (Full(), lambda q, k: k <= q), (SlidingWindow(5), lambda q, k: q - 5 < k <= q), (Chunked(7), lambda q, k: k <= q and k // 7 == q // 7),
-    (NoPE(SlidingWindow(3)), lambda q, k: q - 3 < k <= q)])
+@pytest.mark.parametrize(
+    "reach, allowed",
+    [
+        (Full(), lambda q, k: k <= q),
+        (SlidingWindow(5), lambda q, k: q - 5 < k <= q),
+        (Chunked(7), lambda q, k: k <= q and k // 7 == q // 7),
+        (NoPE(SlidingWindow(3)), lambda q, k: q - 3 < k <= q),
+    ],
+)
 def test_pairs_are_those_of_the_mask(reach, allowed):
     for n in (1, 2, 5, 6, 7, 8, 23):
         assert reach.pairs(n) == sum(allowed(q, k) and bool(reach.allows(q, k)) for q in range(n) for k in range(n))
@@ -143,7 +173,9 @@ def test_training_flops_by_hand():
     c, S = sizes("llama3-8b"), 1009
     head = 2 * c["hidden_size"] * c["vocab_size"]
     assert of("llama3-8b").training_flops_per_token(S) == Fraction(3 * (llama_flops(c, S, S) + (S - 1) * head), S)
-    assert of("llama3-8b").training_flops_per_token(S, causal=True) == Fraction(3 * (llama_flops(c, S, S, S * (S + 1) // 2) + (S - 1) * head), S)
+    assert of("llama3-8b").training_flops_per_token(S, causal=True) == Fraction(
+        3 * (llama_flops(c, S, S, S * (S + 1) // 2) + (S - 1) * head), S
+    )
 
 
 @pytest.mark.parametrize("S, B", [(127, 1), (1024, 3)])
@@ -159,7 +191,17 @@ def test_activations_of_gpt2_by_hand(S, B):
 def test_activations_of_llama_by_hand():
     """Two norms, the maps' inputs, queries and keys and values, shares, and in the feed-forward part gate, its activation and up."""
     c, S = sizes("llama3-8b"), 127
-    D, L, F, N, K, V = (c[k] for k in ("hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size"))
+    D, L, F, N, K, V = (
+        c[k]
+        for k in (
+            "hidden_size",
+            "num_hidden_layers",
+            "intermediate_size",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "vocab_size",
+        )
+    )
     H = D // N
     layer = 2 * (S * (2 * D + D + N * H + 2 * K * H + N * H + D + 4 * F) + N * S * S)
     assert of("llama3-8b").activation_bytes(S) == L * layer + 2 * S * D + 2 * S * D + 4 * S * V
@@ -169,14 +211,26 @@ def test_training_memory_is_sixteen_bytes_and_the_activations():
     terms = of("llama3-8b").training_bytes(127, 2)
     assert sum(terms.values()) == 16 * of("llama3-8b").counts.total + of("llama3-8b").activation_bytes(127, 2)
     assert terms["variance"] == 4 * 8_030_261_248
-    assert of("llama3-8b").training_bytes(127, recompute=True)["activations"] == of("llama3-8b").activation_bytes(127, recompute=True)
+    assert of("llama3-8b").training_bytes(127, recompute=True)["activations"] == of("llama3-8b").activation_bytes(
+        127, recompute=True
+    )
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, bits", [("float32", 32), ("bfloat16", 16), ("float16", 16), ("fp8", 8 + Fraction(1, 512)), ("int8", 8 + Fraction(1, 8)),
-                                        ("int4", 4 + Fraction(1, 8)), ("mxfp4", 4 + Fraction(1, 4))])
+@pytest.mark.parametrize(
+    "name, bits",
+    [
+        ("float32", 32),
+        ("bfloat16", 16),
+        ("float16", 16),
+        ("fp8", 8 + Fraction(1, 512)),
+        ("int8", 8 + Fraction(1, 8)),
+        ("int4", 4 + Fraction(1, 8)),
+        ("mxfp4", 4 + Fraction(1, 4)),
+    ],
+)
 def test_bits_per_weight(name, bits):
     assert FORMATS[name].bits_per_weight == bits
     assert FORMATS[name].size((256, 1024)) == 256 * 1024 * bits / 8
@@ -193,8 +247,14 @@ def test_norms_and_biases_stay_in_16_bits():
     assert of("llama3-8b").weight_bytes("bfloat16") == 2 * total
     assert of("llama3-8b").weight_bytes("float32") == 4 * total
     assert of("llama3-8b").weight_bytes("int8") == (total - vectors) * 65 // 64 + 2 * vectors
-    biases = sum(int(w.count) for w in of("gpt-oss-20b").counts.weights if w.name.endswith("bias") or "norm" in w.name or "sinks" in w.name)
-    assert of("gpt-oss-20b").weight_bytes("mxfp4") == 2 * biases + Fraction((of("gpt-oss-20b").counts.total - biases) * 17, 32)
+    biases = sum(
+        int(w.count)
+        for w in of("gpt-oss-20b").counts.weights
+        if w.name.endswith("bias") or "norm" in w.name or "sinks" in w.name
+    )
+    assert of("gpt-oss-20b").weight_bytes("mxfp4") == 2 * biases + Fraction(
+        (of("gpt-oss-20b").counts.total - biases) * 17, 32
+    )
 
 
 # --- what papers state ------------------------------------------------------------------------------------------------
@@ -218,13 +278,17 @@ def test_weights_read_by_hand():
     total, table = of("llama3-8b").counts.total, 128256 * 4096
     assert of("llama3-8b").weight_bytes_read(1) == 2 * (total - table + 4096)
     assert of("llama3-8b").weight_bytes_read(3, batch=5) == 2 * (total - table + 15 * 4096)
-    assert of("gpt2").weight_bytes_read(1) == 2 * (124439808 - 1024 * 768 + 768)  # the tied table is the head, read in whole
+    assert of("gpt2").weight_bytes_read(1) == 2 * (
+        124439808 - 1024 * 768 + 768
+    )  # the tied table is the head, read in whole
 
 
 def test_one_token_reads_the_experts_that_it_chose_and_many_read_all():
     costs = of("mixtral-8x7b")
     assert costs.weight_bytes_read(1) == pytest.approx(2 * (costs.counts.active - 32000 * 4096 + 4096), rel=1e-9)
-    assert costs.weight_bytes_read(1, batch=4000) == pytest.approx(2 * (costs.counts.total - 32000 * 4096 + 4000 * 4096), rel=1e-6)
+    assert costs.weight_bytes_read(1, batch=4000) == pytest.approx(
+        2 * (costs.counts.total - 32000 * 4096 + 4000 * 4096), rel=1e-6
+    )
     reads = [costs.weight_bytes_read(1, batch=b) for b in (1, 2, 4, 8, 1000)]
     assert reads == sorted(reads) and reads[-1] <= costs.weight_bytes()
 
@@ -233,7 +297,9 @@ def test_one_token_reads_the_experts_that_it_chose_and_many_read_all():
 def test_bytes_moved_add_up(slug):
     costs = of(slug)
     moved = costs.bytes_moved(1, 4099, 3)
-    assert moved == costs.weight_bytes_read(1, 3) + costs.cache_bytes_read(1, 4099, 3) + costs.cache_bytes_written(1, 4099, 3)
+    assert moved == costs.weight_bytes_read(1, 3) + costs.cache_bytes_read(1, 4099, 3) + costs.cache_bytes_written(
+        1, 4099, 3
+    )
     assert costs.intensity(1, 4099, 3) == Fraction(3 * costs.least_flops(1, 4099), moved)
     assert costs.cache_bytes_read(4099, 4099) == sum(size for k, size in costs.cache_by_entry(4099) if k.row is None)
 
@@ -248,7 +314,9 @@ def test_parts_and_kinds_add_up(slug):
         parts = costs.flops_by_part(T, S)
         assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
         assert all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts)
-        assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(isinstance(k.reach, Chunked) for k in costs.counts.kept)
+        assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(
+            isinstance(k.reach, Chunked) for k in costs.counts.kept
+        )
     assert sum(size for _, size in costs.cache_by_entry(4099)) == costs.counts.cache_bytes(4099)
 
 
@@ -265,19 +333,26 @@ def test_decoding_is_the_difference_of_two_prefills_with_the_causal_half(slug):
 def test_compute_of_one_token_is_its_active_weights_and_its_pairs(slug):
     """Mixture of experts included: no weight counts that a token does not choose."""
     costs = of(slug)
-    tables = sum(int(w.count) for w in costs.counts._touched_by(("embed", "embed_positions")) - costs.counts._touched_by(("unembed",)))
+    tables = sum(
+        int(w.count)
+        for w in costs.counts._touched_by(("embed", "embed_positions")) - costs.counts._touched_by(("unembed",))
+    )
     rule = 2 * (costs.counts.active - tables)
     rest = costs.counts.decode_flops(1) - costs.pair_flops(1, 1)
     recurrent = any(k.row is None for k in costs.counts.kept)
-    assert abs(rest - rule) <= rule * (.5 if recurrent else .02)
+    assert abs(rest - rule) <= rule * (0.5 if recurrent else 0.02)
 
 
 @pytest.mark.parametrize("slug", EVERY)
 def test_the_split_over_one_device_is_the_whole_and_over_many_no_less(slug):
     costs = of(slug)
-    assert costs.split_weight_bytes(1) == costs.weight_bytes() and costs.split_cache_bytes(100, 1) == costs.counts.cache_bytes(100)
+    assert costs.split_weight_bytes(1) == costs.weight_bytes() and costs.split_cache_bytes(
+        100, 1
+    ) == costs.counts.cache_bytes(100)
     sizes_ = [costs.split_weight_bytes(n) for n in (1, 2, 4, 8, 16, 64)]
-    assert sizes_ == sorted(sizes_, reverse=True) and all(n * s >= costs.weight_bytes() for n, s in zip((1, 2, 4, 8, 16, 64), sizes_))
+    assert sizes_ == sorted(sizes_, reverse=True) and all(
+        n * s >= costs.weight_bytes() for n, s in zip((1, 2, 4, 8, 16, 64), sizes_)
+    )
     assert costs.split_weight_bytes(8) * 8 < costs.weight_bytes() * 1.3
 
 
@@ -289,7 +364,9 @@ def test_split_by_hand():
     assert of("llama3-8b").split_cache_bytes(1000, 16) == of("llama3-8b").counts.cache_bytes(1000) // 8
     assert of("llama3-8b").split_cache_bytes(1000, 4) == of("llama3-8b").counts.cache_bytes(1000) // 4
     assert of("deepseek-v3").split_cache_bytes(1000, 8) == of("deepseek-v3").counts.cache_bytes(1000)
-    assert of("gpt2").split_weight_bytes(12) * 12 < of("gpt2").weight_bytes() * 1.15  # queries, keys and values in one matrix
+    assert (
+        of("gpt2").split_weight_bytes(12) * 12 < of("gpt2").weight_bytes() * 1.15
+    )  # queries, keys and values in one matrix
 
 
 # --- properties over random configs -----------------------------------------------------------------------------------
@@ -298,23 +375,65 @@ def test_split_by_hand():
 @st.composite
 def models(draw):
     """A small model of prime sizes: dense, with a window, with experts, with full and sliding layers, or with latents."""
-    L, K, G, H = draw(st.sampled_from([2, 3, 5])), draw(st.sampled_from([1, 3])), draw(st.sampled_from([1, 2])), draw(st.sampled_from([6, 10, 14]))
-    base = {"hidden_size": draw(st.sampled_from([13, 29])), "num_hidden_layers": L, "num_attention_heads": K * G, "num_key_value_heads": K, "head_dim": H,
-            "intermediate_size": draw(st.sampled_from([17, 31])), "vocab_size": draw(st.sampled_from([37, 97])), "rms_norm_eps": 1e-5, "tie_word_embeddings": draw(st.booleans())}
+    L, K, G, H = (
+        draw(st.sampled_from([2, 3, 5])),
+        draw(st.sampled_from([1, 3])),
+        draw(st.sampled_from([1, 2])),
+        draw(st.sampled_from([6, 10, 14])),
+    )
+    base = {
+        "hidden_size": draw(st.sampled_from([13, 29])),
+        "num_hidden_layers": L,
+        "num_attention_heads": K * G,
+        "num_key_value_heads": K,
+        "head_dim": H,
+        "intermediate_size": draw(st.sampled_from([17, 31])),
+        "vocab_size": draw(st.sampled_from([37, 97])),
+        "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": draw(st.booleans()),
+    }
     kind = draw(st.sampled_from(["llama", "window", "moe", "mixed", "latent"]))
     if kind == "llama":
         return made(model_type="llama", **base)
     if kind == "window":
         return made(model_type="mistral", sliding_window=draw(st.sampled_from([3, 11, 23])), **base)
     if kind == "moe":
-        return made(model_type="mixtral", num_local_experts=draw(st.sampled_from([5, 7])), num_experts_per_tok=draw(st.sampled_from([1, 3])), **base)
+        return made(
+            model_type="mixtral",
+            num_local_experts=draw(st.sampled_from([5, 7])),
+            num_experts_per_tok=draw(st.sampled_from([1, 3])),
+            **base,
+        )
     if kind == "mixed":
         types = draw(st.lists(st.sampled_from(["full_attention", "sliding_attention"]), min_size=L, max_size=L))
-        return made(model_type="gemma3_text", sliding_window=draw(st.sampled_from([3, 11])), layer_types=types, query_pre_attn_scalar=H, **base)
+        return made(
+            model_type="gemma3_text",
+            sliding_window=draw(st.sampled_from([3, 11])),
+            layer_types=types,
+            query_pre_attn_scalar=H,
+            **base,
+        )
     base = {k: v for k, v in base.items() if k not in ("head_dim", "num_key_value_heads")}
-    return made(model_type="deepseek_v3", num_key_value_heads=base["num_attention_heads"], q_lora_rank=11, kv_lora_rank=draw(st.sampled_from([5, 19])),
-                qk_nope_head_dim=7, qk_rope_head_dim=4, v_head_dim=3, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=23,
-                first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True, scoring_func="sigmoid", topk_method="noaux_tc", **base)
+    return made(
+        model_type="deepseek_v3",
+        num_key_value_heads=base["num_attention_heads"],
+        q_lora_rank=11,
+        kv_lora_rank=draw(st.sampled_from([5, 19])),
+        qk_nope_head_dim=7,
+        qk_rope_head_dim=4,
+        v_head_dim=3,
+        n_routed_experts=6,
+        num_experts_per_tok=2,
+        n_shared_experts=1,
+        moe_intermediate_size=23,
+        first_k_dense_replace=1,
+        n_group=1,
+        topk_group=1,
+        norm_topk_prob=True,
+        scoring_func="sigmoid",
+        topk_method="noaux_tc",
+        **base,
+    )
 
 
 LENGTHS = st.integers(1, 60)
@@ -328,7 +447,9 @@ def test_parts_add_up_for_any_config(costs, T, more):
     parts = costs.flops_by_part(T, S)
     assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
     kinds = {n.kind for n in costs.trace.root.children if n.layers is not None}
-    assert sum(sum(p.total for p in parts if p.kind == kind and p.layers) for kind in kinds) + sum(p.total for p in parts if p.layers is None) == costs.counts.flops_at(T, S)
+    assert sum(sum(p.total for p in parts if p.kind == kind and p.layers) for kind in kinds) + sum(
+        p.total for p in parts if p.layers is None
+    ) == costs.counts.flops_at(T, S)
     assert costs.causal_flops(T, S) == sum(p.causal for p in parts)
 
 
@@ -336,7 +457,15 @@ def test_parts_add_up_for_any_config(costs, T, more):
 @given(models(), LENGTHS, LENGTHS)
 def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
     S = T + more
-    for cost in (costs.counts.flops_at, costs.causal_flops, costs.least_flops, costs.expanded_flops, costs.bytes_moved, costs.cache_bytes_read, costs.cache_bytes_written):
+    for cost in (
+        costs.counts.flops_at,
+        costs.causal_flops,
+        costs.least_flops,
+        costs.expanded_flops,
+        costs.bytes_moved,
+        costs.cache_bytes_read,
+        costs.cache_bytes_written,
+    ):
         assert cost(T, S) <= cost(T, S + 1), cost.__name__
     for cost in (costs.counts.flops_at, costs.causal_flops, costs.cache_bytes_written):
         assert cost(T, S) <= cost(T + 1, S + 1), cost.__name__
@@ -373,8 +502,18 @@ def test_everything_scales_with_the_texts(costs, S, B):
 
 
 def test_experts_that_are_not_chosen_cost_memory_and_no_compute():
-    config = dict(model_type="mixtral", hidden_size=13, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=3, head_dim=10, intermediate_size=17,
-                  vocab_size=37, rms_norm_eps=1e-5, num_experts_per_tok=2)
+    config = dict(
+        model_type="mixtral",
+        hidden_size=13,
+        num_hidden_layers=3,
+        num_attention_heads=6,
+        num_key_value_heads=3,
+        head_dim=10,
+        intermediate_size=17,
+        vocab_size=37,
+        rms_norm_eps=1e-5,
+        num_experts_per_tok=2,
+    )
     few, many = made(**config, num_local_experts=5), made(**config, num_local_experts=11)
     router = 3 * 6 * 13
     assert many.counts.decode_flops(23) - few.counts.decode_flops(23) == 2 * router
@@ -392,7 +531,11 @@ def test_roofline():
 def test_the_batch_from_which_compute_limits():
     """Weights alone, 2 FLOPs for 2 bytes: the accelerator's FLOPs for each byte. Then by trying every batch."""
     h100 = accelerators.accelerator("h100")
-    assert of("llama3-8b").critical_batch(h100, None) == ceil(h100.peak() / h100.bytes_per_second) < of("llama3-8b").critical_batch(h100, 1)
+    assert (
+        of("llama3-8b").critical_batch(h100, None)
+        == ceil(h100.peak() / h100.bytes_per_second)
+        < of("llama3-8b").critical_batch(h100, 1)
+    )
     assert of("llama3-8b").critical_batch(h100, 4096) is None
     for slug, context in (("llama3-8b", 64), ("mixtral-8x7b", 1), ("deepseek-v3", 4096)):
         costs = of(slug)
@@ -406,7 +549,7 @@ def test_without_a_cache_there_is_a_batch_that_compute_limits(slug):
     """Weights alone: the accelerator's FLOPs for each byte; of experts as many times as are held for each that is used, at most."""
     costs, h100 = of(slug), accelerators.accelerator("h100")
     batch, even = costs.critical_batch(h100, None), h100.peak() / h100.bytes_per_second
-    assert .8 * even < batch < 1.2 * even * costs.counts.total / costs.counts.active
+    assert 0.8 * even < batch < 1.2 * even * costs.counts.total / costs.counts.active
     assert costs.critical_batch(h100, 1) is None or batch <= costs.critical_batch(h100, 1)
 
 
@@ -416,7 +559,10 @@ def test_reading_is_bound_by_compute_and_writing_by_memory():
     assert costs.bound(a100, 1, 4096).seconds == Fraction(costs.bytes_moved(1, 4096), a100.bytes_per_second)
     assert costs.bound(a100, 4096, 4096, devices=4).seconds * 4 == costs.bound(a100, 4096, 4096).seconds
     assert costs.bound(a100, 1, 4096, devices=4).seconds * 4 == costs.bound(a100, 1, 4096).seconds
-    assert costs.bound(accelerators.accelerator("h100"), 4096, 4096, format="fp8").seconds < costs.bound(accelerators.accelerator("h100"), 4096, 4096).seconds
+    assert (
+        costs.bound(accelerators.accelerator("h100"), 4096, 4096, format="fp8").seconds
+        < costs.bound(accelerators.accelerator("h100"), 4096, 4096).seconds
+    )
 
 
 def test_accelerators_are_stated_with_a_source():
@@ -427,10 +573,23 @@ def test_accelerators_are_stated_with_a_source():
         assert a.peak("fp8") in (a.peak(), *(n for t, n in a.peak_flops.items() if t == "fp8"))
 
 
-@pytest.mark.parametrize("text, said", [
-    ("[x]\nname = 3", "x.name: expected"), ("[x]\nnmae = 'X'", 'x.nmae: unknown key; did you mean "name"?'), ("[x", "broken TOML"),
-    ("[x]\nname='X'\nvendor='Y'\npeak_flops={fp8=1}\nbytes_per_second=1\nmemory_bytes=1\nsource='S'", "x: peak_flops.bfloat16 is missing"),
-    ("[x]\nname='X'\nvendor='Y'\npeak_flops={bfloat16=0}\nbytes_per_second=1\nmemory_bytes=1\nsource='S'", "expected"), ("x = 3", "x: expected")])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[x]\nname = 3", "x.name: expected"),
+        ("[x]\nnmae = 'X'", 'x.nmae: unknown key; did you mean "name"?'),
+        ("[x", "broken TOML"),
+        (
+            "[x]\nname='X'\nvendor='Y'\npeak_flops={fp8=1}\nbytes_per_second=1\nmemory_bytes=1\nsource='S'",
+            "x: peak_flops.bfloat16 is missing",
+        ),
+        (
+            "[x]\nname='X'\nvendor='Y'\npeak_flops={bfloat16=0}\nbytes_per_second=1\nmemory_bytes=1\nsource='S'",
+            "expected",
+        ),
+        ("x = 3", "x: expected"),
+    ],
+)
 def test_a_wrong_accelerator_is_one_line(tmp_path, text, said):
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(Problem) as problem:
@@ -476,12 +635,25 @@ def plain(html: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
 
 
-CALLS = [("flops_table", ("{}",)), ("training_flops", (["{}"],)), ("bytes_table", ("{}",)), ("cache_table", (["{}"],)), ("cache_layers", ("{}",)), ("cache_formula", ("{}",)),
-         ("memory_table", (["{}"],)), ("inference_table", (["{}"],)), ("training_memory", ("{}",)), ("split_table", ("{}",)), ("time_table", ("{}",))]
+CALLS = [
+    ("flops_table", ("{}",)),
+    ("training_flops", (["{}"],)),
+    ("bytes_table", ("{}",)),
+    ("cache_table", (["{}"],)),
+    ("cache_layers", ("{}",)),
+    ("cache_formula", ("{}",)),
+    ("memory_table", (["{}"],)),
+    ("inference_table", (["{}"],)),
+    ("training_memory", ("{}",)),
+    ("split_table", ("{}",)),
+    ("time_table", ("{}",)),
+]
 
 
 @pytest.mark.parametrize("name, arguments", CALLS)
-@pytest.mark.parametrize("slug", ["gpt2", "gemma3-27b", "deepseek-v3.2", "mamba-130m", "llama4-scout", "qwen3-next-80b-a3b"])
+@pytest.mark.parametrize(
+    "slug", ["gpt2", "gemma3-27b", "deepseek-v3.2", "mamba-130m", "llama4-scout", "qwen3-next-80b-a3b"]
+)
 def test_views_are_one_line_of_balanced_html(name, arguments, slug):
     made_ = getattr(views, name)(*[[slug] if isinstance(a, list) else slug for a in arguments])
     assert "\n" not in made_ and "None" not in plain(made_) and not re.search(r"<(?![a-zA-Z/])", made_)
@@ -498,9 +670,11 @@ def test_views_of_an_undisclosed_model_say_so(name, arguments):
 def test_the_chart_has_a_line_a_marker_and_a_name_for_each_model_and_the_numbers_below():
     slugs = ("llama3-8b", "gemma3-27b", "mamba-130m")
     chart = views.cache_chart(slugs)
-    svg = chart[chart.index("<svg"): chart.index("</svg>")]
+    svg = chart[chart.index("<svg") : chart.index("</svg>")]
     for slug in slugs:
-        assert presets.preset(slug).name in unescape(svg) and presets.preset(slug).name in plain(chart[chart.index("</svg>"):])
+        assert presets.preset(slug).name in unescape(svg) and presets.preset(slug).name in plain(
+            chart[chart.index("</svg>") :]
+        )
     lines = re.findall(r'stroke-width="2"(?: stroke-dasharray="([^"]+)")?/>', svg)
     assert len(set(lines)) == 3 and "<title>" in svg and "<desc>" in svg
     assert "1,048,576" in chart and "137 GB" in plain(chart)
@@ -514,8 +688,15 @@ def test_single_costs():
     assert views.cost("llama3-8b", "2 * cache_bytes / n_layers", context=1) == "8,192"
     assert views.cost("llama3-8b", "critical_batch", context=4096) == "never"
     assert views.cost("gpt-4", "weight_bytes") == "undisclosed"
-    for wrong in (lambda: views.cost("llama3-8b", "cache_byte"), lambda: views.cost("llama3-8b", "weight_bytes", format="bf16"), lambda: views.cost("llama3-8b", "cache_bytes", context=0),
-                  lambda: views.cache_table(["llama3-8b"], dtype="fp4"), lambda: views.fits_table("24"), lambda: views.time_table("llama3-8b", ["h10"]), lambda: views.memory_table(["llama3-8b"], ["int5"])):
+    for wrong in (
+        lambda: views.cost("llama3-8b", "cache_byte"),
+        lambda: views.cost("llama3-8b", "weight_bytes", format="bf16"),
+        lambda: views.cost("llama3-8b", "cache_bytes", context=0),
+        lambda: views.cache_table(["llama3-8b"], dtype="fp4"),
+        lambda: views.fits_table("24"),
+        lambda: views.time_table("llama3-8b", ["h10"]),
+        lambda: views.memory_table(["llama3-8b"], ["int5"]),
+    ):
         with pytest.raises(Problem):
             wrong()
 
@@ -530,9 +711,14 @@ def test_fits_table_leaves_out_models_that_cannot_read_so_much():
     short = [s for s in known if (end := tables.limit(presets.model(s))[0]) and end < 8192]
     found = plain(views.fits_table(24, context=8192, format="int4", most=1000))
     assert "yi-34b" in short and "gpt2" in short and "llama3-8b" not in short and "mamba-1.4b" not in short
-    assert len(views.fits_table(24, context=8192, format="int4", most=1000).split("<tr>")) - 2 == int(re.search(r"(\d+) of", found)[1])
+    assert len(views.fits_table(24, context=8192, format="int4", most=1000).split("<tr>")) - 2 == int(
+        re.search(r"(\d+) of", found)[1]
+    )
     assert not any(f" {presets.preset(s).name} {presets.model(s).counts.total:,} " in found for s in short)
-    assert f"of {len(known) - len(short)} models fit" in found and f"{len(short)} more are left out, whose configs allow less than 8,192 tokens" in found
+    assert (
+        f"of {len(known) - len(short)} models fit" in found
+        and f"{len(short)} more are left out, whose configs allow less than 8,192 tokens" in found
+    )
     assert "left out" not in plain(views.fits_table(24, context=512))
 
 
@@ -543,7 +729,12 @@ AT_ONE_CONTEXT = ("flops_table", "bytes_table", "training_memory", "split_table"
 
 @pytest.mark.parametrize("name", AT_ONE_CONTEXT)
 def test_a_table_without_a_context_takes_one_that_the_model_reads(name):
-    for slug, context in (("gpt3-13b", 2048), ("pythia-1b", 2048), ("llama3-8b", 8192 if name == "split_table" else 4096), ("mamba-1.4b", 8192 if name == "split_table" else 4096)):
+    for slug, context in (
+        ("gpt3-13b", 2048),
+        ("pythia-1b", 2048),
+        ("llama3-8b", 8192 if name == "split_table" else 4096),
+        ("mamba-1.4b", 8192 if name == "split_table" else 4096),
+    ):
         found = plain(getattr(views, name)(slug))
         assert f"{context:,} tokens" in found and "†" not in found
         assert getattr(views, name)(slug, context=context) == getattr(views, name)(slug)
@@ -553,7 +744,10 @@ def test_a_table_without_a_context_takes_one_that_the_model_reads(name):
 def test_a_table_at_a_context_beyond_the_models_says_so(name):
     for slug, where in (("gpt3-13b", "position table"), ("pythia-1b", "config")):
         found = getattr(views, name)(slug, context=2049)
-        assert '2,049 <span class="ep-mark" title="beyond the context that the config allows">†</span> tokens' in found[:found.index("</caption>")]
+        assert (
+            '2,049 <span class="ep-mark" title="beyond the context that the config allows">†</span> tokens'
+            in found[: found.index("</caption>")]
+        )
         assert f"† beyond the 2,048 tokens of the {where}." in found
         assert "†" not in getattr(views, name)(slug, context=2048)
 
@@ -561,25 +755,47 @@ def test_a_table_at_a_context_beyond_the_models_says_so(name):
 @pytest.mark.parametrize("name", ["training_flops", "inference_table"])
 def test_a_row_at_a_context_beyond_the_models_says_so(name):
     def rows(context: int) -> list[str]:
-        return [plain(r).strip() for r in getattr(views, name)(["gpt2", "pythia-1b", "llama3-8b"], context=context).split("<tr>")[2:]]
+        return [
+            plain(r).strip()
+            for r in getattr(views, name)(["gpt2", "pythia-1b", "llama3-8b"], context=context).split("<tr>")[2:]
+        ]
 
     gpt2, pythia, llama = rows(4096)
-    assert gpt2 == "GPT-2 Small reads 1,024 tokens at most" and pythia.startswith("Pythia 1B †") and "†" not in llama[:12]
+    assert (
+        gpt2 == "GPT-2 Small reads 1,024 tokens at most" and pythia.startswith("Pythia 1B †") and "†" not in llama[:12]
+    )
     assert "† beyond the tokens that the config allows: Pythia 1B 2,048." in llama and "†" not in "".join(rows(1024))
 
 
 def test_sizes_of_a_cache_beyond_the_models_context_are_marked():
-    llama, gpt2 = [re.findall(r"<td.*?</td>", r) for r in views.cache_table(["llama2-7b", "gpt2"], [1024, 4096, 4097]).split("<tr>")[2:]]
-    assert [("†" in c) for c in llama] == [False, False, False, True] and [plain(c) == " – " for c in gpt2] == [False, False, True, True]
+    llama, gpt2 = [
+        re.findall(r"<td.*?</td>", r)
+        for r in views.cache_table(["llama2-7b", "gpt2"], [1024, 4096, 4097]).split("<tr>")[2:]
+    ]
+    assert [("†" in c) for c in llama] == [False, False, False, True] and [plain(c) == " – " for c in gpt2] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     notes = plain(views.cache_table(["llama2-7b", "llama3-8b", "gpt2"], [1024, 4097]))
-    assert "† beyond the tokens that the config allows: Llama 2 7B 4,096. “–”: behind the end of the position table." in notes
-    assert "†" not in views.cache_table(["llama2-7b", "mamba-1.4b"], [1024, 4096]) and "†" not in views.cache_table(["mamba-1.4b"], [2**20])
+    assert (
+        "† beyond the tokens that the config allows: Llama 2 7B 4,096. “–”: behind the end of the position table."
+        in notes
+    )
+    assert "†" not in views.cache_table(["llama2-7b", "mamba-1.4b"], [1024, 4096]) and "†" not in views.cache_table(
+        ["mamba-1.4b"], [2**20]
+    )
     assert "†" in views.cache_table(["deepseek-v3"], [2**20]).split("</td>")[3]  # what it would be written out
     assert "with a † beyond the context" in views.cache_chart(["llama2-7b"])
 
 
 def test_tables_in_other_formats_have_other_names():
-    for made_ in (lambda f, d: views.time_table("llama3-8b", ["h100"], format=f, dtype=d), lambda f, d: views.inference_table(["llama3-8b"], format=f, dtype=d), lambda f, d: views.cache_table(["llama3-8b"], dtype=d)):
+    for made_ in (
+        lambda f, d: views.time_table("llama3-8b", ["h100"], format=f, dtype=d),
+        lambda f, d: views.inference_table(["llama3-8b"], format=f, dtype=d),
+        lambda f, d: views.cache_table(["llama3-8b"], dtype=d),
+    ):
         several = [made_(f, d) for f, d in (("bfloat16", "bfloat16"), ("int4", "fp8"))]
         for found in (r'aria-label="([^"]+)"', r"<caption>(.*?)</caption>"):
             assert len({re.search(found, m)[1] for m in several}) == 2
@@ -587,8 +803,13 @@ def test_tables_in_other_formats_have_other_names():
 
 def test_the_time_table_counts_weights_alone_where_it_says_no_cache():
     cells = re.findall(r"<td.*?</td>", views.time_table("mamba-1.4b", ["h100"]))
-    assert plain(cells[-2]).strip() == views.cost("mamba-1.4b", "uncached_critical_batch") == "295" and plain(cells[-1]).strip() == "never"
-    assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table("deepseek-v3", ["h100"])
+    assert (
+        plain(cells[-2]).strip() == views.cost("mamba-1.4b", "uncached_critical_batch") == "295"
+        and plain(cells[-1]).strip() == "never"
+    )
+    assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table(
+        "deepseek-v3", ["h100"]
+    )
 
 
 def described(capsys, *arguments) -> dict:
@@ -597,13 +818,34 @@ def described(capsys, *arguments) -> dict:
 
 
 def test_describe_gives_every_cost_at_any_context(capsys):
-    found, costs = described(capsys, "deepseek-v3.2", "--context", "5000", "--context", "70000", "--dtype", "fp8", "--format-weights", "fp8"), of("deepseek-v3.2")
-    assert found["kv_cache"]["bytes_at"] == {"5000": costs.counts.cache_bytes(5000, 1), "70000": costs.counts.cache_bytes(70000, 1)}
+    found, costs = (
+        described(
+            capsys,
+            "deepseek-v3.2",
+            "--context",
+            "5000",
+            "--context",
+            "70000",
+            "--dtype",
+            "fp8",
+            "--format-weights",
+            "fp8",
+        ),
+        of("deepseek-v3.2"),
+    )
+    assert found["kv_cache"]["bytes_at"] == {
+        "5000": costs.counts.cache_bytes(5000, 1),
+        "70000": costs.counts.cache_bytes(70000, 1),
+    }
     assert found["kv_cache"]["index_bytes_per_token"] == 61 * 128
     assert found["flops"]["decode_at"]["70000"] == costs.counts.decode_flops(70000)
     bill = found["costs"]
     assert bill["dtype"] == bill["weights_format"] == "fp8"
-    assert bill["flops"]["prefill_causal_at"]["5000"] == costs.causal_flops(5000, 5000) == sum(p["prefill_causal"] for p in bill["flops"]["parts_at"]["5000"])
+    assert (
+        bill["flops"]["prefill_causal_at"]["5000"]
+        == costs.causal_flops(5000, 5000)
+        == sum(p["prefill_causal"] for p in bill["flops"]["parts_at"]["5000"])
+    )
     assert sum(k["bytes_at"]["5000"] for k in bill["cache"]) == costs.counts.cache_bytes(5000, 1)
     assert bill["expanded_cache_bytes_at"]["5000"] == costs.expanded_cache_bytes(5000, 1)
     assert bill["weight_bytes"] == {name: costs.weight_bytes(name) for name in FORMATS}
@@ -618,8 +860,16 @@ def test_describe_gives_every_cost_at_any_context(capsys):
 
 def test_describe_without_options_is_as_it_was(capsys):
     found, counts = described(capsys, "llama3-8b"), of("llama3-8b").counts
-    assert found["kv_cache"] == {"bytes_per_token": 131072, "bytes_per_token_uncapped": 131072, "index_bytes_per_token": 0, "bytes_at": {str(n): counts.cache_bytes(n) for n in (4096, 131072)}}
-    assert found["flops"] == {"decode_at": {str(n): counts.decode_flops(n) for n in (4096, 131072)}, "prefill": {str(n): counts.prefill_flops(n) for n in (4096, 131072)}}
+    assert found["kv_cache"] == {
+        "bytes_per_token": 131072,
+        "bytes_per_token_uncapped": 131072,
+        "index_bytes_per_token": 0,
+        "bytes_at": {str(n): counts.cache_bytes(n) for n in (4096, 131072)},
+    }
+    assert found["flops"] == {
+        "decode_at": {str(n): counts.decode_flops(n) for n in (4096, 131072)},
+        "prefill": {str(n): counts.prefill_flops(n) for n in (4096, 131072)},
+    }
     assert "expanded_cache_bytes_at" not in found["costs"]
     assert found["costs"]["dtype"] == found["costs"]["weights_format"] == "bfloat16"
     assert found["costs"]["inference_bytes_at"]["4096"] == of("llama3-8b").inference_bytes(1, 4096)
@@ -629,13 +879,21 @@ def test_describe_without_options_is_as_it_was(capsys):
 def test_describe_as_a_table(capsys, slug):
     assert main(["describe", slug, "--context", "5000", "--dtype", "fp8", "--format-weights", "int4"]) == 0
     out, costs = capsys.readouterr().out, of(slug)
-    for figure in (costs.counts.cache_bytes(5000, 1), costs.weight_bytes("mxfp4"), costs.causal_flops(5000, 5000), sum(costs.training_bytes(5000).values()),
-                   sum(costs.inference_bytes(1, 5000, 1, "int4", 1).values()), costs.bytes_moved(1, 5000, 1, "int4", 1)):
+    for figure in (
+        costs.counts.cache_bytes(5000, 1),
+        costs.weight_bytes("mxfp4"),
+        costs.causal_flops(5000, 5000),
+        sum(costs.training_bytes(5000).values()),
+        sum(costs.inference_bytes(1, 5000, 1, "int4", 1).values()),
+        costs.bytes_moved(1, 5000, 1, "int4", 1),
+    ):
         assert f"{figure:,}" in out
     assert all(a.name in out for a in accelerators.accelerators().values())
 
 
-@pytest.mark.parametrize("wrong", [["--context", "0"], ["--context", "many"], ["--dtype", "int3"], ["--format-weights", "fp4"]])
+@pytest.mark.parametrize(
+    "wrong", [["--context", "0"], ["--context", "many"], ["--dtype", "int3"], ["--format-weights", "fp4"]]
+)
 def test_a_wrong_option_of_describe_is_one_line(capsys, wrong):
     with pytest.raises(SystemExit) as end:
         main(["describe", "gpt2", *wrong])
@@ -653,7 +911,11 @@ def test_claims_are_of_models_that_there_are():
 @pytest.mark.parametrize("about", ["cache", "compute", "memory"])
 def test_what_is_held_to_more_than_the_rounding_says_so(about):
     found = plain(views.published_costs(about))
-    apart = [c for c in claims.claims() if abs(views.compute(c) - c.stated) > Fraction(1, 2 * 10 ** len(c.value.partition(".")[2]))]
+    apart = [
+        c
+        for c in claims.claims()
+        if abs(views.compute(c) - c.stated) > Fraction(1, 2 * 10 ** len(c.value.partition(".")[2]))
+    ]
     said = [c for c in apart if f"{c.what} {int(c.stated):,} {c.unit}" in found]
     assert re.findall(r"within ([\d.]+)%", found) == [c.within for c in said] and all(c.within for c in apart)
     assert len(said) == (about != "cache") and ("or within what its row says" in found) == bool(said)

@@ -18,7 +18,11 @@ FIRST = ("gpt2", "llama", "mistral")
 
 def slugs(*model_types: str) -> list[str]:
     """The presets of these model types, or of all that are registered."""
-    return [s for s in presets.paths() if (c := presets.preset(s).config) and c.get("model_type") in (model_types or architectures())]
+    return [
+        s
+        for s in presets.paths()
+        if (c := presets.preset(s).config) and c.get("model_type") in (model_types or architectures())
+    ]
 
 
 def expand(rows):
@@ -66,7 +70,9 @@ def test_every_symbol_has_a_value_and_every_figure_is_whole(slug):
     for context in (1, 2, 4096, 131072):
         for figure in (found.decode_flops(context), found.prefill_flops(context), found.cache_bytes(context)):
             assert type(figure) is int and figure >= 0
-    assert found.decode_flops(1) == found.prefill_flops(1) and found.cache_bytes(0) <= found.cache_bytes(1) <= found.cache_bytes(9)
+    assert found.decode_flops(1) == found.prefill_flops(1) and found.cache_bytes(0) <= found.cache_bytes(
+        1
+    ) <= found.cache_bytes(9)
 
 
 def test_the_catalogue_has_the_first_architectures():
@@ -81,7 +87,13 @@ class GPT2:
     """A decoder of L blocks, each two norms, four D × D matrices in attention and two D × F, all with biases."""
 
     def __init__(self, c: dict):
-        self.V, self.P, self.D, self.L, self.N = c["vocab_size"], c["n_positions"], c["n_embd"], c["n_layer"], c["n_head"]
+        self.V, self.P, self.D, self.L, self.N = (
+            c["vocab_size"],
+            c["n_positions"],
+            c["n_embd"],
+            c["n_layer"],
+            c["n_head"],
+        )
         self.F = c.get("n_inner") or 4 * self.D
 
     @property
@@ -90,7 +102,12 @@ class GPT2:
 
     @property
     def total(self):
-        return (self.V + self.P) * self.D + self.matrices + self.L * (4 * self.D + 4 * self.D + self.F + self.D) + 2 * self.D
+        return (
+            (self.V + self.P) * self.D
+            + self.matrices
+            + self.L * (4 * self.D + 4 * self.D + self.F + self.D)
+            + 2 * self.D
+        )
 
     def flops(self, new, context):
         return 2 * new * self.matrices + 2 * self.V * self.D + self.L * 2 * (2 * new * context * self.D)
@@ -103,12 +120,19 @@ class Llama:
     """L blocks: two norms, queries and output N·H wide, keys and values K·H, three D × F; optional biases, an optional head."""
 
     def __init__(self, c: dict):
-        self.V, self.D, self.L, self.F = c["vocab_size"], c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
+        self.V, self.D, self.L, self.F = (
+            c["vocab_size"],
+            c["hidden_size"],
+            c["num_hidden_layers"],
+            c["intermediate_size"],
+        )
         self.N = c["num_attention_heads"]
         self.K = c.get("num_key_value_heads") or self.N
         self.H = c.get("head_dim") or self.D // self.N
         self.tied, self.window = c.get("tie_word_embeddings", False), c.get("sliding_window")
-        self.biases = c.get("attention_bias", False) * (self.N * self.H + 2 * self.K * self.H + self.D) + c.get("mlp_bias", False) * (2 * self.F + self.D)
+        self.biases = c.get("attention_bias", False) * (self.N * self.H + 2 * self.K * self.H + self.D) + c.get(
+            "mlp_bias", False
+        ) * (2 * self.F + self.D)
 
     @property
     def matrices(self):
@@ -164,8 +188,16 @@ def test_flops_of_any_step(raw, new, before):
     assert counts(raw).flops_at(new, before + new) == closed_form(raw).flops(new, before + new)
 
 
-GPT3 = {"gpt3-small": (12, 768), "gpt3-medium": (24, 1024), "gpt3-large": (24, 1536), "gpt3-xl": (24, 2048),
-        "gpt3-2.7b": (32, 2560), "gpt3-6.7b": (32, 4096), "gpt3-13b": (40, 5140), "gpt3-175b": (96, 12288)}
+GPT3 = {
+    "gpt3-small": (12, 768),
+    "gpt3-medium": (24, 1024),
+    "gpt3-large": (24, 1536),
+    "gpt3-xl": (24, 2048),
+    "gpt3-2.7b": (32, 2560),
+    "gpt3-6.7b": (32, 4096),
+    "gpt3-13b": (40, 5140),
+    "gpt3-175b": (96, 12288),
+}
 
 
 @pytest.mark.parametrize("slug", GPT3)
@@ -187,20 +219,42 @@ def test_well_known_figures():
 
 def test_the_order_is_that_of_first_use():
     names = [name for name, _ in presets.model("llama3-8b").counts.tensors()]
-    assert names[:3] == ["model.embed_tokens.weight", "model.layers.0.input_layernorm.weight", "model.layers.0.self_attn.q_proj.weight"]
+    assert names[:3] == [
+        "model.embed_tokens.weight",
+        "model.layers.0.input_layernorm.weight",
+        "model.layers.0.self_attn.q_proj.weight",
+    ]
     assert names[-2:] == ["model.norm.weight", "lm_head.weight"]
     assert [n.split(".")[2] for n in names[1:-2:9]] == [str(i) for i in range(32)]
 
 
 def test_a_tied_head_is_listed_once():
-    found = counts({"model_type": "llama", "vocab_size": 7, "hidden_size": 6, "num_hidden_layers": 2, "num_attention_heads": 3,
-                    "intermediate_size": 5, "tie_word_embeddings": True})
+    found = counts(
+        {
+            "model_type": "llama",
+            "vocab_size": 7,
+            "hidden_size": 6,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 3,
+            "intermediate_size": 5,
+            "tie_word_embeddings": True,
+        }
+    )
     assert found.is_tied and [n for n, _ in found.tensors()].count("model.embed_tokens.weight") == 1
     assert found.active_excluding_input_embedding == found.active
 
 
 def test_a_layer_count_is_a_symbol():
-    found = counts({"model_type": "llama", "vocab_size": 7, "hidden_size": 6, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 5})
+    found = counts(
+        {
+            "model_type": "llama",
+            "vocab_size": 7,
+            "hidden_size": 6,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 3,
+            "intermediate_size": 5,
+        }
+    )
     assert found.total_poly.degree("n_layers") == 1 and found.total_poly.degree("d_model") == 1
     assert found.total_poly.at(found.values() | {"n_layers": 4}) - found.total == 2 * (4 * 36 + 3 * 30 + 12)
     assert find("llama").name == "llama"

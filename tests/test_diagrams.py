@@ -24,7 +24,15 @@ class Parsed:
     """A diagram's source as its parts; a line that is none of them is an error."""
 
     def __init__(self, source):
-        self.nodes, self.boxes, self.edges, self.residual, self.classes, self.links, self.box_of = {}, {}, [], [], {}, {}, {}
+        self.nodes, self.boxes, self.edges, self.residual, self.classes, self.links, self.box_of = (
+            {},
+            {},
+            [],
+            [],
+            {},
+            {},
+            {},
+        )
         first, *lines = source.split("\n")
         assert first == "flowchart TB"
         inside = []
@@ -89,7 +97,10 @@ def link(source):
 
 def drawings(slug, highlight=None):
     model = presets.model(slug)
-    return [diagrams.whole(model, highlight), *(diagrams.layer(model, kind, highlight) for kind in diagrams.layer_kinds(model))]
+    return [
+        diagrams.whole(model, highlight),
+        *(diagrams.layer(model, kind, highlight) for kind in diagrams.layer_kinds(model)),
+    ]
 
 
 @pytest.mark.parametrize("slug", KNOWN)
@@ -103,7 +114,9 @@ def test_every_model_is_one_connected_graph_without_a_cycle_or_an_end_in_between
             old, new = group[a], group[b]
             group = {n: new if g == old else g for n, g in group.items()}
         assert len(set(group.values())) == 1, [parsed.nodes[n] for n in set(group.values())]
-        assert "#" not in "".join(diagrams.inert(title) for title in parsed.boxes.values())  # Mermaid leaves codes in a group's title
+        assert "#" not in "".join(
+            diagrams.inert(title) for title in parsed.boxes.values()
+        )  # Mermaid leaves codes in a group's title
         *_, last = parsed.nodes
         without_reader = set(parsed.nodes) - {a for a, _ in parsed.edges} - {last}
         assert not without_reader, [parsed.nodes[n] for n in without_reader]
@@ -144,18 +157,42 @@ def test_llama_3_70b_as_a_whole():
     attended, fed = [n for n, said in parsed.nodes.items() if said == "+"]
     table, norm = parsed.find("Look up each token"), parsed.find("Normalise before attention")
     assert parsed.residual == [(table, attended), (attended, fed)]
-    assert {(table, norm), (parsed.find("Mix the heads"), attended), (parsed.find("Narrow back"), fed)} <= set(parsed.edges)
+    assert {(table, norm), (parsed.find("Mix the heads"), attended), (parsed.find("Narrow back"), fed)} <= set(
+        parsed.edges
+    )
     assert parsed.boxes["b1"] == "Layer × 80" and parsed.classes["b1"] == {"repeat"}
     assert parsed.nodes[parsed.find("Make the keys")] == "Make the keys\n[d_model, n_kv_heads·d_head]\n[8192, 1024]"
     plain = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" not in parsed.classes[n]}
-    assert plain == {"Token ids", "KV cache: keys", "KV cache: values", "Compare every query with", "Average the values by", "×", "Next-token scores"}
-    assert {parsed.links[n] for n in parsed.nodes} == {f"../what-happens/{p}.md" for p in (
-        "tokens", "embeddings", "model-layers", "attention-deep-dive", "ffn-deep-dive", "final-vector-to-token", "kv-cache")}
+    assert plain == {
+        "Token ids",
+        "KV cache: keys",
+        "KV cache: values",
+        "Compare every query with",
+        "Average the values by",
+        "×",
+        "Next-token scores",
+    }
+    assert {parsed.links[n] for n in parsed.nodes} == {
+        f"../what-happens/{p}.md"
+        for p in (
+            "tokens",
+            "embeddings",
+            "model-layers",
+            "attention-deep-dive",
+            "ffn-deep-dive",
+            "final-vector-to-token",
+            "kv-cache",
+        )
+    }
 
 
 def test_one_layer_of_llama_has_every_step():
     parsed = Parsed(diagrams.mermaid(diagrams.layer(presets.model("llama3-70b"), "full", None), link))
-    q, rotated, scores = parsed.find("Make the queries"), parsed.find("Rotate by position (q)"), parsed.find("Compare every query")
+    q, rotated, scores = (
+        parsed.find("Make the queries"),
+        parsed.find("Rotate by position (q)"),
+        parsed.find("Compare every query"),
+    )
     hidden, shares = parsed.find("Hide the future"), parsed.find("Turn scores into shares")
     assert {(q, rotated), (rotated, scores), (scores, hidden), (hidden, shares)} <= set(parsed.edges)
     assert (parsed.find("Angles of each position"), rotated) in parsed.edges
@@ -178,7 +215,15 @@ def test_each_kind_of_layer_once():
 
 
 def test_each_layer_adds_to_its_stream_and_nothing_else_is_called_residual():
-    for slug, sums in (("gpt2", 2), ("phi-2", 1), ("gemma2-9b", 2), ("granite-3.3-8b", 2), ("mamba-130m", 1), ("rwkv-4-169m", 2), ("minimax-text-01", 2)):
+    for slug, sums in (
+        ("gpt2", 2),
+        ("phi-2", 1),
+        ("gemma2-9b", 2),
+        ("granite-3.3-8b", 2),
+        ("mamba-130m", 1),
+        ("rwkv-4-169m", 2),
+        ("minimax-text-01", 2),
+    ):
         model = presets.model(slug)
         for kind in diagrams.layer_kinds(model):
             parsed = Parsed(diagrams.mermaid(diagrams.layer(model, kind, None), link))
@@ -189,7 +234,11 @@ def test_each_layer_adds_to_its_stream_and_nothing_else_is_called_residual():
 @pytest.mark.parametrize("slug", ["gpt2", "mamba-130m", "deepseek-v3"])
 def test_the_legend_explains_what_is_drawn_and_no_more(slug):
     whole, *layers = drawings(slug)
-    for drawing in (whole, *layers, diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None)):
+    for drawing in (
+        whole,
+        *layers,
+        diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None),
+    ):
         parsed, said = Parsed(diagrams.mermaid(drawing, None)), unescape(diagrams.figure(drawing, "name", None))
         kinds = set().union(*parsed.classes.values())
         assert ("White: an operation without weights." in said) == ("op" in kinds)
@@ -202,12 +251,15 @@ def test_without_a_site_there_are_no_links():
     assert "<a" not in diagrams.pipeline("gpt2")
 
 
-@pytest.mark.parametrize("call, found", [
-    (lambda: diagrams.pipeline("gpt2", "d_modle"), "did you mean \"d_model\"?"),
-    (lambda: diagrams.block("gemma2-9b", "slidin"), "did you mean \"sliding\"?"),
-    (lambda: diagrams.block("gpt2", highlight="n_kv_heads"), "gpt2 has no such size"),
-    (lambda: diagrams.pipeline("gpt5"), "unknown model"),
-])
+@pytest.mark.parametrize(
+    "call, found",
+    [
+        (lambda: diagrams.pipeline("gpt2", "d_modle"), 'did you mean "d_model"?'),
+        (lambda: diagrams.block("gemma2-9b", "slidin"), 'did you mean "sliding"?'),
+        (lambda: diagrams.block("gpt2", highlight="n_kv_heads"), "gpt2 has no such size"),
+        (lambda: diagrams.pipeline("gpt5"), "unknown model"),
+    ],
+)
 def test_a_wrong_call_says_what_was_meant(call, found):
     with pytest.raises(Problem, match=re.escape(found)):
         call()
@@ -229,7 +281,20 @@ def test_a_hostile_name_stays_text():
     finally:
         item.title = "Token ids"
     found = List(html)
-    assert set(found.tags) <= {"figure", "pre", "noscript", "p", "figcaption", "details", "summary", "ol", "li", "a", "span", "var"}
+    assert set(found.tags) <= {
+        "figure",
+        "pre",
+        "noscript",
+        "p",
+        "figcaption",
+        "details",
+        "summary",
+        "ol",
+        "li",
+        "a",
+        "span",
+        "var",
+    }
     parsed = Parsed(found.source)
     assert parsed.nodes["n0"].replace("\n", " ").startswith('end"] --> n0; click n0')
     assert "{{" not in html and "`" not in html and unescape(html).count("<script>") == html.count("&#60;script&#62;")

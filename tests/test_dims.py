@@ -25,15 +25,38 @@ def test_it_is_an_int():
     assert pickle.loads(pickle.dumps(N * H)).expr == (N * H).expr
 
 
-@pytest.mark.parametrize("dim, value, text", [
-    (N * H, 77, "n_heads·d_head"), (H * N, 77, "n_heads·d_head"), (3 * D, 231, "3·d_model"), (D * 3, 231, "3·d_model"),
-    (D * D, 5929, "d_model²"), (D + 1, 78, "d_model + 1"), (1 + D, 78, "1 + d_model"), (D - 1, 76, "d_model − 1"),
-    (100 - D, 23, "100 − d_model"), (-D, -77, "−d_model"), (D + D, 154, "2·d_model"), (D - D, 0, "0"),
-    (4 * D * F * L, 20020, "4·n_layers·d_ff·d_model"), (D // 1, 77, "d_model"), ((D * F) // F, 77, "d_model"),
-    (D // N, 11, "d_model/n_heads"), (N * (D // N), 77, "d_model"), (3 * D // 3, 77, "d_model"), (D // 2, 38, "(d_model // 2)"),
-    (D % 10, 7, "(d_model mod 10)"), ((D + F) // 2, 45, "d_model/2 + d_ff/2"), ((D + N + 1) // 2, 42, "((d_model + n_heads + 1) // 2)"), (77 // N, 11, "77/n_heads"), (80 // N, 11, "(80 // n_heads)"),
-    ((D + F) * N, 630, "n_heads·d_model + n_heads·d_ff"), (D**2, 5929, None), (D * 0, 0, "0"),
-])
+@pytest.mark.parametrize(
+    "dim, value, text",
+    [
+        (N * H, 77, "n_heads·d_head"),
+        (H * N, 77, "n_heads·d_head"),
+        (3 * D, 231, "3·d_model"),
+        (D * 3, 231, "3·d_model"),
+        (D * D, 5929, "d_model²"),
+        (D + 1, 78, "d_model + 1"),
+        (1 + D, 78, "1 + d_model"),
+        (D - 1, 76, "d_model − 1"),
+        (100 - D, 23, "100 − d_model"),
+        (-D, -77, "−d_model"),
+        (D + D, 154, "2·d_model"),
+        (D - D, 0, "0"),
+        (4 * D * F * L, 20020, "4·n_layers·d_ff·d_model"),
+        (D // 1, 77, "d_model"),
+        ((D * F) // F, 77, "d_model"),
+        (D // N, 11, "d_model/n_heads"),
+        (N * (D // N), 77, "d_model"),
+        (3 * D // 3, 77, "d_model"),
+        (D // 2, 38, "(d_model // 2)"),
+        (D % 10, 7, "(d_model mod 10)"),
+        ((D + F) // 2, 45, "d_model/2 + d_ff/2"),
+        ((D + N + 1) // 2, 42, "((d_model + n_heads + 1) // 2)"),
+        (77 // N, 11, "77/n_heads"),
+        (80 // N, 11, "(80 // n_heads)"),
+        ((D + F) * N, 630, "n_heads·d_model + n_heads·d_ff"),
+        (D**2, 5929, None),
+        (D * 0, 0, "0"),
+    ],
+)
 def test_arithmetic(dim, value, text):
     assert int(dim) == value
     if text is not None:
@@ -50,16 +73,19 @@ def test_products_keep_their_symbols_through_reshapes():
     assert str(product([T, N, H])) == "T·n_heads·d_head" and product([]) == 1 and product([D]) == 77
 
 
-@pytest.mark.parametrize("poly, latex", [
-    (N.expr * H.expr, r"n_{\text{heads}} \cdot d_{\text{head}}"),
-    (12 * L.expr * D.expr * D.expr, r"12 \cdot n_{\text{layers}} \cdot {d_{\text{model}}}^{2}"),
-    (D.expr - 1, r"d_{\text{model}} - 1"),
-    ((D // N).expr, r"\frac{d_{\text{model}}}{n_{\text{heads}}}"),
-    (smallest(S, Dim(9, "window")).expr, r"\min\left(S, \text{window}\right)"),
-    ((D // 2).expr, r"\left\lfloor \frac{d_{\text{model}}}{2} \right\rfloor"),
-    ((S % 8192).expr, r"\left(S \bmod 8{,}192\right)"),
-    (Poly.of(50257) * D.expr, r"50{,}257 \cdot d_{\text{model}}"),
-])
+@pytest.mark.parametrize(
+    "poly, latex",
+    [
+        (N.expr * H.expr, r"n_{\text{heads}} \cdot d_{\text{head}}"),
+        (12 * L.expr * D.expr * D.expr, r"12 \cdot n_{\text{layers}} \cdot {d_{\text{model}}}^{2}"),
+        (D.expr - 1, r"d_{\text{model}} - 1"),
+        ((D // N).expr, r"\frac{d_{\text{model}}}{n_{\text{heads}}}"),
+        (smallest(S, Dim(9, "window")).expr, r"\min\left(S, \text{window}\right)"),
+        ((D // 2).expr, r"\left\lfloor \frac{d_{\text{model}}}{2} \right\rfloor"),
+        ((S % 8192).expr, r"\left(S \bmod 8{,}192\right)"),
+        (Poly.of(50257) * D.expr, r"50{,}257 \cdot d_{\text{model}}"),
+    ],
+)
 def test_latex(poly, latex):
     assert poly.latex() == latex
 
@@ -121,7 +147,12 @@ def test_only_numbers_and_names_make_a_polynomial():
 
 def test_coefficients():
     p = 2 * L.expr * S.expr * S.expr + 3 * S.expr + D.expr
-    assert p.coefficient("S", 2) == 2 * L.expr and p.coefficient("S") == 3 and p.coefficient("S", 0) == D.expr and p.degree("S") == 2
+    assert (
+        p.coefficient("S", 2) == 2 * L.expr
+        and p.coefficient("S") == 3
+        and p.coefficient("S", 0) == D.expr
+        and p.degree("S") == 2
+    )
     assert p.symbols == {"n_layers", "S", "d_model"} and p.is_free and not D.expr.is_free
 
 
@@ -151,7 +182,9 @@ def evaluate(data, values):
     return total
 
 
-@pytest.mark.parametrize("dim", [D * N + 3, D // N, D // 2 + F, smallest(S, F) * D, S % 8 + T, (D + F) % N * H], ids=str)
+@pytest.mark.parametrize(
+    "dim", [D * N + 3, D // N, D // 2 + F, smallest(S, F) * D, S % 8 + T, (D + F) % N * H], ids=str
+)
 def test_data_for_other_evaluators(dim):
     assert evaluate(json.loads(json.dumps(dim.expr.data())), VALUES) == pytest.approx(dim.expr.at(VALUES))
 
@@ -160,7 +193,9 @@ sizes = st.integers(1, 97)
 SYMBOLS = ("a", "b", "c", "d")
 expressions = st.recursive(
     st.sampled_from(SYMBOLS) | st.integers(0, 50),
-    lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "min"]), inner, inner), max_leaves=9)
+    lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "min"]), inner, inner),
+    max_leaves=9,
+)
 
 
 def compute(tree, values, leaf):
@@ -178,28 +213,32 @@ def compute(tree, values, leaf):
     return a + b if op == "+" else a - b if op == "-" else a * b
 
 
-@given(expressions, st.fixed_dictionaries({s: sizes for s in SYMBOLS}))
+@given(expressions, st.fixed_dictionaries(dict.fromkeys(SYMBOLS, sizes)))
 def test_an_expression_is_worth_what_it_evaluates_to(tree, values):
     dim, number = compute(tree, values, Dim), compute(tree, values, lambda v, s: v)
     assert int(dim) == number
     assert Poly.of(dim).at(values) == number
 
 
-@given(expressions, expressions, st.fixed_dictionaries({s: sizes for s in SYMBOLS}))
+@given(expressions, expressions, st.fixed_dictionaries(dict.fromkeys(SYMBOLS, sizes)))
 def test_polynomials_form_a_ring(left, right, values):
     p, q = (Poly.of(compute(t, values, Dim)) for t in (left, right))
     assert p + q == q + p and p * q == q * p and p * (q + 1) == p * q + p and (p - q) + q == p
     assert (p * q).at(values) == p.at(values) * q.at(values)
 
 
-@given(st.fixed_dictionaries({s: sizes for s in SYMBOLS}), st.integers(1, 400), st.integers(1, 400))
+@given(st.fixed_dictionaries(dict.fromkeys(SYMBOLS, sizes)), st.integers(1, 400), st.integers(1, 400))
 def test_a_min_that_varies_holds_for_every_value(values, traced, asked):
     """Decided at one context, right at every other."""
     s = Dim(traced, Free("S"))
     fixed = [Dim(values[n], n) for n in SYMBOLS[:2]]
     inner = smallest(s, fixed[0])
-    for dim, truth in [(inner, min(asked, values["a"])), (smallest(inner + 1, s), min(min(asked, values["a"]) + 1, asked)),
-                       (smallest(s + fixed[1], s), asked), (smallest(inner, fixed[1]), min(asked, values["a"], values["b"]))]:
+    for dim, truth in [
+        (inner, min(asked, values["a"])),
+        (smallest(inner + 1, s), min(min(asked, values["a"]) + 1, asked)),
+        (smallest(s + fixed[1], s), asked),
+        (smallest(inner, fixed[1]), min(asked, values["a"], values["b"])),
+    ]:
         assert dim.expr.at({**values, "S": asked}) == truth
 
 

@@ -53,8 +53,13 @@ ALLOWED = {
 
 def names() -> set[str]:
     """The sizes that stand in models' names: 8B, 410M."""
-    return {word for slug in presets.paths() for p in [presets.preset(slug)] for text in (p.name, slug)
-            for word in re.findall(r"\d[\d.]*[BbMm]\b", text)}
+    return {
+        word
+        for slug in presets.paths()
+        for p in [presets.preset(slug)]
+        for text in (p.name, slug)
+        for word in re.findall(r"\d[\d.]*[BbMm]\b", text)
+    }
 
 
 def sizes() -> set[str]:
@@ -68,8 +73,10 @@ def sizes() -> set[str]:
 
 def prose(markdown: str) -> str:
     """A page without macro calls, code, addresses and template blocks; lines stay lines."""
+
     def blank(m):
         return "\n" * m[0].count("\n") + " "
+
     markdown = re.sub(r"\{%-? *raw.*?endraw *-?%\}", blank, markdown, flags=re.S)
     markdown = re.sub(r"^( *)(```+|~~~+).*?^\1\2", blank, markdown, flags=re.S | re.M)
     markdown = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", blank, markdown, flags=re.S)
@@ -81,14 +88,28 @@ def typed_numbers(markdown: str, named: set[str], known: set[str]) -> list[str]:
     """What looks like a model's number in a page's prose."""
     found = []
     text = prose(markdown)
-    for m in re.finditer(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)", text):
+    for m in re.finditer(
+        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
+        text,
+    ):
         word = m[0]
-        if re.fullmatch(r"\d[\d.]*[BM]", word) and word in named and not re.match(r"\s+(?:trained |unique |active )?parameters", text[m.end():]):
+        if (
+            re.fullmatch(r"\d[\d.]*[BM]", word)
+            and word in named
+            and not re.match(r"\s+(?:trained |unique |active )?parameters", text[m.end() :])
+        ):
             continue  # part of a name: Llama 3 8B
         if word.isdecimal() and word not in known:
             continue
         n = int(word.replace(",", "")) if re.fullmatch(r"[\d,]+", word) else 0
-        if n >= 1024 and n & (n - 1) == 0 and (re.match(r"\s+tokens\b", text[m.end():]) or re.search(r"(?:texts? of|sees|context of)\s+$", text[:m.start()])):
+        if (
+            n >= 1024
+            and n & (n - 1) == 0
+            and (
+                re.match(r"\s+tokens\b", text[m.end() :])
+                or re.search(r"(?:texts? of|sees|context of)\s+$", text[: m.start()])
+            )
+        ):
             continue  # a context, which a question may choose: 8,192 tokens
         found.append(word)
     return found
@@ -103,7 +124,9 @@ def words():
 def test_no_page_types_a_model_number(page, words):
     found = set(typed_numbers(page.read_text("utf-8"), *words))
     allowed = set(ALLOWED.get(page.relative_to(ROOT / "docs").as_posix(), ()))
-    assert found <= allowed, f"typed in the page: {', '.join(sorted(found - allowed))}: write a macro call, such as {{{{ value(…) }}}}"
+    assert found <= allowed, (
+        f"typed in the page: {', '.join(sorted(found - allowed))}: write a macro call, such as {{{{ value(…) }}}}"
+    )
     assert allowed <= found, f"no longer in the page, take it off ALLOWED: {', '.join(sorted(allowed - found))}"
 
 
@@ -111,18 +134,21 @@ def test_the_exceptions_are_of_pages_that_exist():
     assert not [page for page in ALLOWED if not (ROOT / "docs" / page).exists()]
 
 
-@pytest.mark.parametrize("markdown, found", [
-    ("It has 8,030,261,248 parameters.", ["8,030,261,248"]),
-    ("It has 8.03 billion.", ["8.03 billion"]),
-    ("About 8B parameters in Llama 3 8B.", ["8B"]),
-    ("| d | 4096 |", ["4096"]),
-    ("A width of 4,096.", ["4,096"]),
-    ('{{ value("llama3-8b", "d_model") }} of {{ params("x",\n rounded=1) }}', []),
-    ("`4096` and [a paper](https://arxiv.org/abs/2001.08361) of 2017", []),
-    ("```python\nd_model = 4096\n```\n\n$12 \\cdot L \\cdot D^2$", []),
-    ("{% raw %}8,192{% endraw %}", []),
-    ("A text of 8,192 tokens, and a vocabulary of 32,000 tokens.", ["32,000"]),
-])
+@pytest.mark.parametrize(
+    "markdown, found",
+    [
+        ("It has 8,030,261,248 parameters.", ["8,030,261,248"]),
+        ("It has 8.03 billion.", ["8.03 billion"]),
+        ("About 8B parameters in Llama 3 8B.", ["8B"]),
+        ("| d | 4096 |", ["4096"]),
+        ("A width of 4,096.", ["4,096"]),
+        ('{{ value("llama3-8b", "d_model") }} of {{ params("x",\n rounded=1) }}', []),
+        ("`4096` and [a paper](https://arxiv.org/abs/2001.08361) of 2017", []),
+        ("```python\nd_model = 4096\n```\n\n$12 \\cdot L \\cdot D^2$", []),
+        ("{% raw %}8,192{% endraw %}", []),
+        ("A text of 8,192 tokens, and a vocabulary of 32,000 tokens.", ["32,000"]),
+    ],
+)
 def test_what_counts_as_typed(markdown, found, words):
     assert typed_numbers(markdown, *words) == found
 
@@ -130,13 +156,16 @@ def test_what_counts_as_typed(markdown, found, words):
 # (b) A model is edited in a copy, and every page that spoke of it must speak of the new one.
 
 EDITED = "llama3-8b"
-EDITS = {"num_hidden_layers = 32": "num_hidden_layers = 37", "vocab_size = 128256": "vocab_size = 131101",
-         "intermediate_size = 14336": "intermediate_size = 14848"}
+EDITS = {
+    "num_hidden_layers = 32": "num_hidden_layers = 37",
+    "vocab_size = 128256": "vocab_size = 131101",
+    "intermediate_size = 14336": "intermediate_size = 14848",
+}
 TYPED = "typed-by-hand.md"  # a page that the check must catch
 
 FIGURES = """
 import json, sys
-from macros import presets
+from macros.catalogue import presets
 from macros.views import numbers, values
 found = {}
 for slug in presets.paths():
@@ -157,7 +186,24 @@ json.dump(found, sys.stdout)
 class Blocks(HTMLParser):
     """The sentences, table rows and captions of a page's article, as plain text."""
 
-    ENDS = {"p", "li", "tr", "figcaption", "summary", "caption", "desc", "title", "text", "h1", "h2", "h3", "dd", "dt", "pre", "div"}
+    ENDS = {
+        "p",
+        "li",
+        "tr",
+        "figcaption",
+        "summary",
+        "caption",
+        "desc",
+        "title",
+        "text",
+        "h1",
+        "h2",
+        "h3",
+        "dd",
+        "dt",
+        "pre",
+        "div",
+    }
 
     def __init__(self, html: str):
         super().__init__()
@@ -190,11 +236,26 @@ def copy_of_the_site(folder: Path) -> Path:
     shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs", folder / "docs")
     shutil.copy(ROOT / "mkdocs.yml", folder)
-    said = "".join(p.read_text("utf-8") for p in [*PAGES, *(p for p in (ROOT / "macros").rglob("*.*") if p.suffix in (".py", ".toml", ".json") and presets.FOLDER not in p.parents), ROOT / "mkdocs.yml"])
+    said = "".join(
+        p.read_text("utf-8")
+        for p in [
+            *PAGES,
+            *(
+                p
+                for p in (ROOT / "macros").rglob("*.*")
+                if p.suffix in (".py", ".toml", ".json") and presets.FOLDER not in p.parents
+            ),
+            ROOT / "mkdocs.yml",
+        ]
+    )
     for slug, path in presets.paths().items():
-        if not re.search(rf"[\"'/]{re.escape(slug)}(?:[\"']|\.md|/)|[(=]\"{re.escape(presets.preset(slug).family)}\"", said):
+        if not re.search(
+            rf"[\"'/]{re.escape(slug)}(?:[\"']|\.md|/)|[(=]\"{re.escape(presets.preset(slug).family)}\"", said
+        ):
             (folder / "macros" / "presets" / path.relative_to(presets.FOLDER)).unlink()
-    (folder / "docs" / TYPED).write_text("# Typed\n\nLlama 3 8B has {} parameters.\n".format(f"{presets.model(EDITED).counts.total:,}"), "utf-8")
+    (folder / "docs" / TYPED).write_text(
+        "# Typed\n\nLlama 3 8B has {} parameters.\n".format(f"{presets.model(EDITED).counts.total:,}"), "utf-8"
+    )
     return folder
 
 
@@ -205,7 +266,7 @@ def edit(folder: Path) -> None:
     for old, new in EDITS.items():
         assert old in text, f"{path.name} has no {old!r}: correct EDITS"
         text = text.replace(old, new)
-    path.write_text(text[:text.index("[published]")], "utf-8")
+    path.write_text(text[: text.index("[published]")], "utf-8")
     (folder / "macros" / "catalogue" / "references" / f"{EDITED}.json").unlink()
 
 
@@ -215,22 +276,32 @@ def figures(folder: Path) -> dict[str, set[str]]:
 
 
 def build(folder: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder / "site")], cwd=folder,
-                            env={**os.environ, "SITE_URL": "", "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(folder)},
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder / "site")],
+        cwd=folder,
+        env={**os.environ, "SITE_URL": "", "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def blocks(folder: Path) -> dict[str, list[str]]:
     """The text of each page but those of other models, which may have a figure by chance; a quoted claim (in “ ”) is left out."""
     site = folder / "site"
     theirs = re.compile(rf"models/[^/]+/(?!{re.escape(EDITED)}/)[^/]+/index\.html")
-    return {str(p.relative_to(site)): [re.sub(r"“[^”]*”", "“…”", b) for b in Blocks(p.read_text("utf-8")).found] for p in sorted(site.rglob("*.html"))
-            if not theirs.fullmatch(str(p.relative_to(site)))}
+    return {
+        str(p.relative_to(site)): [re.sub(r"“[^”]*”", "“…”", b) for b in Blocks(p.read_text("utf-8")).found]
+        for p in sorted(site.rglob("*.html"))
+        if not theirs.fullmatch(str(p.relative_to(site)))
+    }
 
 
 def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str]]:
     """The blocks that show one of the figures, by page."""
-    any_of = re.compile(r"(?<![\d,.−-])(?:" + "|".join(map(re.escape, sorted(wanted, key=len, reverse=True))) + r")(?![\d,]*\d|\w)")
+    any_of = re.compile(
+        r"(?<![\d,.−-])(?:" + "|".join(map(re.escape, sorted(wanted, key=len, reverse=True))) + r")(?![\d,]*\d|\w)"
+    )
     found = {page: [b for b in texts if any_of.search(b)] for page, texts in pages.items()}
     return {page: texts for page, texts in found.items() if texts}
 
@@ -252,5 +323,9 @@ def test_an_edited_preset_changes_every_page_that_speaks_of_it(tmp_path):
     typed = TYPED.removesuffix(".md") + "/index.html"
     stale = showing(blocks(after), gone)
     assert stale.pop(typed, None), "a typed number was not caught: this test cannot fail"
-    assert not stale, "still the old figures:\n" + "\n".join(f"{page}: {text[:200]}" for page, texts in stale.items() for text in texts[:5])
-    assert showing(blocks(after), new[EDITED] - old[EDITED]).keys() >= written - {typed}, "pages that lost the old figures and show none of the new"
+    assert not stale, "still the old figures:\n" + "\n".join(
+        f"{page}: {text[:200]}" for page, texts in stale.items() for text in texts[:5]
+    )
+    assert showing(blocks(after), new[EDITED] - old[EDITED]).keys() >= written - {typed}, (
+        "pages that lost the old figures and show none of the new"
+    )

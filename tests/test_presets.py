@@ -64,25 +64,41 @@ def test_gpt3s_rows_that_contradict_themselves_are_explained():
 
 def test_one_wrong_number_is_off(monkeypatch):
     import msgspec
+
     right = presets.preset("llama3-8b")
     wrong = msgspec.structs.replace(right, published=msgspec.structs.replace(right.published, parameters=8_030_261_249))
     model = presets.make("llama3-8b", right.config, wrong)
-    with pytest.raises(Problem, match=r"published\.parameters = 8,030,261,249, and the forward pass gives 8,030,261,248 \(-1\)"):
+    with pytest.raises(
+        Problem, match=r"published\.parameters = 8,030,261,249, and the forward pass gives 8,030,261,248 \(-1\)"
+    ):
         model.verify()
-    rounded = msgspec.structs.replace(right, published=msgspec.structs.replace(right.published, parameters=9_000_000_000, exact=False))
+    rounded = msgspec.structs.replace(
+        right, published=msgspec.structs.replace(right.published, parameters=9_000_000_000, exact=False)
+    )
     monkeypatch.setattr("macros.catalogue.checks.model", lambda slug: presets.make(slug, right.config, rounded))
     assert check("llama3-8b").state == "off"
 
 
-@pytest.mark.parametrize("change, found", [
-    (lambda rows: rows[1:], "asks for model.embed_tokens.weight"),
-    (lambda rows: [*rows, ["model.extra.weight", None, [3]]], r"has model.extra.weight \[3\], and the forward pass does not"),
-    (lambda rows: [[rows[0][0], None, [128256, 4095]], *rows[1:]], r"is \[128256, 4095\] in the reference list and \[128256, 4096\]"),
-    (lambda rows: [[n, {"i": [[0, 30, 1]]} if r else r, s] for n, r, s in rows], r"asks for model.layers.31\."),
-])
+@pytest.mark.parametrize(
+    "change, found",
+    [
+        (lambda rows: rows[1:], "asks for model.embed_tokens.weight"),
+        (
+            lambda rows: [*rows, ["model.extra.weight", None, [3]]],
+            r"has model.extra.weight \[3\], and the forward pass does not",
+        ),
+        (
+            lambda rows: [[rows[0][0], None, [128256, 4095]], *rows[1:]],
+            r"is \[128256, 4095\] in the reference list and \[128256, 4096\]",
+        ),
+        (lambda rows: [[n, {"i": [[0, 30, 1]]} if r else r, s] for n, r, s in rows], r"asks for model.layers.31\."),
+    ],
+)
 def test_a_reference_list_that_differs_is_off(monkeypatch, change, found):
     listed = checkpoint("llama3-8b")
-    monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": change(listed["tensors"])})
+    monkeypatch.setattr(
+        "macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": change(listed["tensors"])}
+    )
     result = check("llama3-8b")
     assert result.state == "off" and re.search(found, result.text), result.text
 

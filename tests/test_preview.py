@@ -21,7 +21,14 @@ from macros import dependencies as remember
 from macros.site.preview import modules
 
 ROOT = pathlib.Path(__file__).parent.parent
-PRESETS = "gpt/gpt2", "llama/llama3-8b", "llama/llama3-70b", "mistral/mixtral-8x7b", "deepseek/deepseek-v3", "claude/claude-3-opus"
+PRESETS = (
+    "gpt/gpt2",
+    "llama/llama3-8b",
+    "llama/llama3-70b",
+    "mistral/mixtral-8x7b",
+    "deepseek/deepseek-v3",
+    "claude/claude-3-opus",
+)
 
 PAGES = {
     "index.md": '# Start\n\nGPT-2 has {{ params("gpt2") }} parameters. [Next](guide/one.md#a-section)\n\n{{ catalogue() }}\n',
@@ -45,7 +52,10 @@ def small_site(folder: pathlib.Path) -> pathlib.Path:
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "docs" / name).write_text(text, "utf-8")
     config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    config = config[:config.index("\nnav:")] + "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
+    config = (
+        config[: config.index("\nnav:")]
+        + "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
+    )
     (folder / "mkdocs.yml").write_text(config, "utf-8")
     return folder
 
@@ -61,11 +71,20 @@ class Serve:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        self.folder, self.address, self.temporary = folder, f"http://127.0.0.1:{self.port}/", folder.parent / "temporary"
+        self.folder, self.address, self.temporary = (
+            folder,
+            f"http://127.0.0.1:{self.port}/",
+            folder.parent / "temporary",
+        )
         self.temporary.mkdir(exist_ok=True)
         self.log = folder.parent / "serve.log"
-        self.process = subprocess.Popen([sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self.port}"], cwd=folder,
-                                        env=environment(TMPDIR=str(self.temporary)), stdout=self.log.open("w"), stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self.port}"],
+            cwd=folder,
+            env=environment(TMPDIR=str(self.temporary)),
+            stdout=self.log.open("w"),
+            stderr=subprocess.STDOUT,
+        )
         until(self.epoch, seconds)
 
     def epoch(self, after: int = 0) -> int:
@@ -112,14 +131,22 @@ def until(is_so, seconds: float) -> None:
 
 def contents(site: pathlib.Path) -> dict[str, bytes]:
     """Every file of a site; what gzip adds to the sitemap is left out."""
-    return {p.relative_to(site).as_posix(): p.read_bytes() for p in site.rglob("*") if p.is_file() and p.suffix != ".gz"}
+    return {
+        p.relative_to(site).as_posix(): p.read_bytes() for p in site.rglob("*") if p.is_file() and p.suffix != ".gz"
+    }
 
 
 def clean_build(folder: pathlib.Path, address: str) -> dict[str, bytes] | None:
     """What `mkdocs build` gives in the folder's present state; None where it refuses."""
     site = folder.parent / "clean"
     shutil.rmtree(site, ignore_errors=True)
-    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "-d", str(site)], cwd=folder, env=environment(SITE_URL=address), capture_output=True, text=True)
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-d", str(site)],
+        cwd=folder,
+        env=environment(SITE_URL=address),
+        capture_output=True,
+        text=True,
+    )
     return contents(site) if built.returncode == 0 else None
 
 
@@ -159,7 +186,9 @@ class Editor:
 
     def do_open_a_page(self):
         try:
-            urllib.request.urlopen(self.address + self.random.choice(["", "guide/one/", "models/gpt/gpt2/", "models/"]), timeout=0.3)
+            urllib.request.urlopen(
+                self.address + self.random.choice(["", "guide/one/", "models/gpt/gpt2/", "models/"]), timeout=0.3
+            )
         except OSError:  # it has to wait
             pass
 
@@ -176,7 +205,9 @@ class Editor:
 
     def do_edit_a_page(self):
         with self.page().open("a") as f:
-            f.write(f'\nSaved {self.n}: {{{{ params("{self.random.choice(["gpt2", "llama3-8b", "mixtral-8x7b"])}") }}}}.\n')
+            f.write(
+                f'\nSaved {self.n}: {{{{ params("{self.random.choice(["gpt2", "llama3-8b", "mixtral-8x7b"])}") }}}}.\n'
+            )
 
     def do_change_a_title(self):
         page = self.docs / "guide/two.md"
@@ -191,14 +222,21 @@ class Editor:
 
     def do_edit_a_preset(self):
         path = self.folder / f"macros/presets/{self.random.choice(PRESETS)}.toml"
-        self.write(path, re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M))
+        self.write(
+            path, re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M)
+        )
 
     def do_add_or_delete_a_preset(self):
         path = self.folder / "macros/presets/llama/llama3-8b-again.toml"
         if path.exists():
             path.unlink()
         else:
-            self.write(path, (self.folder / "macros/presets/llama/llama3-8b.toml").read_text().replace('name = "', 'name = "Again ', 1))
+            self.write(
+                path,
+                (self.folder / "macros/presets/llama/llama3-8b.toml")
+                .read_text()
+                .replace('name = "', 'name = "Again ', 1),
+            )
 
     def do_edit_a_view(self):
         path = self.folder / "macros/views/models.py"
@@ -226,16 +264,26 @@ class Editor:
 
     def do_edit_the_config(self):
         path = self.folder / "mkdocs.yml"
-        self.write(path, re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M))
+        self.write(
+            path, re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M)
+        )
 
     def do_break(self):
         """A half-written file, mended later."""
-        path = self.folder / self.random.choice(["macros/views/numbers.py", "macros/engine/dims.py", "macros/presets/gpt/gpt2.toml", "mkdocs.yml", "docs/guide/three.md"])
+        path = self.folder / self.random.choice(
+            [
+                "macros/views/numbers.py",
+                "macros/engine/dims.py",
+                "macros/presets/gpt/gpt2.toml",
+                "mkdocs.yml",
+                "docs/guide/three.md",
+            ]
+        )
         good = path.read_text("utf-8")
         if str(path) in {str(p) for p, _ in self.mends}:
             return
         self.mends.append((path, good))
-        self.write(path, '{{ nothing( }}' if path.suffix == ".md" else good[: len(good) // 2] + '\n"""(')
+        self.write(path, "{{ nothing( }}" if path.suffix == ".md" else good[: len(good) // 2] + '\n"""(')
 
     def mend(self):
         for path, good in self.mends:
@@ -270,10 +318,16 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
         path = server.folder / "macros/views/models.py"
         path.write_text(re.sub(r"(, released)\w*( \{)", rf"\1X{n}\2", path.read_text(), count=1))
         server.shows("models/llama/llama3-8b/", f"releasedX{n} ")
-        assert f"releasedX{n} " in server.get(("models/gpt/gpt2/", "models/mistral/mixtral-8x7b/", "models/deepseek/deepseek-v3/")[n])
+        assert f"releasedX{n} " in server.get(
+            ("models/gpt/gpt2/", "models/mistral/mixtral-8x7b/", "models/deepseek/deepseek-v3/")[n]
+        )
     # A family's page takes long now: the open page does not wait for it, who asks for it does.
     epoch = server.epoch()
-    rewrite(server.folder / "macros/views/families.py", "    slugs = members(family)\n", "    __import__('time').sleep(1)\n    slugs = members(family)\n")
+    rewrite(
+        server.folder / "macros/views/families.py",
+        "    slugs = members(family)\n",
+        "    __import__('time').sleep(1)\n    slugs = members(family)\n",
+    )
     server.epoch(epoch)
     assert "<h1" in server.get("models/llama/llama3-8b/")
     with pytest.raises(TimeoutError):
@@ -299,7 +353,7 @@ def test_no_file_makes_the_server_hang(serve):
     (docs / "assets/data").mkdir()
     (docs / "assets/data/x.txt").write_text("two")
     until(lambda: server.get("assets/data/x.txt") == "two", 20)
-    config.write_text(good[:good.index("hooks:")], "utf-8")
+    config.write_text(good[: good.index("hooks:")], "utf-8")
     server.shows("guide/two/", "mkdocs.yml: hooks: macros/site/hooks.py is missing")
     config.write_text(good, "utf-8")
     expected = clean_build(server.folder, server.address)
@@ -338,19 +392,72 @@ def test_what_is_written_back_during_a_build_is_not_kept(serve):
 
 
 BROKEN = {
-    "macro call": ("docs/guide/one.md", '"d_model"', '"d_modle"', "guide/one/", 'docs/guide/one.md:5: value(\'llama3-8b\', \'d_modle\'): llama3-8b has no \'d_modle\'; did you mean "d_model"?'),
+    "macro call": (
+        "docs/guide/one.md",
+        '"d_model"',
+        '"d_modle"',
+        "guide/one/",
+        "docs/guide/one.md:5: value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",
+    ),
     "braces": ("docs/guide/one.md", '"d_model") }}', '"d_model" }}', "guide/one/", "docs/guide/one.md:5: "),
-    "preset's total": ("macros/presets/llama/llama3-8b.toml", "hidden_size = 4096", "hidden_size = 4608", "models/llama/llama3-8b/", "macros/presets/llama/llama3-8b.toml: "),
-    "preset half written": ("macros/presets/llama/llama3-8b.toml", "[config]", "[config", "models/llama/llama3-8b/", "macros/presets/llama/llama3-8b.toml: broken TOML: "),
-    "syntax of a module": ("macros/views/tables.py", "def undisclosed(", "def undisclosed((", "guide/one/", "macros/views/tables.py:"),
-    "syntax of a module that no page uses": ("macros/cli/skeleton.py", "from __future__ import annotations", "from __future__ import (", "guide/one/", "macros/cli/skeleton.py:"),
-    "import of a module": ("macros/counting/parameters.py", "from ..engine.dims import ", "from ..engine.dims import Polly, ", "guide/one/", "macros/counting/parameters.py:"),
-    "exception in a macro": ("macros/views/tables.py", "    model = values.disclosed(slug)\n    return undisclosed(slug, \"its parameter table\")",
-                             "    1 / 0\n    model = values.disclosed(slug)\n    return undisclosed(slug, \"its parameter table\")", "guide/one/", "ZeroDivisionError"),
-    "exception in the site": ("macros/site/generated.py", "    wrong = problems()\n", "    wrong = problems()\n    1 / 0\n", "guide/one/", "macros/site/generated.py:"),
+    "preset's total": (
+        "macros/presets/llama/llama3-8b.toml",
+        "hidden_size = 4096",
+        "hidden_size = 4608",
+        "models/llama/llama3-8b/",
+        "macros/presets/llama/llama3-8b.toml: ",
+    ),
+    "preset half written": (
+        "macros/presets/llama/llama3-8b.toml",
+        "[config]",
+        "[config",
+        "models/llama/llama3-8b/",
+        "macros/presets/llama/llama3-8b.toml: broken TOML: ",
+    ),
+    "syntax of a module": (
+        "macros/views/tables.py",
+        "def undisclosed(",
+        "def undisclosed((",
+        "guide/one/",
+        "macros/views/tables.py:",
+    ),
+    "syntax of a module that no page uses": (
+        "macros/cli/skeleton.py",
+        "from __future__ import annotations",
+        "from __future__ import (",
+        "guide/one/",
+        "macros/cli/skeleton.py:",
+    ),
+    "import of a module": (
+        "macros/counting/parameters.py",
+        "from ..engine.dims import ",
+        "from ..engine.dims import Polly, ",
+        "guide/one/",
+        "macros/counting/parameters.py:",
+    ),
+    "exception in a macro": (
+        "macros/views/tables.py",
+        '    model = values.disclosed(slug)\n    return undisclosed(slug, "its parameter table")',
+        '    1 / 0\n    model = values.disclosed(slug)\n    return undisclosed(slug, "its parameter table")',
+        "guide/one/",
+        "ZeroDivisionError",
+    ),
+    "exception in the site": (
+        "macros/site/generated.py",
+        "    wrong = problems()\n",
+        "    wrong = problems()\n    1 / 0\n",
+        "guide/one/",
+        "macros/site/generated.py:",
+    ),
     "config": ("mkdocs.yml", "nav:\n", "nav: [\n", "guide/one/", "mkdocs.yml"),
     "config's setting": ("mkdocs.yml", "site_name:", "sight_name:", "guide/one/", "mkdocs.yml"),
-    "the preview itself": ("macros/site/preview/pages.py", "import jinja2\n", "import jinja3\n", "guide/one/", "macros/site/preview/pages.py: "),
+    "the preview itself": (
+        "macros/site/preview/pages.py",
+        "import jinja2\n",
+        "import jinja3\n",
+        "guide/one/",
+        "macros/site/preview/pages.py: ",
+    ),
 }
 
 
@@ -364,11 +471,19 @@ def test_broken_saves_show_their_line_and_mend(serve):
         server.shows(page, line)
         log = server.log.read_text()[length:]
         told = [x for x in log.splitlines() if x.startswith(("WARNING", "ERROR")) and " code 404" not in x]
-        assert line in told[-1] and len(told) == (2 if what == "config's setting" else 1) and "Traceback" not in log, (what, log)
+        assert line in told[-1] and len(told) == (2 if what == "config's setting" else 1) and "Traceback" not in log, (
+            what,
+            log,
+        )
         elsewhere = server.get("guide/two/")
-        assert "<h1" in elsewhere and line in html.unescape(elsewhere), what  # the rest can be read, and any open tab has the line
+        assert "<h1" in elsewhere and line in html.unescape(elsewhere), (
+            what
+        )  # the rest can be read, and any open tab has the line
         path.write_text(good, "utf-8")
-        until(lambda: line not in html.unescape(server.get(page)) and line not in html.unescape(server.get("guide/two/")), 30)
+        until(
+            lambda: line not in html.unescape(server.get(page)) and line not in html.unescape(server.get("guide/two/")),
+            30,
+        )
     assert server.process.poll() is None
     expected = clean_build(server.folder, server.address)
     until(lambda: server.files() == expected, 15)
@@ -434,13 +549,38 @@ def test_what_is_remembered_goes_with_what_it_used():
 
 
 def test_a_module_takes_those_that_import_it_along():
-    wanted = {"macros.a": set(), "macros.b": {"macros.a"}, "macros.c": {"macros.b"}, "macros.d": set(), "macros.all": {"macros.kinds."}, "macros.kinds.x": set()}
+    wanted = {
+        "macros.a": set(),
+        "macros.b": {"macros.a"},
+        "macros.c": {"macros.b"},
+        "macros.d": set(),
+        "macros.all": {"macros.kinds."},
+        "macros.kinds.x": set(),
+    }
     assert modules.dependants({"macros.a"}, wanted) == {"macros.a", "macros.b", "macros.c"}
     assert modules.dependants({"macros.kinds.x"}, wanted) == {"macros.kinds.x", "macros.all"}
 
 
 def test_nothing_else_keeps_what_depends_on_presets():
     """`lru_cache` would hide from the preview what a result was made from: only functions of plain values may use it."""
-    plain = {"inert", "_is_free", "of_weight", "math", "drawing", "mathml", "text", "var", "_shape", "_all_symbols", "notation_table", "expression", "config_keys"}
-    found = {m[1] for p in (ROOT / "macros/views").glob("*.py") for m in re.finditer(r"@(?:lru_cache|cache)\b.*\ndef (\w+)", p.read_text("utf-8"))}
+    plain = {
+        "inert",
+        "_is_free",
+        "of_weight",
+        "math",
+        "drawing",
+        "mathml",
+        "text",
+        "var",
+        "_shape",
+        "_all_symbols",
+        "notation_table",
+        "expression",
+        "config_keys",
+    }
+    found = {
+        m[1]
+        for p in (ROOT / "macros/views").glob("*.py")
+        for m in re.finditer(r"@(?:lru_cache|cache)\b.*\ndef (\w+)", p.read_text("utf-8"))
+    }
     assert found <= plain | {n for n in found if n.startswith("_in_")}, found - plain

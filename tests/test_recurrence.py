@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from reference import close, golden
 
+from macros.catalogue.presets import make, model
 from macros.engine.checkpoint import Arrays, Past
-from macros.engine.dims import Dim
+from macros.engine.dims import Dim, free
 from macros.engine.errors import Problem
+from macros.engine.forward import logits
 from macros.engine.ops import (
     Mixed,
     carry,
@@ -25,9 +27,6 @@ from macros.engine.ops import (
     token_shift,
     wkv,
 )
-from macros.catalogue.presets import make, model
-from macros.engine.forward import logits
-from macros.engine.dims import free
 from macros.engine.rules import ShapeError
 from macros.engine.trace import Trace
 from macros.engine.weights import SpecPast, SpecWeights
@@ -119,7 +118,11 @@ def test_carry_costs_a_multiply_add_for_each_product():
 @CUTS
 @pytest.mark.parametrize("width", [1, 2, 4, 9])
 def test_a_convolution_is_one_for_each_channel(rng, width, cuts):
-    x, kernel, bias = rng.normal(size=(T, C)), rng.normal(size=(C, 1, width)).astype(np.float32), rng.normal(size=C).astype(np.float32)
+    x, kernel, bias = (
+        rng.normal(size=(T, C)),
+        rng.normal(size=(C, 1, width)).astype(np.float32),
+        rng.normal(size=C).astype(np.float32),
+    )
     w = Arrays({"conv1d.weight": kernel, "conv1d.bias": bias})
     got = in_parts(lambda past, x: causal_conv(x, w, past, "conv1d", width, bias=True), [x], *cuts)
     for c in range(C):
@@ -147,19 +150,34 @@ def test_a_shift_by_one_token(rng, cuts):
 
 @CUTS
 def test_the_selective_scan_is_a_sum_over_earlier_tokens(rng, cuts):
-    x, dt, B, C_ = rng.normal(size=(T, C)), rng.uniform(0.1, 1, (T, C)), rng.normal(size=(T, Z)), rng.normal(size=(T, Z))
+    x, dt, B, C_ = (
+        rng.normal(size=(T, C)),
+        rng.uniform(0.1, 1, (T, C)),
+        rng.normal(size=(T, Z)),
+        rng.normal(size=(T, Z)),
+    )
     A = -rng.uniform(0.2, 2, (C, Z))
     got = in_parts(lambda past, x, dt, B, C_: selective_scan(x, dt, A, B, C_, past), [x, dt, B, C_], *cuts)
     for t in range(T):
-        expected = sum((np.exp(dt[s + 1:t + 1].sum(axis=0)[:, None] * A) * B[s] * C_[t]).sum(axis=1) * dt[s] * x[s] for s in range(t + 1))
+        expected = sum(
+            (np.exp(dt[s + 1 : t + 1].sum(axis=0)[:, None] * A) * B[s] * C_[t]).sum(axis=1) * dt[s] * x[s]
+            for s in range(t + 1)
+        )
         assert np.allclose(got[t], expected, atol=1e-5)
 
 
 @CUTS
 def test_decaying_attention_is_attention_with_fading_shares(rng, cuts):
-    q, k, v, keep = rng.normal(size=(T, N, I)), rng.normal(size=(T, N, I)), rng.normal(size=(T, N, J)), rng.uniform(0.3, 1, (T, N))
+    q, k, v, keep = (
+        rng.normal(size=(T, N, I)),
+        rng.normal(size=(T, N, I)),
+        rng.normal(size=(T, N, J)),
+        rng.uniform(0.3, 1, (T, N)),
+    )
     got = in_parts(lambda past, *xs: decaying_attention(*xs, past), [q, k, v, keep], *cuts)
-    faded = np.array([[keep[s + 1:t + 1].prod(axis=0) if s <= t else np.zeros(N) for s in range(T)] for t in range(T)])
+    faded = np.array(
+        [[keep[s + 1 : t + 1].prod(axis=0) if s <= t else np.zeros(N) for s in range(T)] for t in range(T)]
+    )
     assert np.allclose(got, np.einsum("tni,sni,tsn,snj->tnj", q, k, faded, v), atol=1e-5)
 
 
@@ -171,7 +189,9 @@ def test_the_delta_rule_is_a_product_of_matrices(rng, cuts):
     for n in range(N):
         S = np.zeros((I, J))
         for t in range(T):
-            S = keep[t, n] * (np.eye(I) - strength[t, n] * np.outer(k[t, n], k[t, n])) @ S + strength[t, n] * np.outer(k[t, n], v[t, n])
+            S = keep[t, n] * (np.eye(I) - strength[t, n] * np.outer(k[t, n], k[t, n])) @ S + strength[t, n] * np.outer(
+                k[t, n], v[t, n]
+            )
             assert np.allclose(got[t, n], q[t, n] @ S, atol=1e-5)
 
 
@@ -194,16 +214,27 @@ def test_wkv_is_a_weighted_average(rng, shift, cuts):
     k = shifted.astype(np.float64) - shift  # as far as float32 tells shifted keys apart
     got = in_parts(lambda past, k, v: wkv(k, v, decay, bonus, past), [shifted, v], *cuts)
     for t in range(T):
-        weights = np.array([np.exp(k[s] - (t - 1 - s) * decay) if s < t else np.exp(k[t] + bonus) for s in range(t + 1)])
-        assert np.allclose(got[t], (weights * v[:t + 1]).sum(axis=0) / weights.sum(axis=0), atol=2e-4)
+        weights = np.array(
+            [np.exp(k[s] - (t - 1 - s) * decay) if s < t else np.exp(k[t] + bonus) for s in range(t + 1)]
+        )
+        assert np.allclose(got[t], (weights * v[: t + 1]).sum(axis=0) / weights.sum(axis=0), atol=2e-4)
 
 
-@pytest.mark.parametrize("operation, arrays, products, state", [
-    (lambda s, x, dt, B, C_: selective_scan(x, dt, s.array(C, Z), B, C_, s.past), ("TC", "TC", "TZ", "TZ"), 3 * C * Z, [C * Z]),
-    (lambda s, *xs: decaying_attention(*xs, s.past), ("TNI", "TNI", "TNJ", "TN"), 3 * N * I * J, [N * I * J]),
-    (lambda s, *xs: gated_delta_rule(*xs, s.past), ("TNI", "TNI", "TNJ", "TN", "TN"), 4 * N * I * J, [N * I * J]),
-    (lambda s, k, v: wkv(k, v, s.array(C), s.array(C), s.past), ("TC", "TC"), 6 * C, [C, C, C]),
-], ids=["selective_scan", "decaying_attention", "gated_delta_rule", "wkv"])
+@pytest.mark.parametrize(
+    "operation, arrays, products, state",
+    [
+        (
+            lambda s, x, dt, B, C_: selective_scan(x, dt, s.array(C, Z), B, C_, s.past),
+            ("TC", "TC", "TZ", "TZ"),
+            3 * C * Z,
+            [C * Z],
+        ),
+        (lambda s, *xs: decaying_attention(*xs, s.past), ("TNI", "TNI", "TNJ", "TN"), 3 * N * I * J, [N * I * J]),
+        (lambda s, *xs: gated_delta_rule(*xs, s.past), ("TNI", "TNI", "TNJ", "TN", "TN"), 4 * N * I * J, [N * I * J]),
+        (lambda s, k, v: wkv(k, v, s.array(C), s.array(C), s.past), ("TC", "TC"), 6 * C, [C, C, C]),
+    ],
+    ids=["selective_scan", "decaying_attention", "gated_delta_rule", "wkv"],
+)
 def test_recurrences_on_shapes(operation, arrays, products, state):
     shapes, sizes = Shapes(), {"T": "T", "C": C, "Z": Z, "N": N, "I": I, "J": J}
     out = operation(shapes, *(shapes.array(*(sizes[letter] for letter in letters)) for letters in arrays))
@@ -252,14 +283,17 @@ def test_the_memory_of_a_hybrid_grows_by_its_attention_layers_only():
     assert c.cache_bytes_per_token() == keys_and_values
 
 
-@pytest.mark.parametrize("slug, kinds", [
-    ("jamba-v0.1", {"mamba, dense": 12, "mamba, moe": 16, "attention, dense": 4}),
-    ("nemotron-3-nano-30b-a3b", {"mamba": 23, "moe": 23, "attention": 6}),
-    ("granite-4.0-h-small", {"mamba, moe": 36, "attention, moe": 4}),
-    ("minimax-text-01", {"lightning, moe": 70, "attention, moe": 10}),
-    ("qwen3-next-80b-a3b", {"linear, moe": 36, "attention, moe": 12}),
-    ("qwen3.5-27b", {"linear": 48, "attention": 16}),
-])
+@pytest.mark.parametrize(
+    "slug, kinds",
+    [
+        ("jamba-v0.1", {"mamba, dense": 12, "mamba, moe": 16, "attention, dense": 4}),
+        ("nemotron-3-nano-30b-a3b", {"mamba": 23, "moe": 23, "attention": 6}),
+        ("granite-4.0-h-small", {"mamba, moe": 36, "attention, moe": 4}),
+        ("minimax-text-01", {"lightning, moe": 70, "attention, moe": 10}),
+        ("qwen3-next-80b-a3b", {"linear, moe": 36, "attention, moe": 12}),
+        ("qwen3.5-27b", {"linear": 48, "attention": 16}),
+    ],
+)
 def test_kinds_of_layers(slug, kinds):
     found = model(slug)
     names = [str(kind) for kind in found.config.kinds]
@@ -270,7 +304,15 @@ def test_kinds_of_layers(slug, kinds):
 
 def test_jambas_layers_in_order():
     assert [str(k) for k in model("jamba-v0.1").config.kinds[:8]] == [
-        "mamba, dense", "mamba, moe", "mamba, dense", "mamba, moe", "attention, dense", "mamba, moe", "mamba, dense", "mamba, moe"]
+        "mamba, dense",
+        "mamba, moe",
+        "mamba, dense",
+        "mamba, moe",
+        "attention, dense",
+        "mamba, moe",
+        "mamba, dense",
+        "mamba, moe",
+    ]
 
 
 def raw(name: str) -> dict:
@@ -297,19 +339,34 @@ def test_halving_the_stream_changes_nothing_but_its_size():
     close(logits(g.architecture, without, g.weights(), g.ids)[0], g.logits, 1e-3)
 
 
-@pytest.mark.parametrize("name, change, same", [
-    ("nemotron_h", {"hybrid_override_pattern": None}, {"layers_block_type": ["mamba", "moe", "attention", "mamba", "mlp", "moe"]}),
-    ("nemotron_h", {"num_hidden_layers": None}, {}),
-    ("nemotron_h", {"conv_kernel": None, "n_groups": None}, {"mamba_d_conv": 3, "mamba_n_groups": 3}),
-    ("minimax", {"layer_types": None}, {"attn_type_list": [0, 0, 1, 0]}),
-    ("minimax", {"mlp_alpha_factor": None}, {"layernorm_mlp_alpha": 1.4}),
-    ("granitemoehybrid", {"layer_types": None}, {"layers_block_type": ["linear_attention", "full_attention"] + ["linear_attention"] * 2}),
-    ("granitemoehybrid", {"mamba_d_head": None}, {}),
-    ("jamba", {"num_experts": None}, {"num_local_experts": 5}),
-    ("falcon_mamba", {"expand": None}, {}),
-    ("qwen3_5_text", {"layer_types": None}, {"layer_types": ["linear_attention", "full_attention"] * 2}),
-    ("qwen3_next_uneven", {"partial_rotary_factor": None, "rope_theta": None}, {"rope_parameters": {"rope_theta": 1000.0, "partial_rotary_factor": 0.5}}),
-])
+@pytest.mark.parametrize(
+    "name, change, same",
+    [
+        (
+            "nemotron_h",
+            {"hybrid_override_pattern": None},
+            {"layers_block_type": ["mamba", "moe", "attention", "mamba", "mlp", "moe"]},
+        ),
+        ("nemotron_h", {"num_hidden_layers": None}, {}),
+        ("nemotron_h", {"conv_kernel": None, "n_groups": None}, {"mamba_d_conv": 3, "mamba_n_groups": 3}),
+        ("minimax", {"layer_types": None}, {"attn_type_list": [0, 0, 1, 0]}),
+        ("minimax", {"mlp_alpha_factor": None}, {"layernorm_mlp_alpha": 1.4}),
+        (
+            "granitemoehybrid",
+            {"layer_types": None},
+            {"layers_block_type": ["linear_attention", "full_attention"] + ["linear_attention"] * 2},
+        ),
+        ("granitemoehybrid", {"mamba_d_head": None}, {}),
+        ("jamba", {"num_experts": None}, {"num_local_experts": 5}),
+        ("falcon_mamba", {"expand": None}, {}),
+        ("qwen3_5_text", {"layer_types": None}, {"layer_types": ["linear_attention", "full_attention"] * 2}),
+        (
+            "qwen3_next_uneven",
+            {"partial_rotary_factor": None, "rope_theta": None},
+            {"rope_parameters": {"rope_theta": 1000.0, "partial_rotary_factor": 0.5}},
+        ),
+    ],
+)
 def test_spellings(name, change, same):
     given = raw(name)
     other = {k: v for k, v in (given | change).items() if v is not None or k not in change} | same
@@ -320,39 +377,72 @@ def test_spellings(name, change, same):
 
 
 def test_a_model_inside_a_multimodal_one():
-    outer = {"model_type": "qwen3_5", "vision_config": {"depth": 3}, "text_config": raw("qwen3_5_text"), "tie_word_embeddings": True}
+    outer = {
+        "model_type": "qwen3_5",
+        "vision_config": {"depth": 3},
+        "text_config": raw("qwen3_5_text"),
+        "tie_word_embeddings": True,
+    }
     found = make("test", outer)
     assert found.model_type == "qwen3_5_text"
-    assert make("test", {"model_type": "qwen3_5_moe", "text_config": raw("qwen3_5_moe_text")}).counts.total == make(
-        "test", raw("qwen3_5_moe_text")).counts.total
+    assert (
+        make("test", {"model_type": "qwen3_5_moe", "text_config": raw("qwen3_5_moe_text")}).counts.total
+        == make("test", raw("qwen3_5_moe_text")).counts.total
+    )
 
 
 def test_sizes_that_a_config_leaves_to_others():
-    mamba = {"model_type": "mamba", "vocab_size": 53, "hidden_size": 40, "num_hidden_layers": 2, "state_size": 5, "conv_kernel": 4}
+    mamba = {
+        "model_type": "mamba",
+        "vocab_size": 53,
+        "hidden_size": 40,
+        "num_hidden_layers": 2,
+        "state_size": 5,
+        "conv_kernel": 4,
+    }
     assert make("test", mamba).config.d_inner == 80 and make("test", mamba).config.dt_rank == 3
     assert make("test", mamba | {"time_step_rank": "auto", "expand": 3}).config.d_inner == 120
     assert make("test", mamba | {"expand": 16, "intermediate_size": 60}).config.d_inner == 60
 
 
-@pytest.mark.parametrize("name, change, message", [
-    ("falcon_mamba", {"state_size": None}, "state_size is missing"),
-    ("falcon_mamba", {"hidden_act": "selu"}, "unknown activation 'selu'"),
-    ("nemotron_h", {"hybrid_override_pattern": "ME*M-X"}, "hybrid_override_pattern has 'X'"),
-    ("nemotron_h", {"hybrid_override_pattern": "ME*M"}, "hybrid_override_pattern has 4 layers, and num_hidden_layers = 6"),
-    ("nemotron_h", {"hybrid_override_pattern": None}, "hybrid_override_pattern is missing"),
-    ("nemotron_h", {"n_routed_experts": None}, "n_routed_experts is missing"),
-    ("nemotron_h", {"n_groups": 4}, "n_groups = 4 does not divide mamba_num_heads = 6"),
-    ("nemotron_h", {"mamba_ssm_cache_dtype": "int3"}, "mamba_ssm_cache_dtype = 'int3'"),
-    ("granitemoehybrid", {"mamba_d_head": 5}, "mamba_n_heads × mamba_d_head = 40, and mamba_expand × hidden_size = 48"),
-    ("granitemoehybrid", {"layer_types": ["mamba"] * 3}, "layer_types has 3 entries, and num_hidden_layers = 4"),
-    ("granitemoehybrid", {"layer_types": ["mamba", "mambo", "mamba", "mamba"]}, "layer_types has 'mambo'; did you mean \"mamba\""),
-    ("granitemoehybrid", {"position_embedding_type": "alibi"}, "position_embedding_type = 'alibi'"),
-    ("minimax", {"layer_types": None, "attn_type_list": [0, 2, 1, 0]}, "attn_type_list"),
-    ("minimax", {"shared_intermediate_size": 7}, "shared_intermediate_size = 7"),
-    ("jamba", {"num_experts_per_tok": 9}, "num_experts_per_tok = 9 exceeds num_experts = 5"),
-    ("qwen3_5_text", {"linear_num_key_heads": 4}, "linear_num_key_heads = 4 does not divide linear_num_value_heads = 6"),
-    ("qwen3_5_text", {"attn_output_gate": False}, "attn_output_gate = False"),
-])
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        ("falcon_mamba", {"state_size": None}, "state_size is missing"),
+        ("falcon_mamba", {"hidden_act": "selu"}, "unknown activation 'selu'"),
+        ("nemotron_h", {"hybrid_override_pattern": "ME*M-X"}, "hybrid_override_pattern has 'X'"),
+        (
+            "nemotron_h",
+            {"hybrid_override_pattern": "ME*M"},
+            "hybrid_override_pattern has 4 layers, and num_hidden_layers = 6",
+        ),
+        ("nemotron_h", {"hybrid_override_pattern": None}, "hybrid_override_pattern is missing"),
+        ("nemotron_h", {"n_routed_experts": None}, "n_routed_experts is missing"),
+        ("nemotron_h", {"n_groups": 4}, "n_groups = 4 does not divide mamba_num_heads = 6"),
+        ("nemotron_h", {"mamba_ssm_cache_dtype": "int3"}, "mamba_ssm_cache_dtype = 'int3'"),
+        (
+            "granitemoehybrid",
+            {"mamba_d_head": 5},
+            "mamba_n_heads × mamba_d_head = 40, and mamba_expand × hidden_size = 48",
+        ),
+        ("granitemoehybrid", {"layer_types": ["mamba"] * 3}, "layer_types has 3 entries, and num_hidden_layers = 4"),
+        (
+            "granitemoehybrid",
+            {"layer_types": ["mamba", "mambo", "mamba", "mamba"]},
+            "layer_types has 'mambo'; did you mean \"mamba\"",
+        ),
+        ("granitemoehybrid", {"position_embedding_type": "alibi"}, "position_embedding_type = 'alibi'"),
+        ("minimax", {"layer_types": None, "attn_type_list": [0, 2, 1, 0]}, "attn_type_list"),
+        ("minimax", {"shared_intermediate_size": 7}, "shared_intermediate_size = 7"),
+        ("jamba", {"num_experts_per_tok": 9}, "num_experts_per_tok = 9 exceeds num_experts = 5"),
+        (
+            "qwen3_5_text",
+            {"linear_num_key_heads": 4},
+            "linear_num_key_heads = 4 does not divide linear_num_value_heads = 6",
+        ),
+        ("qwen3_5_text", {"attn_output_gate": False}, "attn_output_gate = False"),
+    ],
+)
 def test_configs_that_cannot_be(name, change, message):
     with pytest.raises(Problem) as problem:
         make("test", {k: v for k, v in (raw(name) | change).items() if v is not None}).counts

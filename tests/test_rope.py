@@ -56,15 +56,40 @@ CASES = {
     "default": ({}, plain, 1.0),
     "linear": ({"type": "linear", "factor": 8.0}, lambda i: plain(i) / 8, 1.0),
     "dynamic": ({"type": "dynamic", "factor": 3.0, "max_position_embeddings": 32}, dynamic, 1.0),
-    "dynamic, within the trained length": ({"type": "dynamic", "factor": 3.0, "max_position_embeddings": 101}, plain, 1.0),
-    "llama3": ({"rope_type": "llama3", "factor": 5, "low_freq_factor": 1.5, "high_freq_factor": 6,
-                "original_max_position_embeddings": 600}, llama3, 1.0),
+    "dynamic, within the trained length": (
+        {"type": "dynamic", "factor": 3.0, "max_position_embeddings": 101},
+        plain,
+        1.0,
+    ),
+    "llama3": (
+        {
+            "rope_type": "llama3",
+            "factor": 5,
+            "low_freq_factor": 1.5,
+            "high_freq_factor": 6,
+            "original_max_position_embeddings": 600,
+        },
+        llama3,
+        1.0,
+    ),
     "yarn": (YARN, yarn, 1 + math.log(6) / 10),
     "yarn, not cut to whole pairs": (YARN | {"truncate": False}, lambda i: yarn(i, whole=False), 1 + math.log(6) / 10),
-    "yarn, with mscale": (YARN | {"mscale": 2.0, "mscale_all_dim": 0.5}, yarn, (1 + 0.2 * math.log(6)) / (1 + 0.05 * math.log(6))),
+    "yarn, with mscale": (
+        YARN | {"mscale": 2.0, "mscale_all_dim": 0.5},
+        yarn,
+        (1 + 0.2 * math.log(6)) / (1 + 0.05 * math.log(6)),
+    ),
     "yarn, with a factor of its own": (YARN | {"attention_factor": 1.75}, yarn, 1.75),
-    "longrope, long": (LONGROPE | {"original_max_position_embeddings": 100, "factor": 2}, lambda i: plain(i) / LONG[i], 1.25),
-    "longrope, short": (LONGROPE | {"original_max_position_embeddings": 101, "factor": 2}, lambda i: plain(i) / SHORT[i], 1.25),
+    "longrope, long": (
+        LONGROPE | {"original_max_position_embeddings": 100, "factor": 2},
+        lambda i: plain(i) / LONG[i],
+        1.25,
+    ),
+    "longrope, short": (
+        LONGROPE | {"original_max_position_embeddings": 101, "factor": 2},
+        lambda i: plain(i) / SHORT[i],
+        1.25,
+    ),
 }
 
 
@@ -90,8 +115,13 @@ def test_published_amplitudes():
     """Olmo 3 publishes 1.2079… for YaRN by 8; Phi-3's code has √(1 + ln 32 / ln 4096) for 128K from 4K."""
     olmo = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192}
     assert read_rope(olmo).amplitude == pytest.approx(1.2079441541679836, abs=1e-15)
-    phi = {"type": "longrope", "short_factor": SHORT, "long_factor": LONG, "original_max_position_embeddings": 4096,
-           "max_position_embeddings": 131072}
+    phi = {
+        "type": "longrope",
+        "short_factor": SHORT,
+        "long_factor": LONG,
+        "original_max_position_embeddings": 4096,
+        "max_position_embeddings": 131072,
+    }
     assert read_rope(phi).amplitude == pytest.approx(math.sqrt(17 / 12), abs=1e-15)
 
 
@@ -124,12 +154,17 @@ def test_rotation(function, pairs, head):
 @pytest.mark.parametrize("function", [rotate, rotate_pairs])
 def test_scores_depend_on_the_distance_only(function):
     q, k = np.random.default_rng(4).normal(size=(2, 1, 1, WIDTH))
-    near, far = (function(q, rope_table(np.array([p]), WIDTH, Rope(THETA))).ravel() @ function(
-        k, rope_table(np.array([p - 5]), WIDTH, Rope(THETA))).ravel() for p in (6, 77))
+    near, far = (
+        function(q, rope_table(np.array([p]), WIDTH, Rope(THETA))).ravel()
+        @ function(k, rope_table(np.array([p - 5]), WIDTH, Rope(THETA))).ravel()
+        for p in (6, 77)
+    )
     assert near == pytest.approx(far, abs=1e-4)
 
 
-@pytest.mark.parametrize("partial, head, turning", [(1.0, 22, 22), (0.5, 44, 22), (0.4, 80, 32), (0.25, 64, 16), (0.75, 128, 96)])
+@pytest.mark.parametrize(
+    "partial, head, turning", [(1.0, 22, 22), (0.5, 44, 22), (0.4, 80, 32), (0.25, 64, 16), (0.75, 128, 96)]
+)
 def test_partial(partial, head, turning):
     rope = read_rope({"partial_rotary_factor": partial})
     assert rope.turning(head) == turning
@@ -144,7 +179,9 @@ def test_both_generations_of_keys():
     """`rope_theta` + `rope_scaling` beside each other, and one `rope_parameters`; a key inside goes before one beside."""
     scaling = {"factor": 4.0, "rope_type": "linear"}
     old = fold_rope({"rope_theta": 77.0, "rope_scaling": scaling, "partial_rotary_factor": 0.5})
-    new = fold_rope({"rope_theta": 11.0, "rope_parameters": scaling | {"rope_theta": 77.0, "partial_rotary_factor": 0.5}})
+    new = fold_rope(
+        {"rope_theta": 11.0, "rope_parameters": scaling | {"rope_theta": 77.0, "partial_rotary_factor": 0.5}}
+    )
     assert read_rope(old["rope_parameters"]) == read_rope(new["rope_parameters"]) == Rope(77.0, "linear", 4.0, {}, 0.5)
     assert read_rope(fold_rope({"rope_scaling": None})["rope_parameters"], theta=5.0) == Rope(5.0)
 
@@ -153,14 +190,19 @@ def test_the_trained_length():
     """Beside the table it goes before one inside; without either it is `max_position_embeddings`."""
     llama = {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     inside = llama | {"original_max_position_embeddings": 32}
-    for raw, expected in [({"rope_scaling": llama, "max_position_embeddings": 128}, 128),
-                          ({"rope_scaling": inside, "max_position_embeddings": 128}, 32),
-                          ({"rope_scaling": inside, "original_max_position_embeddings": 64}, 64)]:
+    for raw, expected in [
+        ({"rope_scaling": llama, "max_position_embeddings": 128}, 128),
+        ({"rope_scaling": inside, "max_position_embeddings": 128}, 32),
+        ({"rope_scaling": inside, "original_max_position_embeddings": 64}, 64),
+    ]:
         assert read_rope(fold_rope(raw)["rope_parameters"]).more["original_max_position_embeddings"] == expected
 
 
 def test_a_table_for_each_layer_type():
-    nested = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
+    nested = {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        "sliding_attention": {"rope_theta": 1e4},
+    }
     once = {"rope_theta": 1e6, "rope_scaling": {"type": "linear", "factor": 8.0}}
     for raw in ({"rope_parameters": nested}, once):
         table = fold_rope_by_layer_type(dict(raw), sliding_theta=1e4)["rope_parameters"]
@@ -171,19 +213,34 @@ def test_a_table_for_each_layer_type():
         read_rope(nested)
 
 
-@pytest.mark.parametrize("table, message", [
-    ({"rope_type": "proportional"}, "rope_type = 'proportional': unknown"),
-    ({"rope_type": "yarm", "factor": 2}, 'did you mean "yarn"'),
-    ({"type": "linear"}, "factor is missing"),
-    ({"type": "linear", "factor": "8"}, "factor = '8': expected a positive number"),
-    ({"type": "linear", "factor": True}, "factor = True: expected a positive number"),
-    ({"type": "yarn", "factor": 4}, "original_max_position_embeddings is missing"),
-    ({"type": "dynamic", "factor": 4}, "max_position_embeddings is missing"),
-    ({"type": "longrope", "factor": 4, "original_max_position_embeddings": 9, "short_factor": SHORT}, "long_factor is missing"),
-    ({"type": "longrope", "factor": 4, "original_max_position_embeddings": 9, "short_factor": SHORT, "long_factor": [1, 0]}, "long_factor = 0"),
-    ({"partial_rotary_factor": 1.5}, "at most 1"),
-    ({"rope_theta": -3}, "rope_theta = -3"),
-])
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ({"rope_type": "proportional"}, "rope_type = 'proportional': unknown"),
+        ({"rope_type": "yarm", "factor": 2}, 'did you mean "yarn"'),
+        ({"type": "linear"}, "factor is missing"),
+        ({"type": "linear", "factor": "8"}, "factor = '8': expected a positive number"),
+        ({"type": "linear", "factor": True}, "factor = True: expected a positive number"),
+        ({"type": "yarn", "factor": 4}, "original_max_position_embeddings is missing"),
+        ({"type": "dynamic", "factor": 4}, "max_position_embeddings is missing"),
+        (
+            {"type": "longrope", "factor": 4, "original_max_position_embeddings": 9, "short_factor": SHORT},
+            "long_factor is missing",
+        ),
+        (
+            {
+                "type": "longrope",
+                "factor": 4,
+                "original_max_position_embeddings": 9,
+                "short_factor": SHORT,
+                "long_factor": [1, 0],
+            },
+            "long_factor = 0",
+        ),
+        ({"partial_rotary_factor": 1.5}, "at most 1"),
+        ({"rope_theta": -3}, "rope_theta = -3"),
+    ],
+)
 def test_clear_problems(table, message):
     with pytest.raises(Problem) as found:
         read_rope(table)

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from reference import close, golden, goldens
 from small import configs, random_weights
 
-from macros.engine.architectures import find
-from macros.engine.checkpoint import Arrays, Past
 from macros.counting.parameters import Counts
-from macros.engine.dims import Dim
-from macros.engine.forward import logits, trace
+from macros.engine.architectures import find
 from macros.engine.array import Node, Spec
-from macros.engine.dims import free
+from macros.engine.checkpoint import Arrays, Past
+from macros.engine.dims import Dim, free
+from macros.engine.forward import logits, trace
 from macros.engine.trace import Trace
 from macros.engine.weights import SpecPast, SpecWeights
 
@@ -75,7 +74,10 @@ class Carrying(Trace):
         def every_token(state, *rows):
             given = []
             for t in range(int(xs[0].shape[0])):
-                rows = [self.carry(Spec(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t]) for row, x in zip(rows, xs)]
+                rows = [
+                    self.carry(Spec(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t])
+                    for row, x in zip(rows, xs)
+                ]
                 state, out = body(state, *rows)
                 given.append(self.real(out))
             left.extend([state if isinstance(state, tuple) else (state,), np.stack(given)])
@@ -95,11 +97,20 @@ class CarryingWeights(SpecWeights):
         self.arrays = arrays
 
     def at(self, prefix):
-        return CarryingWeights(self.__tracer__, self.arrays.at(prefix), f"{self.prefix}{prefix}.", self.layers_here, self.layer_count, self.kind)
+        return CarryingWeights(
+            self.__tracer__,
+            self.arrays.at(prefix),
+            f"{self.prefix}{prefix}.",
+            self.layers_here,
+            self.layer_count,
+            self.kind,
+        )
 
     def layers(self, prefix, kinds, past):
         for i, kind in enumerate(kinds):
-            inner = CarryingWeights(self.__tracer__, self.arrays.at(f"{prefix}.{i}", i), f"{self.prefix}{prefix}.{i}.", (i,), Dim(1), kind)
+            inner = CarryingWeights(
+                self.__tracer__, self.arrays.at(f"{prefix}.{i}", i), f"{self.prefix}{prefix}.{i}.", (i,), Dim(1), kind
+            )
             yield kind, inner, past.layer(i)
 
     def _leaf(self, name, shape, members=None, used=None, is_buffer=False):
@@ -158,13 +169,18 @@ def carry(architecture, config, tensors, ids, past=None):
     for k in kept:
         [layer] = k.layers
         left = past.left[layer, k.name]
-        assert left.shape == tuple(map(int, k.shape)), f"layer {layer} keeps {left.shape} of {k.name}, traced as {k.shape}"
+        assert left.shape == tuple(map(int, k.shape)), (
+            f"layer {layer} keeps {left.shape} of {k.name}, traced as {k.shape}"
+        )
     return run, run.real(out), past.after(len(ids))
 
 
 def calls(node: Node, weight=lambda name: name):
     """The calls below a node, with their weights and output shapes in symbols."""
-    return [(n.name, [weight(w.name) for w in n.weights], [[str(d) for d in o.shape] for o in n.outputs]) for n in node.walk()]
+    return [
+        (n.name, [weight(w.name) for w in n.weights], [[str(d) for d in o.shape] for o in n.outputs])
+        for n in node.walk()
+    ]
 
 
 def same_sequence(architecture, config, run: Carrying):
@@ -221,6 +237,7 @@ def test_shapes_of_random_configs(raw, before, after):
 def test_a_wrong_rule_would_be_seen():
     """The comparison itself: a rule that gets an axis wrong fails."""
     from macros.engine import rules
+
     right = rules.RULES[np.repeat]
     rules.RULES[np.repeat] = lambda node, a, repeats, axis=None: (a.shape, a.dtype)
     g = golden("llama")

@@ -34,7 +34,9 @@ def small_site(folder: Path) -> Path:
     (folder / "docs" / "index.md").write_text("# Home\n\n{{ params('gpt2') }}\n")
     (folder / "docs" / "models" / "index.md").write_text("# Models\n\n{{ catalogue() }}\n")
     config = (ROOT / "mkdocs.yml").read_text()
-    (folder / "mkdocs.yml").write_text(config[:config.index("\nnav:")] + "\nnav:\n  - Home: index.md\n  - Models:\n      - models/index.md\n")
+    (folder / "mkdocs.yml").write_text(
+        config[: config.index("\nnav:")] + "\nnav:\n  - Home: index.md\n  - Models:\n      - models/index.md\n"
+    )
     return folder
 
 
@@ -43,7 +45,9 @@ def preset_path(folder: Path, slug: str) -> Path:
 
 
 def build(folder: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=folder, text=True, capture_output=True)
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=folder, text=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,9 @@ def test_every_preset_has_a_page_with_its_total(site):
     for slug, family in (("gpt2", "gpt"), ("llama3-8b", "llama"), ("gemma2-2b", "gemma")):
         html = page(site, f"models/{family}/{slug}")
         assert f"{presets.model(slug).counts.total:,}" in html
-        assert html.count('<figure class="diagram"') == 1 + len({str(n.kind) for n in presets.model(slug).trace.root.children if n.layers})
+        assert html.count('<figure class="diagram"') == 1 + len(
+            {str(n.kind) for n in presets.model(slug).trace.root.children if n.layers}
+        )
         for heading in ("every-parameter", "the-formula", "kv-cache", "sources", "what-was-checked"):
             assert re.search(rf'<h[23][^>]* id="{heading}"', html)
         assert f"python -m macros describe {slug}" in re.sub(r"<[^>]+>", "", html)
@@ -70,7 +76,7 @@ def test_every_preset_has_a_page_with_its_total(site):
 
 def test_an_undisclosed_model_has_an_honest_page(site):
     html = page(site, "models/gpt/gpt-4")
-    content = html[html.index("<article"):html.index("</article")]
+    content = html[html.index("<article") : html.index("</article")]
     assert "has not disclosed" in content and "<table" not in content and "<figure" not in content
 
 
@@ -120,7 +126,9 @@ def test_the_live_preview_shows_a_wrong_preset_and_recovers(tmp_path):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with open(tmp_path / "log", "w+") as log:
-        preview = subprocess.Popen([sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"], cwd=folder, stdout=log, stderr=log)
+        preview = subprocess.Popen(
+            [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"], cwd=folder, stdout=log, stderr=log
+        )
         try:
             assert "124,439,809" in wait_for(port, "ep-error", log)
             path.write_text(right)

@@ -18,26 +18,34 @@ import markdown
 import msgspec
 import pytest
 
-from macros.views import notation
 from macros.catalogue import presets
-from macros.site import registry
+from macros.catalogue.presets import Model, make
 from macros.engine import forward as run
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
 from macros.engine.dims import Poly, latex_name
 from macros.engine.errors import Problem
-from macros.catalogue.presets import Model, make
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.trace import Trace
-from macros.views import figures, formulas, guide, numbers, tables, values, walkthrough, words
+from macros.site import registry
+from macros.views import figures, formulas, guide, notation, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
 ROOT = pathlib.Path(__file__).parent.parent
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
-SMALL = dict(model_type="llama", vocab_size=211, hidden_size=101, num_hidden_layers=7, num_attention_heads=6, num_key_value_heads=3,
-             head_dim=13 * 2, intermediate_size=107, tie_word_embeddings=False)
+SMALL = dict(
+    model_type="llama",
+    vocab_size=211,
+    hidden_size=101,
+    num_hidden_layers=7,
+    num_attention_heads=6,
+    num_key_value_heads=3,
+    head_dim=13 * 2,
+    intermediate_size=107,
+    tie_word_embeddings=False,
+)
 V, D, L, N, K, H, F = 211, 101, 7, 6, 3, 26, 107
 
 
@@ -63,7 +71,10 @@ def plain(markup: str) -> str:
 
 def rows_of(markup: str) -> list[list[str]]:
     """The cells of each row of a table, as text."""
-    return [[plain(c) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)] for r in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)]
+    return [
+        [plain(c) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)]
+        for r in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)
+    ]
 
 
 def as_int(cell: str) -> int:
@@ -73,10 +84,22 @@ def as_int(cell: str) -> int:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n, digits, expected", [
-    (8_030_261_248, 3, "8.03B"), (124_439_808, 3, "124M"), (405_853_388_800, 3, "406B"), (70_553_706_496, 3, "70.6B"), (999_600, 3, "1.00M"),
-    (999_499, 3, "999K"), (1_044_811_714_560, 4, "1.045T"), (937, 3, "937"), (0, 3, "0"), (2_506_172_416, 2, "2.5B"), (9_999_999_999, 3, "10.0B"),
-])
+@pytest.mark.parametrize(
+    "n, digits, expected",
+    [
+        (8_030_261_248, 3, "8.03B"),
+        (124_439_808, 3, "124M"),
+        (405_853_388_800, 3, "406B"),
+        (70_553_706_496, 3, "70.6B"),
+        (999_600, 3, "1.00M"),
+        (999_499, 3, "999K"),
+        (1_044_811_714_560, 4, "1.045T"),
+        (937, 3, "937"),
+        (0, 3, "0"),
+        (2_506_172_416, 2, "2.5B"),
+        (9_999_999_999, 3, "10.0B"),
+    ],
+)
 def test_a_count_as_people_say_it(n, digits, expected):
     assert numbers.short(n, digits) == expected
 
@@ -87,15 +110,29 @@ def test_units():
     assert numbers.binary_bytes(2**30) == "1.00 GiB" and numbers.binary_bytes(3 * 2**29) == "1.50 GiB"
     assert numbers.flops(15_009_316_864) == "15.0 GFLOP"
     assert numbers.in_unit(2**31, "GiB") == "2.00 GiB" and numbers.in_unit(7_241_732_096, "B") == "7.24B"
-    assert (numbers.percent(1, 3), numbers.percent(1, 10**6), numbers.percent(0, 7), numbers.signed_percent(-1, 8)) == ("33.3%", "<0.1%", "0.0%", "−12.5%")
+    assert (numbers.percent(1, 3), numbers.percent(1, 10**6), numbers.percent(0, 7), numbers.signed_percent(-1, 8)) == (
+        "33.3%",
+        "<0.1%",
+        "0.0%",
+        "−12.5%",
+    )
     with pytest.raises(Problem, match="did you mean"):
         numbers.in_unit(1, "GIB")
 
 
-@pytest.mark.parametrize("layers, expected", [
-    ([3], "layer 3"), ([0, 1, 2], "layers 0–2"), ([5, 11, 17, 23], "every sixth layer from 5 to 23"), ([0, 2, 4], "every second layer from 0 to 4"),
-    ([0, 1, 2, 4, 5, 6], "layers 0–2 and 4–6"), ([0, 1, 3, 4, 6, 7, 9, 10], "layers 0–10 without every third"), ([2, 5], "layers 2 and 5"), ([], ""),
-])
+@pytest.mark.parametrize(
+    "layers, expected",
+    [
+        ([3], "layer 3"),
+        ([0, 1, 2], "layers 0–2"),
+        ([5, 11, 17, 23], "every sixth layer from 5 to 23"),
+        ([0, 2, 4], "every second layer from 0 to 4"),
+        ([0, 1, 2, 4, 5, 6], "layers 0–2 and 4–6"),
+        ([0, 1, 3, 4, 6, 7, 9, 10], "layers 0–10 without every third"),
+        ([2, 5], "layers 2 and 5"),
+        ([], ""),
+    ],
+)
 def test_layers_in_words(layers, expected):
     assert layer_range(layers) == expected
 
@@ -106,8 +143,14 @@ def test_layers_in_words(layers, expected):
 def test_values(small):
     slug, model = small()
     assert values.value(slug, "vocab_size") == "211"
-    assert values.value(slug, "n_heads * d_head") == "156" and values.value(slug, "12 * n_layers * d_model ** 2") == "856,884"
-    assert values.value(slug, "d_ff / d_model") == numbers.significant(Fraction(F, D)) and values.value(slug, "n_heads / 4") == "1.5"
+    assert (
+        values.value(slug, "n_heads * d_head") == "156"
+        and values.value(slug, "12 * n_layers * d_model ** 2") == "856,884"
+    )
+    assert (
+        values.value(slug, "d_ff / d_model") == numbers.significant(Fraction(F, D))
+        and values.value(slug, "n_heads / 4") == "1.5"
+    )
     assert values.value(slug, "cache_bytes", context=19) == numbers.grouped(2 * 2 * L * K * H * 19)
     assert values.value(slug, "cache_bytes_per_token", digits=2) == "2,200"
     assert values.params(slug, "q_proj") == numbers.grouped(L * N * H * D)
@@ -115,29 +158,32 @@ def test_values(small):
     assert values.params(slug, rounded=True) == numbers.short(model.counts.total)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: values.value("llama3-8b", "d_modle"), 'did you mean "d_model"'),
-    (lambda: values.value("lama3-8b", "d_model"), 'did you mean "llama3-8b"'),
-    (lambda: values.value("llama3-8b", "cache_bytes"), "context=4096"),
-    (lambda: values.value("llama3-8b", "__import__('os')"), "is not a formula"),
-    (lambda: values.value("llama3-8b", "d_model / 0"), "divides by zero"),
-    (lambda: values.value("llama3-8b", "9 ** 9 ** 9"), "is not a formula"),
-    (lambda: values.value("llama3-8b", 7), "in quotes"),
-    (lambda: values.value(7, "d_model"), "in quotes"),
-    (lambda: values.value("llama3-8b", "d_model", unit="GiBi"), 'did you mean "GiB"'),
-    (lambda: values.params("llama3-8b", "attentoin"), 'did you mean "attention"'),
-    (lambda: values.params("llama3-8b", rounded=0), "from 1 to 12"),
-    (lambda: walkthrough.walkthrough("llama3-8b", tokens=0), "from 1 to"),
-    (lambda: walkthrough.walkthrough("llama3-8b", tokens=9, context=8), "less than tokens"),
-    (lambda: walkthrough.walkthrough("gpt2", tokens=1025), "position table"),
-    (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
-    (lambda: figures.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
-    (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
-    (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
-    (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
-    (lambda: values.params("opt-13b", "stored"), 'write "total"'),
-    (lambda: guide.width_result("least d_f"), 'did you mean "least d_ff"'),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: values.value("llama3-8b", "d_modle"), 'did you mean "d_model"'),
+        (lambda: values.value("lama3-8b", "d_model"), 'did you mean "llama3-8b"'),
+        (lambda: values.value("llama3-8b", "cache_bytes"), "context=4096"),
+        (lambda: values.value("llama3-8b", "__import__('os')"), "is not a formula"),
+        (lambda: values.value("llama3-8b", "d_model / 0"), "divides by zero"),
+        (lambda: values.value("llama3-8b", "9 ** 9 ** 9"), "is not a formula"),
+        (lambda: values.value("llama3-8b", 7), "in quotes"),
+        (lambda: values.value(7, "d_model"), "in quotes"),
+        (lambda: values.value("llama3-8b", "d_model", unit="GiBi"), 'did you mean "GiB"'),
+        (lambda: values.params("llama3-8b", "attentoin"), 'did you mean "attention"'),
+        (lambda: values.params("llama3-8b", rounded=0), "from 1 to 12"),
+        (lambda: walkthrough.walkthrough("llama3-8b", tokens=0), "from 1 to"),
+        (lambda: walkthrough.walkthrough("llama3-8b", tokens=9, context=8), "less than tokens"),
+        (lambda: walkthrough.walkthrough("gpt2", tokens=1025), "position table"),
+        (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
+        (lambda: figures.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
+        (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
+        (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
+        (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
+        (lambda: values.params("opt-13b", "stored"), 'write "total"'),
+        (lambda: guide.width_result("least d_f"), 'did you mean "least d_ff"'),
+    ],
+)
 def test_a_wrong_call_says_what_to_write(call, message):
     with pytest.raises(Problem) as raised:
         call()
@@ -148,15 +194,33 @@ def test_an_undisclosed_model_has_no_figures():
     slug = "claude-3-opus"
     assert values.value(slug, "d_model") == values.params(slug) == "undisclosed"
     assert values.value(slug, "organization") == "Anthropic"
-    for view in (tables.parameter_table, tables.which_number, tables.kv_cache, tables.flops, tables.costs, formulas.formula, walkthrough.walkthrough):
+    for view in (
+        tables.parameter_table,
+        tables.which_number,
+        tables.kv_cache,
+        tables.flops,
+        tables.costs,
+        formulas.formula,
+        walkthrough.walkthrough,
+    ):
         assert not re.search(r"\d", plain(view(slug)).replace("Claude 3 Opus", "")) and "undisclosed" in view(slug)
     assert "undisclosed" in plain(tables.comparison(["gpt2", slug], ["total"]))
 
 
-@pytest.mark.parametrize("slug, n", [
-    ("gpt2", 137_022_720), ("qwen3-0.6b", 751_632_384), ("gpt-oss-20b", 21_511_953_984), ("deepseek-v3", 684_531_386_000), ("kimi-k2", 1_026_470_731_056),
-    ("mixtral-8x7b", 46_702_792_704), ("opt-13b", None), ("gpt3-175b", None), ("llama2-7b", 6_738_417_664),
-])
+@pytest.mark.parametrize(
+    "slug, n",
+    [
+        ("gpt2", 137_022_720),
+        ("qwen3-0.6b", 751_632_384),
+        ("gpt-oss-20b", 21_511_953_984),
+        ("deepseek-v3", 684_531_386_000),
+        ("kimi-k2", 1_026_470_731_056),
+        ("mixtral-8x7b", 46_702_792_704),
+        ("opt-13b", None),
+        ("gpt3-175b", None),
+        ("llama2-7b", 6_738_417_664),
+    ],
+)
 def test_stored_is_what_the_models_own_file_holds(slug, n):
     assert values.in_file(presets.model(slug)) == n
     assert rows_of(tables.comparison([slug], ["stored"]))[1][1] == ("–" if n is None else f"{n:,}")
@@ -166,38 +230,72 @@ def test_stored_is_what_the_models_own_file_holds(slug, n):
 def test_what_the_file_holds_is_one_of_the_published_totals_of_the_models_page(slug):
     model = presets.model(slug)
     held = values.in_file(model)
-    assert held is None or numbers.grouped(held) in [r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"]
+    assert held is None or numbers.grouped(held) in [
+        r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"
+    ]
     [last] = [r for r in rows_of(tables.parameter_table(slug)) if r[0].startswith("As published")] or [None]
-    assert last is None or (as_int(last[1]), last[0].removeprefix("As published: ")) == (model.preset.published.parameters, model.preset.published.source)
+    assert last is None or (as_int(last[1]), last[0].removeprefix("As published: ")) == (
+        model.preset.published.parameters,
+        model.preset.published.source,
+    )
 
 
 def test_a_column_says_what_it_holds(small):
     slug, model = small()
-    columns = ["vocab_size * d_model", "d_ff / d_model", "d_model ** 2 - total", "non_embedding / n_layers", "in_layers", ("Of one layer", "in_layers // n_layers")]
+    columns = [
+        "vocab_size * d_model",
+        "d_ff / d_model",
+        "d_model ** 2 - total",
+        "non_embedding / n_layers",
+        "in_layers",
+        ("Of one layer", "in_layers // n_layers"),
+    ]
     assert [tables._labelled(c)[1] for c in ("d_model", ("<b>", "total"))] == [tables.var("d_model"), "&#60;b&#62;"]
     heads = [plain(tables._labelled(c)[1]) for c in columns]
-    assert heads == ["vocab_size·d_model", "d_ff / d_model", "d_model2 − parameters", "Non-embedding parameters / n_layers", "Parameters in the layers", "Of one layer"]
-    assert rows_of(tables.comparison(["llama3-8b"], columns))[1][-2:] == [numbers.grouped(n) for n in (32 * 218_112_000, 218_112_000)]
+    assert heads == [
+        "vocab_size·d_model",
+        "d_ff / d_model",
+        "d_model2 − parameters",
+        "Non-embedding parameters / n_layers",
+        "Parameters in the layers",
+        "Of one layer",
+    ]
+    assert rows_of(tables.comparison(["llama3-8b"], columns))[1][-2:] == [
+        numbers.grouped(n) for n in (32 * 218_112_000, 218_112_000)
+    ]
 
 
 def test_heads_that_share_nothing_have_keys_and_values_of_their_own(small):
     made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3", "mamba-130m"], ["n_kv_heads"])
     assert [r[1] for r in rows_of(made)[1:]] == ["12", "8", "–", "–"]
-    assert "“–” for n_kv_heads: DeepSeek-V3 keeps latents" in plain(made) and "latents" not in tables.comparison(["gpt2", "llama3-8b"], ["n_kv_heads"])
+    assert "“–” for n_kv_heads: DeepSeek-V3 keeps latents" in plain(made) and "latents" not in tables.comparison(
+        ["gpt2", "llama3-8b"], ["n_kv_heads"]
+    )
     assert values.value("gpt2", "n_heads / n_kv_heads") == "1" and values.value(small()[0], "n_kv_heads") == str(K)
 
 
 def test_a_context_that_a_model_cannot_read_is_marked():
     columns = ["total", "cache_bytes", "2 * decode_flops"]
     made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3"], columns, context=8193)
-    assert [[c.startswith("† ") for c in r[1:]] for r in rows_of(made)[1:]] == [[False, True, True], [False, True, True], [False] * 3]
-    assert "† beyond the tokens that the config allows: GPT-2 Small 1,024 (position table), Llama 3 8B 8,192." in plain(made)
+    assert [[c.startswith("† ") for c in r[1:]] for r in rows_of(made)[1:]] == [
+        [False, True, True],
+        [False, True, True],
+        [False] * 3,
+    ]
+    assert "† beyond the tokens that the config allows: GPT-2 Small 1,024 (position table), Llama 3 8B 8,192." in plain(
+        made
+    )
     assert "†" not in tables.comparison(["llama3-8b"], columns, context=8192) and "†" in tables.kv_cache("llama3-8b")
 
 
 def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
-    ratios = {slug: Fraction(raw["intermediate_size"], raw["hidden_size"]) for slug in DISCLOSED if "intermediate_size" in (raw := presets.preset(slug).config)
-              and any(w.name.endswith("mlp.gate_proj.weight") for w in presets.model(slug).counts.weights) and presets.model(slug).counts.active == presets.model(slug).counts.total}
+    ratios = {
+        slug: Fraction(raw["intermediate_size"], raw["hidden_size"])
+        for slug in DISCLOSED
+        if "intermediate_size" in (raw := presets.preset(slug).config)
+        and any(w.name.endswith("mlp.gate_proj.weight") for w in presets.model(slug).counts.weights)
+        and presets.model(slug).counts.active == presets.model(slug).counts.total
+    }
     for what, end in (("least d_ff", min), ("most d_ff", max)):
         said = guide.width_result(what)
         assert said.startswith(f"{values.shown(end(ratios.values()))}·D (")
@@ -235,7 +333,11 @@ def test_the_parameter_table_adds_up(small, tied):
     found = rows_of(tables.parameter_table(slug))
     tensors = {r[0]: r for r in found if len(r) == 6 and r[0].endswith(".weight") and not r[0].startswith("same")}
     assert tensors["model.layers.{i}.self_attn.k_proj.weight"][1:5] == [
-        f"[n_kv_heads·d_head, d_model][{K * H}, {D}]", numbers.grouped(K * H * D), str(L), numbers.grouped(L * K * H * D)]
+        f"[n_kv_heads·d_head, d_model][{K * H}, {D}]",
+        numbers.grouped(K * H * D),
+        str(L),
+        numbers.grouped(L * K * H * D),
+    ]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
     assert sum(as_int(r[4]) for r in tensors.values()) == by_hand == model.counts.total
     assert as_int(next(r for r in found if r[0] == "Parameters in all")[1]) == by_hand
@@ -249,9 +351,21 @@ def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
     groups, at = tables.groups(model), model.counts.values()
     assert sum((g.poly for g in groups), Poly.of(0)) == model.counts.total_poly
     for g in groups:
-        numbers_as_read = re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹])", lambda m: f"**{unicodedata.digit(m[1])}", formulas.in_numbers(g, at)).replace("·", "*").replace(",", "")
+        numbers_as_read = (
+            re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹])", lambda m: f"**{unicodedata.digit(m[1])}", formulas.in_numbers(g, at))
+            .replace("·", "*")
+            .replace(",", "")
+        )
         symbols_as_read = formulas.in_symbols(g, lambda s: str(at[s]))
-        for latex, python in ((r"\frac{", "Fraction({"), ("}{", "}, {"), (r" \cdot ", "*"), (r" \left(", "*("), (r"\right)", ")"), ("^", "**"), ("{,}", "")):
+        for latex, python in (
+            (r"\frac{", "Fraction({"),
+            ("}{", "}, {"),
+            (r" \cdot ", "*"),
+            (r" \left(", "*("),
+            (r"\right)", ")"),
+            ("^", "**"),
+            ("{,}", ""),
+        ):
             symbols_as_read = symbols_as_read.replace(latex, python)
         assert eval(numbers_as_read.replace("{", "(").replace("}", ")")) == g.count
         if "Fraction" not in symbols_as_read:
@@ -278,7 +392,9 @@ def test_which_number_explains_every_difference(small):
     extra = presets.Extra(name="saved masks", count=41)
     published = presets.Published(parameters=10**6, exact=True, source="a file", extra=(extra,))
     slug, model = small()
-    preset = msgspec.structs.replace(presets.preset("llama3-8b"), published=msgspec.structs.replace(published, parameters=model.counts.total + 41))
+    preset = msgspec.structs.replace(
+        presets.preset("llama3-8b"), published=msgspec.structs.replace(published, parameters=model.counts.total + 41)
+    )
     model.preset = preset
     found = [r for r in rows_of(tables.which_number(slug)) if len(r) == 3][1:]
     at = 0
@@ -289,7 +405,11 @@ def test_which_number_explains_every_difference(small):
 
 
 def test_gpt3s_two_rows_are_computed_and_explained():
-    inconsistent = {slug for slug in presets.paths() if slug.startswith("gpt3") and "contradicts itself" in tables.which_number(slug)}
+    inconsistent = {
+        slug
+        for slug in presets.paths()
+        if slug.startswith("gpt3") and "contradicts itself" in tables.which_number(slug)
+    }
     assert inconsistent == {"gpt3-13b", "gpt3-xl"}
     assert "40 × 128 = 5,120, and d_model = 5,140" in plain(tables.which_number("gpt3-13b"))
     assert re.search(r"is [+−]\d\.\d\d% from it", plain(tables.which_number("gpt3-175b")))
@@ -317,8 +437,14 @@ def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
     slug, _ = small()
     said = plain(walkthrough.walkthrough(slug, tokens=5, context=17))
     assert f"[T, d_model] × [d_model, d_ff] → [T, d_ff][5, {D}] × [{D}, {F}] → [5, {F}]" in said
-    assert f"[S − T, n_kv_heads, d_head] and [T, n_kv_heads, d_head] → [S, n_kv_heads, d_head][12, {K}, {H}] and [5, {K}, {H}] → [17, {K}, {H}]" in said
-    assert f"[n_heads, T, S] × [S, n_heads, d_head] → [T, n_heads, d_head][{N}, 5, 17] × [17, {N}, {H}] → [5, {N}, {H}]" in said
+    assert (
+        f"[S − T, n_kv_heads, d_head] and [T, n_kv_heads, d_head] → [S, n_kv_heads, d_head][12, {K}, {H}] and [5, {K}, {H}] → [17, {K}, {H}]"
+        in said
+    )
+    assert (
+        f"[n_heads, T, S] × [S, n_heads, d_head] → [T, n_heads, d_head][{N}, 5, 17] × [17, {N}, {H}] → [5, {N}, {H}]"
+        in said
+    )
     for placeholder in (TRACED_NEW_TOKENS, TRACED_CONTEXT, TRACED_CONTEXT - TRACED_NEW_TOKENS):
         assert str(placeholder) not in said.replace(",", "")
 
@@ -337,14 +463,19 @@ def test_every_weight_and_step_has_words(slug):
     """Mend: add a row to WEIGHTS or STEPS of macros/views/words.py."""
     model = presets.model(slug)
     assert [w.name for w in model.trace.weights.values() if words.of_weight(w.name) is None] == []
-    assert sorted({n.name for n in model.trace.root.walk() if walkthrough.is_step(n) and words.of_step(n.name) is None}) == []
+    assert (
+        sorted({n.name for n in model.trace.root.walk() if walkthrough.is_step(n) and words.of_step(n.name) is None})
+        == []
+    )
 
 
 def test_no_words_are_left_over():
     """Mend: delete the row, nothing has that name any more."""
     steps, weights = set(walkthrough.BY_MEANING), set()
     for model in map(presets.model, DISCLOSED):
-        steps |= {name for n in model.trace.root.walk() for name in (n.name, f"{n.parent.name}.{n.name}" if n.parent else "")}
+        steps |= {
+            name for n in model.trace.root.walk() for name in (n.name, f"{n.parent.name}.{n.name}" if n.parent else "")
+        }
         weights |= {id(words.of_weight(w.name)) for w in model.trace.weights.values()}
     assert sorted(set(words.STEPS) - steps) == []
     assert sorted(name for name, found in words.WEIGHTS.items() if id(found) not in weights) == []
@@ -390,20 +521,71 @@ def test_a_models_multiplication(small):
     said = plain(figures.matmul(slug, "down_proj", tokens=5))
     assert f"[T, d_ff] × [d_ff, d_model] → [T, d_model], in numbers [5, {F}] × [{F}, {D}] → [5, {D}]" in said
     said = plain(figures.matmul(slug, "scores", tokens=5, context=17))
-    assert f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], in numbers [5, {H}] × [{H}, 17] → [5, 17]" in said
+    assert (
+        f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], in numbers [5, {H}] × [{H}, 17] → [5, 17]"
+        in said
+    )
 
 
 # --- names are text ------------------------------------------------------------------------------------------------------
 
-HOSTILE = ["<script>alert(1)</script>", "{{ 7 * 7 }}", "{% raw %}", "{# x #}", "[a](javascript:alert(1))", "![x](y.png)", "`code`", "*a* _b_ **c** __d__", "# head",
-           "1. item", "- item", "+ item", "> quote", "a | b", "$x$", "&lt;b&gt;", '"><img src=x onerror=alert(1)>', "\\*a\\*", "www.example.com", "http://example.com",
-           "[^1]", "==mark==", "~~x~~", "a{ .class }", ":smile:", "<!-- x -->", "***", "!!! note", "[TOC]", "``` x", "++ctrl++", "--"]
-EXTENSIONS = ["abbr", "admonition", "attr_list", "def_list", "footnotes", "md_in_html", "tables", "toc", "pymdownx.details", "pymdownx.superfences",
-              "pymdownx.inlinehilite", "pymdownx.keys", "pymdownx.tabbed", "pymdownx.magiclink"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "{# x #}",
+    "[a](javascript:alert(1))",
+    "![x](y.png)",
+    "`code`",
+    "*a* _b_ **c** __d__",
+    "# head",
+    "1. item",
+    "- item",
+    "+ item",
+    "> quote",
+    "a | b",
+    "$x$",
+    "&lt;b&gt;",
+    '"><img src=x onerror=alert(1)>',
+    "\\*a\\*",
+    "www.example.com",
+    "http://example.com",
+    "[^1]",
+    "==mark==",
+    "~~x~~",
+    "a{ .class }",
+    ":smile:",
+    "<!-- x -->",
+    "***",
+    "!!! note",
+    "[TOC]",
+    "``` x",
+    "++ctrl++",
+    "--",
+]
+EXTENSIONS = [
+    "abbr",
+    "admonition",
+    "attr_list",
+    "def_list",
+    "footnotes",
+    "md_in_html",
+    "tables",
+    "toc",
+    "pymdownx.details",
+    "pymdownx.superfences",
+    "pymdownx.inlinehilite",
+    "pymdownx.keys",
+    "pymdownx.tabbed",
+    "pymdownx.magiclink",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("place", ["{}", "A sentence with {} in it.", "- in a list: {}", "!!! note\n\n    {}", "| a | b |\n| - | - |\n| {} | x |"])
+@pytest.mark.parametrize(
+    "place",
+    ["{}", "A sentence with {} in it.", "- in a list: {}", "!!! note\n\n    {}", "| a | b |\n| - | - |\n| {} | x |"],
+)
 def test_a_name_stays_text(name, place):
     source = place.replace("{}", text(name))
     made = markdown.markdown(jinja2.Environment().from_string(source).render(), extensions=EXTENSIONS)
@@ -414,7 +596,9 @@ def test_a_name_stays_text(name, place):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_in_a_view_stays_text(small, name):
-    published = presets.Published(parameters=10**9, exact=False, source=name, extra=(presets.Extra(name=name, count=1),), active=name)
+    published = presets.Published(
+        parameters=10**9, exact=False, source=name, extra=(presets.Extra(name=name, count=1),), active=name
+    )
     harmless = msgspec.structs.replace(published, source="x", active="x", extra=(presets.Extra(name="x", count=1),))
     hostile, preset = copy.copy(presets.preset("llama3-8b")), copy.copy(presets.preset("llama3-8b"))
     for p, n, figure in ((hostile, name, published), (preset, "x", harmless)):  # past the reader's own check
@@ -424,13 +608,23 @@ def test_a_name_in_a_view_stays_text(small, name):
     for view in (tables.parameter_table, tables.which_number, tables.costs, formulas.formula, walkthrough.walkthrough):
         made = view(slug)
         assert "{{" not in made and "{%" not in made and "{#" not in made and "`" not in made
-        assert [t.partition(" ")[0] for t in re.findall(r"<[^>]+>", made)] == [t.partition(" ")[0] for t in re.findall(r"<[^>]+>", view(plain_slug))]
+        assert [t.partition(" ")[0] for t in re.findall(r"<[^>]+>", made)] == [
+            t.partition(" ")[0] for t in re.findall(r"<[^>]+>", view(plain_slug))
+        ]
 
 
 @pytest.mark.parametrize("slug", ["gpt2", "llama3-8b"])
 def test_a_view_is_one_line(slug):
-    for view in (tables.parameter_table, tables.which_number, tables.kv_cache, tables.flops, tables.costs, formulas.formula, formulas.parameter_formula,
-                 walkthrough.walkthrough):
+    for view in (
+        tables.parameter_table,
+        tables.which_number,
+        tables.kv_cache,
+        tables.flops,
+        tables.costs,
+        formulas.formula,
+        formulas.parameter_formula,
+        walkthrough.walkthrough,
+    ):
         assert "\n" not in view(slug)
 
 
@@ -455,46 +649,79 @@ def test_the_reference_shows_each_call_that_it_makes():
     page = (ROOT / "docs/reference/macros.md").read_text("utf-8")
     shown = "".join(re.findall(r"{% raw %}(.*?){% endraw %}", page, flags=re.S))
     made = re.sub(r"{% raw %}.*?{% endraw %}", "", page, flags=re.S)
-    assert [c for c in re.findall(r"{{.*?}}", made) if c not in shown and c != '{{ value("claude-3-opus", "d_model") }}'] == []
+    assert [
+        c for c in re.findall(r"{{.*?}}", made) if c not in shown and c != '{{ value("claude-3-opus", "d_model") }}'
+    ] == []
 
 
-@pytest.mark.parametrize("arguments, named, message", [
-    ((), {}, "missing a required argument: 'model'; write value(model, name, context=None"),
-    (("llama3-8b",), {"nam": "d_model"}, "missing a required argument"),
-    (("llama3-8b", "d_modle"), {}, 'value(\'llama3-8b\', \'d_modle\'): llama3-8b has no \'d_modle\'; did you mean "d_model"?'),
-])
+@pytest.mark.parametrize(
+    "arguments, named, message",
+    [
+        ((), {}, "missing a required argument: 'model'; write value(model, name, context=None"),
+        (("llama3-8b",), {"nam": "d_model"}, "missing a required argument"),
+        (
+            ("llama3-8b", "d_modle"),
+            {},
+            "value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",
+        ),
+    ],
+)
 def test_a_wrong_call_names_page_and_macro(arguments, named, message):
     macro = registry.guarded("value", values.value, lambda: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments, **named)
-    assert str(raised.value).startswith("docs/a.md: value(") and message in str(raised.value) and "\n" not in str(raised.value)
+    assert (
+        str(raised.value).startswith("docs/a.md: value(")
+        and message in str(raised.value)
+        and "\n" not in str(raised.value)
+    )
 
 
-@pytest.mark.parametrize("source, line", [
-    ('{{ value("llama3-8b", "d_modle") }}', 'docs/index.md:1: value(\'llama3-8b\', \'d_modle\'): llama3-8b has no \'d_modle\'; did you mean "d_model"?'),
-    ('{{ valeu("llama3-8b", "d_model") }}', 'docs/index.md:1: \'valeu\' is undefined; did you mean "value"?'),
-    ('{{ value("llama3-8b", "d_model" }}', "docs/index.md:1: unexpected '}', expected ')'"),
-    ('{{ value("<script>", "d_model") }}', "docs/index.md:1: value('<script>', 'd_model'): unknown model '<script>'"),
-])
+@pytest.mark.parametrize(
+    "source, line",
+    [
+        (
+            '{{ value("llama3-8b", "d_modle") }}',
+            "docs/index.md:1: value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",
+        ),
+        ('{{ valeu("llama3-8b", "d_model") }}', "docs/index.md:1: 'valeu' is undefined; did you mean \"value\"?"),
+        ('{{ value("llama3-8b", "d_model" }}', "docs/index.md:1: unexpected '}', expected ')'"),
+        (
+            '{{ value("<script>", "d_model") }}',
+            "docs/index.md:1: value('<script>', 'd_model'): unknown model '<script>'",
+        ),
+    ],
+)
 @pytest.mark.parametrize("fails", [True, False], ids=["build", "live preview"])
 def test_an_error_in_a_page_is_one_line(tmp_path, source, line, fails):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text(source + "\n", "utf-8")
-    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\nplugins:\n  - macros:\n      modules: [macros]\n      on_undefined: strict\n      on_error_fail: {str(fails).lower()}\n", "utf-8")
-    run = subprocess.run([sys.executable, "-m", "mkdocs", "build"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True)
+    (tmp_path / "mkdocs.yml").write_text(
+        f"site_name: x\nplugins:\n  - macros:\n      modules: [macros]\n      on_undefined: strict\n      on_error_fail: {str(fails).lower()}\n",
+        "utf-8",
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        capture_output=True,
+    )
     told = [x for x in run.stderr.splitlines() if "docs/index.md" in x]
     assert len(told) == 1 and line in told[0] and "Traceback" not in run.stderr
     assert (run.returncode != 0) == fails
     if not fails:
         page = (tmp_path / "site/index.html").read_text("utf-8")
-        assert line in html.unescape(re.sub(r"<[^>]+>", "", page)) and "<script>'" not in page and "Traceback" not in page
+        assert (
+            line in html.unescape(re.sub(r"<[^>]+>", "", page)) and "<script>'" not in page and "Traceback" not in page
+        )
 
 
 def test_a_word_in_a_formula_keeps_its_spaces():
     """MathML drops plain spaces at the ends of a text."""
     for name, found in (*words.STEPS.items(), *words.WEIGHTS.items()):
         for word in re.findall(r"\\text\{([^}]*)\}", found.equation):
-            assert f"<mtext>{word.replace(' ', chr(0xa0))}</mtext>" in formulas.math(found.equation), name
+            assert f"<mtext>{word.replace(' ', chr(0xA0))}</mtext>" in formulas.math(found.equation), name
 
 
 def test_one_token_is_not_tokens():
@@ -517,18 +744,36 @@ def factor_of(equation: str, model: Model) -> float:
 def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
     """What the function of a score is given as its scale when the forward pass calls it."""
     given, model, call = [], presets.model(slug), Trace.call
-    said = [factor_of(walkthrough.with_scale(row, model).equation, model) for row, _ in walkthrough.sections(model).rows() if row.node.name in ("scores", "latent_scores")]
-    monkeypatch.setattr(Trace, "call", lambda self, function, args, kwargs, rule=None: (
-        given.append(args[-1]) if function.__name__ in ("scores", "latent_scores") else None, call(self, function, args, kwargs, rule))[1])
+    said = [
+        factor_of(walkthrough.with_scale(row, model).equation, model)
+        for row, _ in walkthrough.sections(model).rows()
+        if row.node.name in ("scores", "latent_scores")
+    ]
+    monkeypatch.setattr(
+        Trace,
+        "call",
+        lambda self, function, args, kwargs, rule=None: (
+            given.append(args[-1]) if function.__name__ in ("scores", "latent_scores") else None,
+            call(self, function, args, kwargs, rule),
+        )[1],
+    )
     run.trace(model.architecture, model.config)
     assert said == pytest.approx(given, rel=4e-4)
 
 
-@pytest.mark.parametrize("slug, equation", [
-    ("llama3-8b", r"\frac{q \, k^{\top}}{\sqrt{d_{\text{head}}}}"), ("gemma2-27b", r"\frac{q \, k^{\top}}{\sqrt{144}}"), ("gemma3-27b", r"\frac{q \, k^{\top}}{\sqrt{168}}"),
-    ("granite-3.3-8b", r"\frac{q \, k^{\top}}{128}"),
-    ("deepseek-v3", r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}"),
-])
+@pytest.mark.parametrize(
+    "slug, equation",
+    [
+        ("llama3-8b", r"\frac{q \, k^{\top}}{\sqrt{d_{\text{head}}}}"),
+        ("gemma2-27b", r"\frac{q \, k^{\top}}{\sqrt{144}}"),
+        ("gemma3-27b", r"\frac{q \, k^{\top}}{\sqrt{168}}"),
+        ("granite-3.3-8b", r"\frac{q \, k^{\top}}{128}"),
+        (
+            "deepseek-v3",
+            r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}",
+        ),
+    ],
+)
 def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
     model = presets.model(slug)
     assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
@@ -537,8 +782,13 @@ def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
 
 def test_a_figure_names_its_factors_and_explains_its_letters(small):
     slug, _ = small()
-    for what, names, letters in (("scores", ("q", "kᵀ", "scores"), "T: new tokens, H = d_head, S: context."), ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
-                                 ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head.")):
+    for what, names, letters in (
+        ("scores", ("q", "kᵀ", "scores"), "T: new tokens, H = d_head, S: context."),
+        ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
+        ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head."),
+    ):
         made = figures.matmul(slug, what)
-        assert [t.text for t in svg_of(made).iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight")] == list(names)
+        assert [t.text for t in svg_of(made).iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight")] == list(
+            names
+        )
         assert letters in plain(made)

@@ -11,8 +11,8 @@ import msgspec
 
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
-from .presets import Model, model, preset
 from ..engine.tensors import Weight
+from .presets import Model, model, preset
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -52,11 +52,17 @@ def published(found: Model) -> str:
     if figure is None:
         return "no total published"
     if figure.exact:
-        return "exact" if found.stored == found.counts.total else f"exact with {found.stored - found.counts.total:,} stored besides"
+        return (
+            "exact"
+            if found.stored == found.counts.total
+            else f"exact with {found.stored - found.counts.total:,} stored besides"
+        )
     share = found.counts.total / figure.parameters - 1
     if abs(share) > ROUNDING:
-        raise Problem(f"published.parameters = {figure.parameters:,}, and the forward pass gives {found.counts.total:,} ({share:+.1%})",
-                      "correct [config] or the figure")
+        raise Problem(
+            f"published.parameters = {figure.parameters:,}, and the forward pass gives {found.counts.total:,} ({share:+.1%})",
+            "correct [config] or the figure",
+        )
     return f"{share:+.2%} of the rounded {figure.parameters:,}"
 
 
@@ -74,11 +80,17 @@ def compare(counts: Counts, listed: dict) -> str:
         _both_ways(here, there)
     if rows_of(counts.buffers) != rows(listed["buffers"]):
         _both_ways(dict(counts.tensors(counts.buffers)), dict(_expand(listed["buffers"])))
-    for name, value in (("total", counts.total), ("active", counts.active),
-                        ("active_excluding_input_embedding", counts.active_excluding_input_embedding),
-                        ("kv_cache_bytes_per_token", counts.cache_bytes_per_token_uncapped())):
+    for name, value in (
+        ("total", counts.total),
+        ("active", counts.active),
+        ("active_excluding_input_embedding", counts.active_excluding_input_embedding),
+        ("kv_cache_bytes_per_token", counts.cache_bytes_per_token_uncapped()),
+    ):
         if listed[name] is not None and listed[name] != value:
-            raise Problem(f"{name}: {listed[name]:,} in the reference list, {value:,} by the forward pass", "find out which is right")
+            raise Problem(
+                f"{name}: {listed[name]:,} in the reference list, {value:,} by the forward pass",
+                "find out which is right",
+            )
     tensors = sum(int(w.copies) for w in counts.weights)
     return f"{tensors:,} tensors as in the reference list"
 
@@ -94,8 +106,17 @@ def rows_of(weights: Iterable[Weight]) -> set[Row]:
 
 def rows(listed: Iterable[Sequence]) -> set[Row]:
     """The same of a list's rows [pattern, ranges, shape]."""
-    return {(name, (tuple(_numbers(ranges["i"])) if ranges else (), ranges["e"][-1][1] + 1 if ranges and "e" in ranges else None),
-             tuple(shape)) for name, ranges, shape in listed}
+    return {
+        (
+            name,
+            (
+                tuple(_numbers(ranges["i"])) if ranges else (),
+                ranges["e"][-1][1] + 1 if ranges and "e" in ranges else None,
+            ),
+            tuple(shape),
+        )
+        for name, ranges, shape in listed
+    }
 
 
 def _numbers(ranges: Iterable[Sequence[int]]) -> list[int]:
@@ -112,9 +133,18 @@ def _expand(listed: Iterable[Sequence]):
 def _both_ways(here: dict, there: dict) -> None:
     for name, shape in there.items():
         if name not in here:
-            raise Problem(f"the reference list has {name} {list(shape)}, and the forward pass does not ask for it", "correct one of the two")
+            raise Problem(
+                f"the reference list has {name} {list(shape)}, and the forward pass does not ask for it",
+                "correct one of the two",
+            )
         if here[name] != shape:
-            raise Problem(f"{name} is {list(shape)} in the reference list and {list(here[name])} by the forward pass", "correct one of the two")
+            raise Problem(
+                f"{name} is {list(shape)} in the reference list and {list(here[name])} by the forward pass",
+                "correct one of the two",
+            )
     for name in here:
         if name not in there:
-            raise Problem(f"the forward pass asks for {name} {list(here[name])}, and the reference list does not have it", "correct one of the two")
+            raise Problem(
+                f"the forward pass asks for {name} {list(here[name])}, and the reference list does not have it",
+                "correct one of the two",
+            )

@@ -15,12 +15,12 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from ..counting.parameters import Counts
+from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
 from ..engine.architectures.config import Config, fields_of
-from ..counting.parameters import Counts
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
-from ..dependencies import Used, apart, remembered, use
 from ..engine.forward import trace
 from ..engine.rules import ShapeError
 
@@ -85,15 +85,26 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 raise ValueError(f"{shorten(text)} holds {found[0]!r}: expected plain text without markup")
         if self.note and (found := _NO_PROSE.search(self.note)):
             raise ValueError(f"note holds {found[0]!r}: expected prose without HTML or a macro call")
-        if not isinstance(self.released, datetime.date) and not (isinstance(self.released, str) and _MONTH.fullmatch(self.released)):
-            raise ValueError(f"released = {shorten(self.released)}: expected a date, such as 2024-04-18, \"2024-04\" or \"2024\"")
+        if not isinstance(self.released, datetime.date) and not (
+            isinstance(self.released, str) and _MONTH.fullmatch(self.released)
+        ):
+            raise ValueError(
+                f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
+            )
 
 
 class Model:
     """A model with everything that its trace gives. `slug` is a preset's, or the path that was asked for."""
 
-    def __init__(self, slug: str, raw: Mapping[str, Any], architecture: Architecture, config: Config, preset: Preset | None,
-                 unknown: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        slug: str,
+        raw: Mapping[str, Any],
+        architecture: Architecture,
+        config: Config,
+        preset: Preset | None,
+        unknown: tuple[str, ...] = (),
+    ):
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
         self.preset, self.unknown = preset, unknown
 
@@ -109,7 +120,9 @@ class Model:
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line about keys of a foreign config.json that the architecture does not know."""
-        names = ", ".join(shorten(name) for name in self.unknown[:9]) + (f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else "")
+        names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
+            f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
+        )
         return (f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ()
 
     @property
@@ -146,13 +159,19 @@ class Model:
         """Raise `Problem` if an exact published total is not what the forward pass gives."""
         published = self.preset.published if self.preset else None
         if published and published.exact and published.parameters != self.stored:
-            raise Problem(f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "
-                          f"({self.stored - published.parameters:+,})", "correct [config], or name the difference in [[published.extra]]")
+            raise Problem(
+                f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "
+                f"({self.stored - published.parameters:+,})",
+                "correct [config], or name the difference in [[published.extra]]",
+            )
         for figure in published.other if published else ():
             here = self.counts.total + self.counts.buffer_elements + sum(e.count for e in figure.extra)
             if figure.exact and figure.parameters != here:
-                raise Problem(f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows gives "
-                              f"{here:,} ({here - figure.parameters:+,})", "correct the rows")
+                raise Problem(
+                    f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows gives "
+                    f"{here:,} ({here - figure.parameters:+,})",
+                    "correct the rows",
+                )
 
 
 def read_preset(path: Path) -> Preset:
@@ -168,7 +187,10 @@ def read_preset(path: Path) -> Preset:
         preset = msgspec.convert(table, Preset)
     except msgspec.ValidationError as error:
         message, _, at = str(error).replace("`", "").partition(" - at $.")
-        raise Problem(f"{at}: {message[:1].lower()}{message[1:]}" if at else message, "correct it as in the page on adding a model") from None
+        raise Problem(
+            f"{at}: {message[:1].lower()}{message[1:]}" if at else message,
+            "correct it as in the page on adding a model",
+        ) from None
     if preset.config is None and preset.published is not None:
         raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
     return preset
@@ -203,7 +225,10 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
     config, unknown = architecture.config.read(raw)
     if preset is not None and unknown:
         known = [k.key for k in fields_of(architecture.config) if k.key]
-        raise Problem(f"config.{unknown[0]}: unknown key of {architecture.name}", nearest(unknown[0], known, "remove it, or add it to the architecture's keys"))
+        raise Problem(
+            f"config.{unknown[0]}: unknown key of {architecture.name}",
+            nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
+        )
     return Model(slug, raw, architecture, config, preset, tuple(unknown))
 
 
@@ -214,7 +239,9 @@ def paths() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(FOLDER.glob("[!.]*/[!.]*.toml")):
         if path.stem in found:
-            raise Problem(f"duplicate slug, also in {place(found[path.stem])}", "rename one of the two files", place(path))
+            raise Problem(
+                f"duplicate slug, also in {place(found[path.stem])}", "rename one of the two files", place(path)
+            )
         found[path.stem] = path
     return dict(sorted(found.items()))
 
@@ -247,7 +274,10 @@ def unknown(slug: str) -> Problem:
             continue
         if slug in (found.name, found.hub, *found.aliases):
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
-    return Problem(f"unknown model {shorten(slug)}", nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"))
+    return Problem(
+        f"unknown model {shorten(slug)}",
+        nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"),
+    )
 
 
 @remembered

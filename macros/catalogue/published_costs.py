@@ -14,7 +14,17 @@ from ..engine.errors import Problem
 from ..engine.files import place, read_text
 
 FILE = Path(__file__).parent / "published_costs.toml"
-UNITS = {"bytes": 1, "kB": 10**3, "GB": 10**9, "GiB": 2**30, "GFLOP": 10**9, "FLOP": 1, "times": 1, "10²³ FLOP": 10**23, "10²⁵ FLOP": 10**25}
+UNITS = {
+    "bytes": 1,
+    "kB": 10**3,
+    "GB": 10**9,
+    "GiB": 2**30,
+    "GFLOP": 10**9,
+    "FLOP": 1,
+    "times": 1,
+    "10²³ FLOP": 10**23,
+    "10²⁵ FLOP": 10**25,
+}
 
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 

@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
-from .costs import Asked, blocks, data
 from ..engine.errors import Problem
+from .costs import Asked, blocks, data
 
 if TYPE_CHECKING:
     from ..catalogue.presets import Model
@@ -34,36 +34,45 @@ def _patterns(weights) -> list:
 def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool = True) -> str:
     """One object on one line: what `describe --format json` prints, with or without every cost."""
     counts, item = model.counts, asked.item_bytes
-    return json.dumps({
-        "model": model.slug,
-        "name": model.name,
-        "architecture": model.architecture.name,
-        "model_type": model.model_type,
-        "parameters": {
-            "total": counts.total,
-            "active": counts.active,
-            "active_excluding_input_embedding": counts.active_excluding_input_embedding,
-            "embedding": counts.embedding,
-            "non_embedding": counts.non_embedding,
-            "stored": model.stored,
-        },
-        "tied": counts.is_tied,
-        "tensors": _patterns(counts.weights) if collapse else _tensors(model),
-        "buffers": _patterns(counts.buffers) if collapse else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
-        "names_verified": model.names_verified,
-        "kv_cache": {
-            "bytes_per_token": counts.cache_bytes_per_token(item),
-            "bytes_per_token_uncapped": counts.cache_bytes_per_token_uncapped(item),
-            "index_bytes_per_token": counts.index_bytes_per_token(item),
-            "bytes_at": {str(n): counts.cache_bytes(n, item) for n in asked.contexts},
-        },
-        "flops": {
-            "decode_at": {str(n): counts.decode_flops(n) for n in asked.contexts},
-            "prefill": {str(n): counts.prefill_flops(n) for n in asked.contexts},
-        },
-        **({"costs": data(costs_of(counts), asked)} if costs else {}),
-        "warnings": list(model.warnings),
-    }, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return (
+        json.dumps(
+            {
+                "model": model.slug,
+                "name": model.name,
+                "architecture": model.architecture.name,
+                "model_type": model.model_type,
+                "parameters": {
+                    "total": counts.total,
+                    "active": counts.active,
+                    "active_excluding_input_embedding": counts.active_excluding_input_embedding,
+                    "embedding": counts.embedding,
+                    "non_embedding": counts.non_embedding,
+                    "stored": model.stored,
+                },
+                "tied": counts.is_tied,
+                "tensors": _patterns(counts.weights) if collapse else _tensors(model),
+                "buffers": _patterns(counts.buffers)
+                if collapse
+                else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
+                "names_verified": model.names_verified,
+                "kv_cache": {
+                    "bytes_per_token": counts.cache_bytes_per_token(item),
+                    "bytes_per_token_uncapped": counts.cache_bytes_per_token_uncapped(item),
+                    "index_bytes_per_token": counts.index_bytes_per_token(item),
+                    "bytes_at": {str(n): counts.cache_bytes(n, item) for n in asked.contexts},
+                },
+                "flops": {
+                    "decode_at": {str(n): counts.decode_flops(n) for n in asked.contexts},
+                    "prefill": {str(n): counts.prefill_flops(n) for n in asked.contexts},
+                },
+                **({"costs": data(costs_of(counts), asked)} if costs else {}),
+                "warnings": list(model.warnings),
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        + "\n"
+    )
 
 
 def as_csv(model: Model, collapse: bool, asked: Asked = Asked()) -> str:
@@ -85,26 +94,47 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = Asked()) -> str
     """Patterns with their formulas, totals and costs, for reading; always collapsed."""
     counts, item = model.counts, asked.item_bytes
     rows = [("tensor", "shape", "copies", "parameters", "formula")]
-    rows += [(w.name, str([int(d) for d in w.shape]), f"× {int(w.copies):,}" if int(w.copies) > 1 else "",
-              f"{int(w.count):,}", str(w.count.expr)) for w in counts.weights]
+    rows += [
+        (
+            w.name,
+            str([int(d) for d in w.shape]),
+            f"× {int(w.copies):,}" if int(w.copies) > 1 else "",
+            f"{int(w.count):,}",
+            str(w.count.expr),
+        )
+        for w in counts.weights
+    ]
     width = [max(len(row[i]) for row in rows) for i in range(4)]
     title = model.slug if model.name == model.slug else f"{model.name} ({model.slug})"
     lines = [f"{title}: {model.architecture.name}", ""]
     for name, shape, copies, count, formula in rows:
-        lines.append(f"{name:{width[0]}}  {shape:{width[1]}}  {copies:>{width[2]}}  {count:>{width[3]}}  {formula}".rstrip())
+        lines.append(
+            f"{name:{width[0]}}  {shape:{width[1]}}  {copies:>{width[2]}}  {count:>{width[3]}}  {formula}".rstrip()
+        )
     totals = [
         ("total", counts.total, "the head is the input table" if counts.is_tied else ""),
-        ("active", counts.active, "without the routed experts that a token does not choose") if counts.active != counts.total else None,
+        ("active", counts.active, "without the routed experts that a token does not choose")
+        if counts.active != counts.total
+        else None,
         ("embedding", counts.embedding, "tables and head"),
         ("non-embedding", counts.non_embedding, ""),
         ("stored", model.stored, "what the published file holds") if model.stored != counts.total else None,
     ]
     costs = [
-        ("KV cache a token, bytes", counts.cache_bytes_per_token(item), f"at long context, {item} byte{'s' if item > 1 else ''} an element"),
-        ("of these, an indexer's keys", counts.index_bytes_per_token(item), "") if counts.index_bytes_per_token() else None,
+        (
+            "KV cache a token, bytes",
+            counts.cache_bytes_per_token(item),
+            f"at long context, {item} byte{'s' if item > 1 else ''} an element",
+        ),
+        ("of these, an indexer's keys", counts.index_bytes_per_token(item), "")
+        if counts.index_bytes_per_token()
+        else None,
         *((f"KV cache at {n:,}, bytes", counts.cache_bytes(n, item), "") for n in asked.contexts),
         *((f"FLOPs of a token at {n:,}", counts.decode_flops(n), "2 per multiply-add") for n in asked.contexts),
-        *((f"FLOPs of a prompt of {n:,}", counts.prefill_flops(n), "scores in full; logits of the last token only") for n in asked.contexts),
+        *(
+            (f"FLOPs of a prompt of {n:,}", counts.prefill_flops(n), "scores in full; logits of the last token only")
+            for n in asked.contexts
+        ),
     ]
     for block in (totals, costs, *blocks(costs_of(counts), asked)):
         block = [row for row in block if row]

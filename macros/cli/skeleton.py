@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..catalogue.presets import language_part, make, paths
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
 from ..engine.errors import Problem, nearest
-from ..catalogue.presets import language_part, make, paths
 from ..engine.files import read_json
 
 # Keys that change nothing here and still belong into a preset: readers look for them.
@@ -32,8 +32,10 @@ def skeleton(file: str, slug: str | None = None) -> str:
         model = make(slug, raw)
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
-            raise Problem(f"{model.unknown[0]}: unknown key of {model.architecture.name}",
-                          nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"))
+            raise Problem(
+                f"{model.unknown[0]}: unknown key of {model.architecture.name}",
+                nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"),
+            )
         counts = model.counts
     except Problem as problem:
         raise problem.at(str(path)) from None
@@ -41,14 +43,34 @@ def skeleton(file: str, slug: str | None = None) -> str:
     lines = [
         f"# macros/presets/<family>/{slug}.toml",
         f"# The forward pass gives {counts.total:,} parameters; the file holds {counts.total + counts.buffer_elements:,} numbers.",
-        f'name = {_value(slug)}', 'family = ""', 'organization = ""', 'released = ""  # 2024-04-18, or "2024-04"',
-        '# hub = "organization/repository"', "", "[config]",
-        *(f"{_key(name)} = {_value(value)}" for name, value in raw.items() if name not in left_out and value is not None),
-        *(f"# {_key(name)} is null in the file" for name, value in raw.items() if name not in left_out and value is None), "",
-        "[sources]", 'config = ""  # repository, file, revision', 'verified = ""  # the day it was last looked up, 2024-04-18',
-        'names = "transformers"  # "published" once the names were held against the published file', "",
-        "[published]", "parameters = 0  # as published by the maker or the hub, not as computed",
-        "exact = true  # false for a rounded figure", 'source = ""', "",
+        f"name = {_value(slug)}",
+        'family = ""',
+        'organization = ""',
+        'released = ""  # 2024-04-18, or "2024-04"',
+        '# hub = "organization/repository"',
+        "",
+        "[config]",
+        *(
+            f"{_key(name)} = {_value(value)}"
+            for name, value in raw.items()
+            if name not in left_out and value is not None
+        ),
+        *(
+            f"# {_key(name)} is null in the file"
+            for name, value in raw.items()
+            if name not in left_out and value is None
+        ),
+        "",
+        "[sources]",
+        'config = ""  # repository, file, revision',
+        'verified = ""  # the day it was last looked up, 2024-04-18',
+        'names = "transformers"  # "published" once the names were held against the published file',
+        "",
+        "[published]",
+        "parameters = 0  # as published by the maker or the hub, not as computed",
+        "exact = true  # false for a rounded figure",
+        'source = ""',
+        "",
     ]
     return "\n".join(lines)
 

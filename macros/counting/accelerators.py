@@ -54,12 +54,18 @@ def read(path: Path) -> dict[str, Accelerator]:
         known = [f.name for f in msgspec.structs.fields(Accelerator)]
         unknown = [key for key in entry if key not in known] if isinstance(entry, dict) else []
         if unknown:
-            raise Problem(f"{slug}.{unknown[0]}: unknown key", nearest(unknown[0], known, f"known ones: {', '.join(known)}"), place(path))
+            raise Problem(
+                f"{slug}.{unknown[0]}: unknown key",
+                nearest(unknown[0], known, f"known ones: {', '.join(known)}"),
+                place(path),
+            )
         try:
             found[slug] = msgspec.convert(entry, Accelerator)
         except msgspec.ValidationError as error:
             message, _, at = str(error).replace("`", "").partition(" - at $.")
-            raise Problem(f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)) from None
+            raise Problem(
+                f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)
+            ) from None
     return found
 
 
@@ -72,5 +78,8 @@ def accelerators() -> dict[str, Accelerator]:
 def accelerator(slug: str) -> Accelerator:
     """The accelerator of a slug. Raises `Problem` with the nearest known one."""
     if not isinstance(slug, str) or slug not in accelerators():
-        raise Problem(f"unknown accelerator {slug!r}", nearest(str(slug), accelerators(), f"known ones: {', '.join(accelerators())}"))
+        raise Problem(
+            f"unknown accelerator {slug!r}",
+            nearest(str(slug), accelerators(), f"known ones: {', '.join(accelerators())}"),
+        )
     return accelerators()[slug]

@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, wraps
+from functools import cache, cached_property, wraps
 
-from .accelerators import Accelerator
-from .parameters import HEAD, INDEX, INPUT_TABLES, Counts
+from ..engine.array import Node, Spec
 from ..engine.dims import Call, Dim, Poly, product
 from ..engine.ops import SlidingWindow
-from ..engine.array import Node, Spec
 from ..engine.tensors import Kept, Weight
+from .accelerators import Accelerator
+from .parameters import HEAD, INDEX, INPUT_TABLES, Counts
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,41 @@ class Format:
         """Bytes of so many tensors of this shape; blocks lie along the last axes, the last ones need not be full."""
         shape = [int(d) for d in shape]
         at = len(shape) - len(self.block)
-        blocks = math.prod(shape[:at]) * math.prod(-(-d // b) for d, b in zip(shape[at:], self.block)) if self.block else 0
+        blocks = (
+            math.prod(shape[:at]) * math.prod(-(-d // b) for d, b in zip(shape[at:], self.block)) if self.block else 0
+        )
         return -(-(math.prod(shape) * self.bits + blocks * self.scale_bits) * copies // 8)
 
 
-FORMATS: dict[str, Format] = {f.name: f for f in (
-    Format("float32", 32, why="1 sign, 8 exponent and 23 fraction bits"),
-    Format("bfloat16", 16, why="1 sign, 8 exponent and 7 fraction bits: the range of float32, fewer digits"),
-    Format("float16", 16, why="1 sign, 5 exponent and 10 fraction bits: a smaller range, more digits"),
-    Format("fp8", 8, (128, 128), 32, "fp8", "1 sign, 4 exponent and 3 fraction bits, and a float32 scale for each block of 128 × 128 weights, as DeepSeek-V3 publishes"),
-    Format("int8", 8, (128,), 16, "int8", "a whole number of 8 bits, and a float16 scale for each 128 weights of a row"),
-    Format("int4", 4, (128,), 16, why="a whole number of 4 bits, and a float16 scale for each 128 weights of a row"),
-    Format("mxfp4", 4, (32,), 8, why="1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row (OCP Microscaling, v1.0)"),
-)}
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("float32", 32, why="1 sign, 8 exponent and 23 fraction bits"),
+        Format("bfloat16", 16, why="1 sign, 8 exponent and 7 fraction bits: the range of float32, fewer digits"),
+        Format("float16", 16, why="1 sign, 5 exponent and 10 fraction bits: a smaller range, more digits"),
+        Format(
+            "fp8",
+            8,
+            (128, 128),
+            32,
+            "fp8",
+            "1 sign, 4 exponent and 3 fraction bits, and a float32 scale for each block of 128 × 128 weights, as DeepSeek-V3 publishes",
+        ),
+        Format(
+            "int8", 8, (128,), 16, "int8", "a whole number of 8 bits, and a float16 scale for each 128 weights of a row"
+        ),
+        Format(
+            "int4", 4, (128,), 16, why="a whole number of 4 bits, and a float16 scale for each 128 weights of a row"
+        ),
+        Format(
+            "mxfp4",
+            4,
+            (32,),
+            8,
+            why="1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row (OCP Microscaling, v1.0)",
+        ),
+    )
+}
 
 # Bytes of an element of the cache, by the name of its type. Scales of a quantised cache are left out.
 CACHE_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
@@ -93,7 +115,9 @@ class _Pairs:
         """The share of the pairs that the mask lets through."""
         new, context = values["T"], values["S"]
         reach = SlidingWindow(self.picked(values)) if self.picks else self.reach
-        return Fraction(reach.pairs(context) - reach.pairs(context - new), self.queries.at(values) * self.keys.at(values))
+        return Fraction(
+            reach.pairs(context) - reach.pairs(context - new), self.queries.at(values) * self.keys.at(values)
+        )
 
     @property
     def picks(self) -> bool:
@@ -108,12 +132,14 @@ class _Pairs:
 
 def once(method):
     """Compute each figure of a model once: tables ask for the same ones again and again."""
+
     @wraps(method)
     def wrapper(self, *args, **kwargs):
         key = method.__name__, args, tuple(kwargs.items())
         if key not in self._memory:
             self._memory[key] = method(self, *args, **kwargs)
         return self._memory[key]
+
     return wrapper
 
 
@@ -132,8 +158,16 @@ class Costs:
         values, rows = self._values(new, context), []
         for node, step, flops, pairs in self._parts:
             full = [p.flops(values) for p in pairs]
-            rows.append(PartFlops(step.name, node.kind if node.layers is not None else None, int(node.layer_count) if node.layers is not None else None,
-                                  flops.at(values) * int(node.layer_count), sum(full), sum(int(n * p.share(values)) for n, p in zip(full, pairs))))
+            rows.append(
+                PartFlops(
+                    step.name,
+                    node.kind if node.layers is not None else None,
+                    int(node.layer_count) if node.layers is not None else None,
+                    flops.at(values) * int(node.layer_count),
+                    sum(full),
+                    sum(int(n * p.share(values)) for n, p in zip(full, pairs)),
+                )
+            )
         return tuple(rows)
 
     @cached_property
@@ -168,7 +202,9 @@ class Costs:
             here = [p for p in self._pairs if node in p.leaf.path()]
             for p in here:
                 wide = {"latent_scores": latent.nope, "mix_latents": latent.value}.get(p.leaf.parent.name)
-                if wide is not None and any(int(d) == int(latent.rank) and d.symbols & latent.rank.symbols for d in p.leaf.inputs[1].shape):
+                if wide is not None and any(
+                    int(d) == int(latent.rank) and d.symbols & latent.rank.symbols for d in p.leaf.inputs[1].shape
+                ):
                     flops = p.flops(values) * (p.share(values) if causal else 1)
                     total -= int(flops - flops * Fraction(int(wide), int(latent.rank)))
             made = sum(leaf.flops.at(values) for leaf in latent.reads) * int(node.layer_count)
@@ -199,7 +235,15 @@ class Costs:
                 if leaf.own_flops is not None and leaf.note:
                     free = [d.expr for d in _letters(leaf).values() if d.expr.is_free]
                     if len(free) == 2 and new in free:
-                        found.append(_Pairs(leaf, int(node.layer_count), new, next(p for p in free if p != new), reaches[node.layers]))
+                        found.append(
+                            _Pairs(
+                                leaf,
+                                int(node.layer_count),
+                                new,
+                                next(p for p in free if p != new),
+                                reaches[node.layers],
+                            )
+                        )
         return tuple(found)
 
     @cached_property
@@ -207,9 +251,15 @@ class Costs:
         """Of each kind of layer with latent attention: how wide the latent and the heads' keys and values are."""
         found = {}
         for node in self.trace.root.children:
-            steps = {n.name: n for n in node.walk() if n.name in ("ask_latents", "read_values")} if node.layers is not None else {}
+            steps = (
+                {n.name: n for n in node.walk() if n.name in ("ask_latents", "read_values")}
+                if node.layers is not None
+                else {}
+            )
             if len(steps) == 2:
-                (_, nope, rank), (heads, value, _) = (steps[name].inputs[1].shape for name in ("ask_latents", "read_values"))
+                (_, nope, rank), (heads, value, _) = (
+                    steps[name].inputs[1].shape for name in ("ask_latents", "read_values")
+                )
                 found[node] = _Latent(heads, nope, value, rank, tuple(steps.values()))
         return found
 
@@ -221,13 +271,18 @@ class Costs:
         (expected, choices taken as independent and even), all else once."""
         always, tables, routed = self._read_by(format)
         tokens = new * batch
-        total = always + sum(_format(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables)
+        total = always + sum(
+            _format(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables
+        )
         return total + sum(int(size * (1 - (1 - used / members) ** tokens)) for (members, used), size in routed.items())
 
     @once
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not the head too, and bytes of the experts by (held, used)."""
-        tables, head = ({w for n in self.trace.root.children if n.name in names for w in n.all_weights()} for names in (INPUT_TABLES, (HEAD,)))
+        tables, head = (
+            {w for n in self.trace.root.children if n.name in names for w in n.all_weights()}
+            for names in (INPUT_TABLES, (HEAD,))
+        )
         looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
         always, routed = 0, {}
         for w in self.counts.weights:
@@ -264,12 +319,19 @@ class Costs:
 
     def bytes_moved(self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> int:
         """Bytes of weights and cache that a step reads and writes: the least that has to move."""
-        return (self.weight_bytes_read(new, batch, format) + self.cache_bytes_read(new, context, batch, item_bytes)
-                + self.cache_bytes_written(new, context, batch, item_bytes))
+        return (
+            self.weight_bytes_read(new, batch, format)
+            + self.cache_bytes_read(new, context, batch, item_bytes)
+            + self.cache_bytes_written(new, context, batch, item_bytes)
+        )
 
-    def intensity(self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> Fraction:
+    def intensity(
+        self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
+    ) -> Fraction:
         """FLOPs per byte moved, masked pairs left out."""
-        return Fraction(self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes))
+        return Fraction(
+            self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes)
+        )
 
     @cached_property
     def _picked(self) -> dict[tuple, Poly]:
@@ -277,7 +339,12 @@ class Costs:
         found = {}
         for node in self.trace.root.children:
             for leaf in node.walk() if node.layers is not None else ():
-                if leaf.name == "take" and len(leaf.inputs) == 2 and isinstance(leaf.inputs[0].source, Node) and leaf.inputs[0].source.inputs:
+                if (
+                    leaf.name == "take"
+                    and len(leaf.inputs) == 2
+                    and isinstance(leaf.inputs[0].source, Node)
+                    and leaf.inputs[0].source.inputs
+                ):
                     label = leaf.inputs[0].source.inputs[0].label
                     if label.startswith("past "):
                         found[label[5:], node.layers] = leaf.inputs[1].shape[-1].expr
@@ -319,10 +386,22 @@ class Costs:
         """Bytes of all weights: matrices in `format`, vectors (norms, biases) in 16 bits, or 32 with float32."""
         return sum(_bytes(w, format) for w in self.counts.weights)
 
-    def inference_bytes(self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2, *, pairs: bool = True) -> dict[str, int]:
+    def inference_bytes(
+        self,
+        new: int,
+        context: int,
+        batch: int = 1,
+        format: str = "bfloat16",
+        item_bytes: int = 2,
+        *,
+        pairs: bool = True,
+    ) -> dict[str, int]:
         """Weights, cache after the step, and the arrays of the step's largest operation at 2 bytes an element."""
-        return {"weights": self.weight_bytes(format), "cache": self.counts.cache_bytes(context, item_bytes) * batch,
-                "activations": self.largest_operation(new, context, pairs=pairs)[1] * batch * 2}
+        return {
+            "weights": self.weight_bytes(format),
+            "cache": self.counts.cache_bytes(context, item_bytes) * batch,
+            "activations": self.largest_operation(new, context, pairs=pairs)[1] * batch * 2,
+        }
 
     @once
     def largest_operation(self, new: int, context: int, *, pairs: bool = True) -> tuple[Node, int]:
@@ -331,7 +410,10 @@ class Costs:
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
         values = self._values(new, context)
-        found = max((sum(size.at(values) for size, is_paired in sizes if pairs or not is_paired), -i, leaf) for i, (leaf, sizes) in enumerate(self._operations))
+        found = max(
+            (sum(size.at(values) for size, is_paired in sizes if pairs or not is_paired), -i, leaf)
+            for i, (leaf, sizes) in enumerate(self._operations)
+        )
         return found[2], found[0]
 
     @cached_property
@@ -343,7 +425,11 @@ class Costs:
         found = {}
         for leaf in self.trace.root.walk():
             if not leaf.children and leaf.name not in VIEWS:
-                arrays = [x for x in _distinct(map(_origin, (*leaf.inputs, *leaf.outputs))) if _is_data(x) and not _is_cache(x)]
+                arrays = [
+                    x
+                    for x in _distinct(map(_origin, (*leaf.inputs, *leaf.outputs)))
+                    if _is_data(x) and not _is_cache(x)
+                ]
                 same = tuple(sorted(tuple(id(d.expr) for d in x.shape) for x in arrays))
                 if same not in found:
                     found[same] = leaf, tuple((_size(x), _is_paired(x)) for x in arrays)
@@ -353,8 +439,14 @@ class Costs:
         """Memory of mixed-precision AdamW (arXiv 1910.02054, 3.1): weights and gradients at 2 bytes, and at 4 bytes each a copy
         of the weights, the momentum and the variance; then the activations (`how` as in `activation_bytes`)."""
         n = self.counts.total
-        return {"weights": 2 * n, "gradients": 2 * n, "master weights": 4 * n, "momentum": 4 * n, "variance": 4 * n,
-                "activations": self.activation_bytes(context, batch, **how)}
+        return {
+            "weights": 2 * n,
+            "gradients": 2 * n,
+            "master weights": 4 * n,
+            "momentum": 4 * n,
+            "variance": 4 * n,
+            "activations": self.activation_bytes(context, batch, **how),
+        }
 
     @once
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
@@ -382,7 +474,9 @@ class Costs:
         for node in self.trace.root.children:
             if node.name == HEAD:  # the trace has the last token's; training needs all tokens'
                 rows = [_elements(x, values) for x in node.inputs if _is_data(x)]
-                elements += rows[0] + own([n for n in node.children if n.children and n.name not in KEEPS_NOTHING]) * context
+                elements += (
+                    rows[0] + own([n for n in node.children if n.children and n.name not in KEEPS_NOTHING]) * context
+                )
                 logits += sum(_elements(x, values) for x in node.outputs) * context
         return (elements * 2 + logits * 4) * batch
 
@@ -403,8 +497,12 @@ class Costs:
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: int = 2) -> int:
         """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys are copied."""
         values = self.counts.values(S=context)
-        total = sum(k.elements.at(values) * (k.item_bytes or item_bytes) * self._cut(frozenset().union(*(d.symbols for d in k.shape)), devices)
-                    for k in self.trace.kept)
+        total = sum(
+            k.elements.at(values)
+            * (k.item_bytes or item_bytes)
+            * self._cut(frozenset().union(*(d.symbols for d in k.shape)), devices)
+            for k in self.trace.kept
+        )
         return math.ceil(total * batch)
 
     def _share(self, w: Weight, devices: int) -> Fraction:
@@ -419,24 +517,48 @@ class Costs:
             terms = [Poly({m: c}) for m, c in sums[0].terms.items()]
             return sum(t.at(values) * self._cut(t.symbols, devices) for t in terms) / sums[0].at(values)
         if w.layers is not None and all(d.expr.symbols <= {"d_model", "d_embedding"} for d in w.shape):
-            return self._cut(frozenset({"n_heads" if "n_heads" in self.trace.symbols else "d_inner"}), devices)  # heads as wide as d_model together
+            return self._cut(
+                frozenset({"n_heads" if "n_heads" in self.trace.symbols else "d_inner"}), devices
+            )  # heads as wide as d_model together
         return self._cut(frozenset().union(*(d.symbols for d in w.shape)), devices)
 
     def _cut(self, symbols: frozenset[str], devices: int) -> Fraction:
         """The share of an array with these sizes: whole heads to a device, inner widths and the vocabulary evenly."""
-        for heads in sorted((s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)), key=lambda s: s != "n_heads"):
+        for heads in sorted(
+            (s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)), key=lambda s: s != "n_heads"
+        ):
             n = self.trace.symbols.get(heads, 1)
             return Fraction(-(-n // devices), n)
         return Fraction(1, devices) if any(s.startswith(EVENLY) for s in symbols) else Fraction(1)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
-    def bound(self, accelerator: Accelerator, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2, devices: int = 1) -> Bound:
+    def bound(
+        self,
+        accelerator: Accelerator,
+        new: int,
+        context: int,
+        batch: int = 1,
+        format: str = "bfloat16",
+        item_bytes: int = 2,
+        devices: int = 1,
+    ) -> Bound:
         """The least time of a step on `devices` of an accelerator that share all work evenly and talk to each other in no time."""
-        return roofline(self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes),
-                        accelerator.peak(FORMATS[format].peak) * devices, accelerator.bytes_per_second * devices)
+        return roofline(
+            self.least_flops(new, context) * batch,
+            self.bytes_moved(new, context, batch, format, item_bytes),
+            accelerator.peak(FORMATS[format].peak) * devices,
+            accelerator.bytes_per_second * devices,
+        )
 
-    def critical_batch(self, accelerator: Accelerator, context: int | None, format: str = "bfloat16", item_bytes: int = 2, most: int = 2**20) -> int | None:
+    def critical_batch(
+        self,
+        accelerator: Accelerator,
+        context: int | None,
+        format: str = "bfloat16",
+        item_bytes: int = 2,
+        most: int = 2**20,
+    ) -> int | None:
         """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by memory.
 
         Without a context no cache is moved and nothing is scored. Compute grows in proportion to the batch. Bytes grow ever more
@@ -447,10 +569,15 @@ class Costs:
             flops, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, 1)), 0
         else:
             flops = self.least_flops(1, context)
-            cache = self.cache_bytes_read(1, context, 1, item_bytes) + self.cache_bytes_written(1, context, 1, item_bytes)
+            cache = self.cache_bytes_read(1, context, 1, item_bytes) + self.cache_bytes_written(
+                1, context, 1, item_bytes
+            )
 
         def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
-            return flops * batch * accelerator.bytes_per_second >= (self.weight_bytes_read(1, batch, format) + cache * batch) * peak
+            return (
+                flops * batch * accelerator.bytes_per_second
+                >= (self.weight_bytes_read(1, batch, format) + cache * batch) * peak
+            )
 
         if not is_compute_bound(most):
             return None
@@ -460,7 +587,9 @@ class Costs:
             low, high = (low, middle) if is_compute_bound(middle) else (middle, high)
         return high
 
-    def devices_needed(self, accelerator: Accelerator, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> int:
+    def devices_needed(
+        self, accelerator: Accelerator, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
+    ) -> int:
         """How many of an accelerator hold weights, cache and one decoding step's largest operation, if nothing were copied."""
         return -(-sum(self.inference_bytes(1, context, batch, format, item_bytes).values()) // accelerator.memory_bytes)
 
@@ -497,7 +626,14 @@ def roofline(flops: int, bytes_moved: int, peak_flops: int, bytes_per_second: in
     return Bound(Fraction(flops, peak_flops), Fraction(bytes_moved, bytes_per_second))
 
 
-def fits(costs: Iterable[Costs], memory_bytes: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> list[Costs]:
+def fits(
+    costs: Iterable[Costs],
+    memory_bytes: int,
+    context: int,
+    batch: int = 1,
+    format: str = "bfloat16",
+    item_bytes: int = 2,
+) -> list[Costs]:
     """The models whose weights, cache and largest operation of one new token fit into that memory."""
     return [c for c in costs if sum(c.inference_bytes(1, context, batch, format, item_bytes).values()) <= memory_bytes]
 
@@ -505,13 +641,39 @@ def fits(costs: Iterable[Costs], memory_bytes: int, context: int, batch: int = 1
 # Sizes that tensor parallelism cuts evenly.
 EVENLY = ("d_ff", "d_expert", "d_shared", "d_inner", "vocab")
 # Calls that only move numbers or look at them another way: no array of their own.
-VIEWS = frozenset({"reshape", "transpose", "swapaxes", "moveaxis", "getitem", "split", "repeat", "expand_dims", "broadcast_to",
-                   "astype", "concatenate", "stack", "take"})
+VIEWS = frozenset(
+    {
+        "reshape",
+        "transpose",
+        "swapaxes",
+        "moveaxis",
+        "getitem",
+        "split",
+        "repeat",
+        "expand_dims",
+        "broadcast_to",
+        "astype",
+        "concatenate",
+        "stack",
+        "take",
+    }
+)
 # Calls whose output is their first input, looked at another way.
 LOOKS = ("reshape", "transpose", "swapaxes", "moveaxis", "getitem", "split", "repeat", "share_heads")
 # Steps and calls whose gradient needs none of their inputs.
-KEEPS_NOTHING = VIEWS | {"add", "subtract", "masked", "where", "share_heads", "rotate", "rotate_pairs", "embed", "embed_positions",
-                         "last_row", "arange"}
+KEEPS_NOTHING = VIEWS | {
+    "add",
+    "subtract",
+    "masked",
+    "where",
+    "share_heads",
+    "rotate",
+    "rotate_pairs",
+    "embed",
+    "embed_positions",
+    "last_row",
+    "arange",
+}
 
 
 @dataclass(frozen=True)
@@ -561,7 +723,9 @@ def _origin(x: Spec) -> Spec:
 
 def _is_cache(x: Spec) -> bool:
     """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
-    return isinstance(x.source, Node) and x.source.name == "concatenate" and x.source.inputs[0].label.startswith("past ")
+    return (
+        isinstance(x.source, Node) and x.source.name == "concatenate" and x.source.inputs[0].label.startswith("past ")
+    )
 
 
 def _new_rows(x: Spec) -> Spec:
@@ -594,13 +758,13 @@ def _is_paired(x: Spec) -> bool:
     return _shape(tuple(d.expr for d in x.shape))[1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
     """(elements, whether two axes vary with the text) of a shape: models share many of them."""
     return math.prod(axes, start=Poly.of(1)), sum(p.is_free for p in axes) > 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def of(counts: Counts) -> Costs:
     """The costs of a model, with what was already computed of them."""
     return Costs(counts)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..engine.dims import Atom, Dim, Poly
 from ..engine.array import Node
+from ..engine.dims import Atom, Dim, Poly
 from ..engine.tensors import Kept, Weight
 from ..engine.trace import Trace
 
@@ -57,7 +57,9 @@ class Counts:
 
     def tensors(self, weights: tuple[Weight, ...] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Every tensor written out, (name, shape): layer by layer, within a layer in the order of first use."""
-        for layered, group in itertools.groupby(self.weights if weights is None else weights, lambda w: w.layers is not None):
+        for layered, group in itertools.groupby(
+            self.weights if weights is None else weights, lambda w: w.layers is not None
+        ):
             found = list(group)
             for i in sorted({i for w in found for i in w.layers}) if layered else (None,):
                 for w in found:
@@ -111,7 +113,9 @@ class Counts:
         return bool(self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
 
     def _touched_by(self, steps: tuple[str, ...]) -> set[Weight]:
-        return {w for node in self.trace.root.children if node.name in steps for w in node.all_weights() if not w.is_buffer}
+        return {
+            w for node in self.trace.root.children if node.name in steps for w in node.all_weights() if not w.is_buffer
+        }
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -121,7 +125,7 @@ class Counts:
         """
         found, seen = [], set()
         for node in self.trace.root.children:
-            for inner in (node.children if node.layers is not None else [node]):
+            for inner in node.children if node.layers is not None else [node]:
                 weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
                 if weights:
                     seen.update(weights)

@@ -107,13 +107,17 @@ class Spec(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
-            raise ShapeError(f"np.{name}({', '.join(map(_argument, inputs))}) has no shape rule; write a contraction as np.einsum")
+            raise ShapeError(
+                f"np.{name}({', '.join(map(_argument, inputs))}) has no shape rule; write a contraction as np.einsum"
+            )
         return self.__tracer__.numpy(name, ufunc, inputs, {}, lambda node, *args: _elementwise(ufunc, args))
 
     def __array_function__(self, function, types, args, kwargs):
         rule = RULES.get(function)
         if rule is None:
-            raise ShapeError(f"np.{function.__name__}({', '.join(map(_argument, args))}) has no shape rule; add one to RULES in rules.py")
+            raise ShapeError(
+                f"np.{function.__name__}({', '.join(map(_argument, args))}) has no shape rule; add one to RULES in rules.py"
+            )
         return self.__tracer__.numpy(function.__name__, function, args, kwargs, rule)
 
     def __getitem__(self, key) -> Spec:

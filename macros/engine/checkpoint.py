@@ -30,10 +30,14 @@ class Arrays:
         try:
             array = self.tensors[full]
         except KeyError:
-            raise Problem(f"the checkpoint has no tensor {full}", "check that config.json belongs to these files") from None
+            raise Problem(
+                f"the checkpoint has no tensor {full}", "check that config.json belongs to these files"
+            ) from None
         if array.shape != tuple(map(int, shape)):
-            raise Problem(f"{full} is {list(array.shape)} in the file and {list(map(int, shape))} by config.json",
-                          "check that config.json belongs to these files")
+            raise Problem(
+                f"{full} is {list(array.shape)} in the file and {list(map(int, shape))} by config.json",
+                "check that config.json belongs to these files",
+            )
         return array.astype(np.float32, copy=False)
 
     def buffer(self, name: str, *shape: int, counted: bool = True) -> np.ndarray:
@@ -73,8 +77,8 @@ class Past:
     def extend(self, name: str, new: np.ndarray, reach) -> np.ndarray:
         """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""
         old = self.kept.get((self.index, name), np.zeros((0, *new.shape[1:]), new.dtype))
-        rows = np.concatenate([old[len(old) - int(reach.seen(self.length)):], new], axis=0)
-        self.left[self.index, name] = rows[len(rows) - int(reach.kept(self.length + len(new))):]
+        rows = np.concatenate([old[len(old) - int(reach.seen(self.length)) :], new], axis=0)
+        self.left[self.index, name] = rows[len(rows) - int(reach.kept(self.length + len(new))) :]
         return rows
 
     def state(self, name: str, *shape: int) -> np.ndarray:
@@ -90,14 +94,16 @@ class Past:
         return Past(self.length + tokens, dict(self.left))
 
 
-def published_parts(architecture: Architecture, name: str, shape: Sequence[int]) -> list[tuple[str, tuple[int, ...], int | None]]:
+def published_parts(
+    architecture: Architecture, name: str, shape: Sequence[int]
+) -> list[tuple[str, tuple[int, ...], int | None]]:
     """What the published file has for a tensor of transformers 5, which packs experts: (name, shape, members), in order.
 
     With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
     """
     for packed, parts in architecture.fused.items():
         if f".{name}".endswith(f".{packed}"):
-            prefix, members = name[:len(name) - len(packed)], int(shape[0]) if "{e}" in parts[0] else None
+            prefix, members = name[: len(name) - len(packed)], int(shape[0]) if "{e}" in parts[0] else None
             rows, *rest = shape if members is None else shape[1:]
             return [(prefix + part, (rows // len(parts), *rest), members) for part in parts]
     return [(name, tuple(shape), None)]
@@ -150,16 +156,21 @@ class Files(Mapping):
         except Problem as problem:
             raise problem.at(str(index)) from None
         if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
-            raise Problem("weight_map: expected a table of tensor names and file names", "download the file again", str(index))
+            raise Problem(
+                "weight_map: expected a table of tensor names and file names", "download the file again", str(index)
+            )
         for name, file in weight_map.items():
             if Path(file).name != file:
-                raise Problem(f"weight_map: {file!r} is not a file of this folder", "download the file again", str(index))
+                raise Problem(
+                    f"weight_map: {file!r} is not a file of this folder", "download the file again", str(index)
+                )
             self.file_of[name] = index.parent / file
 
     def _file(self, path: Path):
         if path not in self.open:
             import ml_dtypes  # noqa: F401 (gives NumPy the type bfloat16)
             from safetensors import SafetensorError, safe_open
+
             try:
                 self.open[path] = safe_open(path, framework="np")
             except (OSError, SafetensorError) as error:
@@ -171,10 +182,16 @@ class Files(Mapping):
         path = self.file_of[name]
         file = self._file(path)
         if name not in file.keys():
-            raise Problem(f"has no tensor {name}, and the index says that it does", "download the file again", str(path))
+            raise Problem(
+                f"has no tensor {name}, and the index says that it does", "download the file again", str(path)
+            )
         dtype = file.get_slice(name).get_dtype()
         if dtype not in ("F32", "F16", "BF16", "F64"):
-            raise Problem(f"{name} is stored as {dtype}", "only float32, float16 and bfloat16 are read; quantised weights are not", str(path))
+            raise Problem(
+                f"{name} is stored as {dtype}",
+                "only float32, float16 and bfloat16 are read; quantised weights are not",
+                str(path),
+            )
         self.used.add(name)
         return file.get_tensor(name)
 
@@ -212,7 +229,12 @@ class Published(Mapping):
                 parts = published_parts(architecture, stored, files.shape(stored))
                 for position, (name, _, members) in enumerate(parts):
                     for e in range(members or 1):
-                        self.packed[name.replace("{e}", str(e))] = stored, position, len(parts), None if members is None else e
+                        self.packed[name.replace("{e}", str(e))] = (
+                            stored,
+                            position,
+                            len(parts),
+                            None if members is None else e,
+                        )
 
     def __getitem__(self, name: str) -> np.ndarray:
         for candidate in self._spellings(name):
@@ -220,7 +242,7 @@ class Published(Mapping):
                 return self.files[candidate]
         for ours, parts in self.architecture.pieces.items():
             if f".{name}".endswith(f".{ours}"):
-                return self._stack([name[:len(name) - len(ours)] + part for part in parts])
+                return self._stack([name[: len(name) - len(ours)] + part for part in parts])
         stored, position, parts, member = self.packed[name]
         array = self.files[stored] if member is None else self.files[stored][member]
         return np.split(array, parts)[position] if parts > 1 else array

@@ -120,10 +120,13 @@ class Poly:
     def symbols(self) -> frozenset[str]:
         """Every symbol in it, those inside `min`, `//` and `%` included."""
         if self._symbols is None:
-            self._symbols = frozenset().union(*(
-                {a} if isinstance(a, str) else frozenset().union(*(p.symbols for p in a.args))
-                for m in self.terms for a, _ in m
-            ))
+            self._symbols = frozenset().union(
+                *(
+                    {a} if isinstance(a, str) else frozenset().union(*(p.symbols for p in a.args))
+                    for m in self.terms
+                    for a, _ in m
+                )
+            )
         return self._symbols
 
     @property
@@ -139,10 +142,13 @@ class Poly:
 
     def coefficient(self, symbol: str, power: int = 1) -> Poly:
         """What multiplies symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""
-        return Poly({
-            tuple((a, e) for a, e in m if a != symbol): c
-            for m, c in self.terms.items() if dict(m).get(symbol, 0) == power
-        })
+        return Poly(
+            {
+                tuple((a, e) for a, e in m if a != symbol): c
+                for m, c in self.terms.items()
+                if dict(m).get(symbol, 0) == power
+            }
+        )
 
     def at(self, values: Mapping[str, int]) -> int:
         """Its value with every symbol replaced; raises KeyError for a symbol without a value."""
@@ -179,8 +185,11 @@ class Poly:
         An atom is a symbol's name or [op, [polynomial, ...]] with op one of min, //, %.
         """
         return [
-            [c.numerator, c.denominator,
-             [[a if isinstance(a, str) else [a.op, [p.data() for p in a.args]], e] for a, e in m]]
+            [
+                c.numerator,
+                c.denominator,
+                [[a if isinstance(a, str) else [a.op, [p.data() for p in a.args]], e] for a, e in m],
+            ]
             for m, c in self.terms.items()
         ]
 
@@ -199,20 +208,35 @@ class Poly:
         return self._text
 
     def _spelled(self, name: Callable[[str], str]) -> str:
-        return _render(self, name, times="·", power=_superscript,
-                       over=lambda a, b: f"{a}/{b}" if "·" not in b else f"{a}/({b})",
-                       call=lambda op, args: f"min({', '.join(args)})" if op == "min" else f"({_bracketed(args[0])} {_OPS[op]} {_bracketed(args[1])})",
-                       number=lambda n: f"{n:,}")
+        return _render(
+            self,
+            name,
+            times="·",
+            power=_superscript,
+            over=lambda a, b: f"{a}/{b}" if "·" not in b else f"{a}/({b})",
+            call=lambda op, args: (
+                f"min({', '.join(args)})"
+                if op == "min"
+                else f"({_bracketed(args[0])} {_OPS[op]} {_bracketed(args[1])})"
+            ),
+            number=lambda n: f"{n:,}",
+        )
 
     def latex(self, name: Callable[[str], str] | None = None) -> str:
         """As LaTeX: `n_{\\text{heads}} \\cdot d_{\\text{head}}`; `name` spells each symbol."""
-        return _render(self, name or latex_name, times=r" \cdot ", power=lambda a, e: f"{{{a}}}^{{{e}}}",
-                       over=lambda a, b: rf"\frac{{{a}}}{{{b}}}",
-                       call=lambda op, args: {
-                           "min": rf"\min\left({', '.join(args)}\right)",
-                           "//": rf"\left\lfloor \frac{{{args[0]}}}{{{args[-1]}}} \right\rfloor",
-                           "%": rf"\left({args[0]} \bmod {args[-1]}\right)"}[op],
-                       number=lambda n: f"{n:,}".replace(",", "{,}"))
+        return _render(
+            self,
+            name or latex_name,
+            times=r" \cdot ",
+            power=lambda a, e: f"{{{a}}}^{{{e}}}",
+            over=lambda a, b: rf"\frac{{{a}}}{{{b}}}",
+            call=lambda op, args: {
+                "min": rf"\min\left({', '.join(args)}\right)",
+                "//": rf"\left\lfloor \frac{{{args[0]}}}{{{args[-1]}}} \right\rfloor",
+                "%": rf"\left({args[0]} \bmod {args[-1]}\right)",
+            }[op],
+            number=lambda n: f"{n:,}".replace(",", "{,}"),
+        )
 
 
 class Dim(int):
@@ -302,7 +326,11 @@ def quotient(a: int, b: int) -> Dim:
         [(m, c)] = q.terms.items()
         exact = p * Poly({tuple((atom, -e) for atom, e in m): Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
-        if len(p.terms) == 1 or not p.is_free or all(c.denominator == 1 and all(e > 0 for _, e in m) for m, c in exact.terms.items()):
+        if (
+            len(p.terms) == 1
+            or not p.is_free
+            or all(c.denominator == 1 and all(e > 0 for _, e in m) for m, c in exact.terms.items())
+        ):
             return Dim(int(a) // int(b), exact)
     return Dim(int(a) // int(b), Poly.of(Call("//", (p, q))))
 
@@ -324,8 +352,11 @@ def smallest(*dims: int) -> Dim:
     polys: list[Poly] = []
     for d in [d for d in dims if Poly.of(d).is_free] + ([min(fixed)] if fixed else []):
         polys += [p for p in _distribute(Poly.of(d)) if p not in polys]
-    kept = [p for i, p in enumerate(polys)
-            if not any(_never_below(p, q) for j, q in enumerate(polys) if j != i and (j < i or p != q))]
+    kept = [
+        p
+        for i, p in enumerate(polys)
+        if not any(_never_below(p, q) for j, q in enumerate(polys) if j != i and (j < i or p != q))
+    ]
     value = min(map(int, dims))
     if len(kept) == 1:
         return Dim(value, kept[0])
@@ -443,7 +474,9 @@ def _render(p: Poly, name, *, times, power, over, call, number) -> str:
     def atom(a: Atom) -> str:
         if isinstance(a, str):
             return name(a)
-        return call(a.op, [_render(x, name, times=times, power=power, over=over, call=call, number=number) for x in a.args])
+        return call(
+            a.op, [_render(x, name, times=times, power=power, over=over, call=call, number=number) for x in a.args]
+        )
 
     out = ""
     for m, c in p.terms.items():

@@ -27,7 +27,9 @@ def trace(architecture: Architecture, config: Config) -> Trace:
     return run
 
 
-def logits(architecture: Architecture, config: Config, weights: Arrays, ids, past: Past | None = None, last: bool = False):
+def logits(
+    architecture: Architecture, config: Config, weights: Arrays, ids, past: Past | None = None, last: bool = False
+):
     """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the memory for the next step)."""
     past = past or Past()
     ids = np.asarray(ids, np.int64)

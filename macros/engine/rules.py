@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -22,20 +22,32 @@ class ShapeError(TypeError):
 
 def show(shape: Shape) -> str:
     """A shape in symbols and numbers: `[T=5, d_model=768]`."""
-    return "[" + ", ".join(f"{d!s}={int(d)}" if isinstance(d, Dim) and d.expr.constant is None else str(int(d)) for d in shape) + "]"
+    return (
+        "["
+        + ", ".join(f"{d!s}={int(d)}" if isinstance(d, Dim) and d.expr.constant is None else str(int(d)) for d in shape)
+        + "]"
+    )
 
 
 def _elementwise(ufunc, args):
     return _broadcast([a.shape for a in args if hasattr(a, "shape")]), _dtype(ufunc, tuple(map(_dtype_of, args)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _dtype(ufunc, dtypes) -> np.dtype:
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
 def _dtype_of(a):
-    return a.dtype if hasattr(a, "dtype") else np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
+    return (
+        a.dtype
+        if hasattr(a, "dtype")
+        else np.dtype(bool)
+        if isinstance(a, bool)
+        else int
+        if isinstance(a, int)
+        else float
+    )
 
 
 def _broadcast(shapes) -> Shape:
@@ -45,7 +57,9 @@ def _broadcast(shapes) -> Shape:
     for i in range(-max(map(len, shapes)), 0):
         d = ONE
         for other in [s[i] for s in shapes if len(s) >= -i]:
-            if int(d) == 1 and (int(other) != 1 or d.expr.constant is not None):  # a named 1 (one key/value head) stays named
+            if int(d) == 1 and (
+                int(other) != 1 or d.expr.constant is not None
+            ):  # a named 1 (one key/value head) stays named
                 d = other
             elif int(other) != 1:
                 d = same(d, other)
@@ -80,7 +94,7 @@ def _getitem(node, a, key):
         raise IndexError(f"{a.ndim - rest} indices for {a.ndim} axes")
     if any(k is Ellipsis for k in key):
         at = next(i for i, k in enumerate(key) if k is Ellipsis)
-        key = key[:at] + (slice(None),) * rest + key[at + 1:]
+        key = key[:at] + (slice(None),) * rest + key[at + 1 :]
     out, axes = [], iter(a.shape)
     for k in key:
         if k is None:
@@ -174,22 +188,22 @@ def _split(node, a, sections, axis=0):
         if any(int(x) > int(y) for x, y in zip(cuts, cuts[1:])):
             raise ValueError(f"cuts at {[int(c) for c in sections]} of an axis of {int(d)}")
         parts = [y - x for x, y in zip(cuts, cuts[1:])]
-    return [((*a.shape[:axis], p, *a.shape[axis + 1:]), a.dtype) for p in parts]
+    return [((*a.shape[:axis], p, *a.shape[axis + 1 :]), a.dtype) for p in parts]
 
 
 def _repeat(node, a, repeats, axis=None):
     axis = _axis(axis, a.ndim)
-    return (*a.shape[:axis], a.shape[axis] * repeats, *a.shape[axis + 1:]), a.dtype
+    return (*a.shape[:axis], a.shape[axis] * repeats, *a.shape[axis + 1 :]), a.dtype
 
 
 def _take(node, a, indices, axis=None):
     axis = _axis(axis, a.ndim)
-    return (*a.shape[:axis], *indices.shape, *a.shape[axis + 1:]), a.dtype
+    return (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]), a.dtype
 
 
 def _take_along_axis(node, a, indices, axis=-1):
     axis = _axis(axis, a.ndim)
-    rest = _broadcast([s[:axis] + s[axis + 1:] for s in (a.shape, indices.shape)])
+    rest = _broadcast([s[:axis] + s[axis + 1 :] for s in (a.shape, indices.shape)])
     return (*rest[:axis], indices.shape[axis], *rest[axis:]), a.dtype
 
 
@@ -205,9 +219,14 @@ def _filled(node, shape, value=None, dtype=None, **_):
 
 def _reduction(result: Callable[[np.dtype], object] = lambda dtype: dtype):
     def rule(node, a, axis=None, keepdims=False, **_):
-        axes = range(a.ndim) if axis is None else [_axis(i, a.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
+        axes = (
+            range(a.ndim)
+            if axis is None
+            else [_axis(i, a.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
+        )
         out = [ONE if i in axes else d for i, d in enumerate(a.shape) if keepdims or i not in axes]
         return tuple(out), np.dtype(result(a.dtype))
+
     return rule
 
 
@@ -246,16 +265,46 @@ def _expand_dims(node, a, axis):
 
 
 RULES: dict[Callable, Callable] = {
-    np.einsum: _einsum, np.reshape: _reshape, np.transpose: _transpose, np.swapaxes: _swapaxes, np.moveaxis: _moveaxis,
-    np.concatenate: _concatenate, np.stack: _stack, np.split: _split, np.repeat: _repeat, np.expand_dims: _expand_dims,
-    np.take: _take, np.take_along_axis: _take_along_axis, np.arange: _arange, np.zeros: _filled, np.ones: _filled,
-    np.full: _filled, np.zeros_like: _like, np.ones_like: _like, np.tril: _like, np.triu: _like, np.cumsum: _like, np.clip: _like,
-    np.sort: _like, np.flip: _like, np.argsort: _indices_like, np.argpartition: _indices_like, np.pad: _pad,
-    np.sum: _reduction(_summed), np.mean: _reduction(_averaged), np.max: _reduction(), np.min: _reduction(),
-    np.prod: _reduction(_summed), np.any: _reduction(lambda _: bool), np.all: _reduction(lambda _: bool),
-    np.argmax: _reduction(lambda _: np.int64), np.broadcast_to: _broadcast_to,
-    np.where: lambda node, c, a, b: (_broadcast([getattr(x, "shape", ()) for x in (c, a, b)]),
-                                     next((x.dtype for x in (a, b) if hasattr(x, "dtype")), np.dtype(np.float64))),
+    np.einsum: _einsum,
+    np.reshape: _reshape,
+    np.transpose: _transpose,
+    np.swapaxes: _swapaxes,
+    np.moveaxis: _moveaxis,
+    np.concatenate: _concatenate,
+    np.stack: _stack,
+    np.split: _split,
+    np.repeat: _repeat,
+    np.expand_dims: _expand_dims,
+    np.take: _take,
+    np.take_along_axis: _take_along_axis,
+    np.arange: _arange,
+    np.zeros: _filled,
+    np.ones: _filled,
+    np.full: _filled,
+    np.zeros_like: _like,
+    np.ones_like: _like,
+    np.tril: _like,
+    np.triu: _like,
+    np.cumsum: _like,
+    np.clip: _like,
+    np.sort: _like,
+    np.flip: _like,
+    np.argsort: _indices_like,
+    np.argpartition: _indices_like,
+    np.pad: _pad,
+    np.sum: _reduction(_summed),
+    np.mean: _reduction(_averaged),
+    np.max: _reduction(),
+    np.min: _reduction(),
+    np.prod: _reduction(_summed),
+    np.any: _reduction(lambda _: bool),
+    np.all: _reduction(lambda _: bool),
+    np.argmax: _reduction(lambda _: np.int64),
+    np.broadcast_to: _broadcast_to,
+    np.where: lambda node, c, a, b: (
+        _broadcast([getattr(x, "shape", ()) for x in (c, a, b)]),
+        next((x.dtype for x in (a, b) if hasattr(x, "dtype")), np.dtype(np.float64)),
+    ),
 }
 
 

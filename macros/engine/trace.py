@@ -34,7 +34,9 @@ class Trace:
             self.weights[key] = weight
             self._leaves[key] = Spec(self, shape, np.dtype(np.float32), weight, weight.name)
         elif self.weights[key].shape != weight.shape:
-            raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {show(self.weights[key].shape)} before")
+            raise ShapeError(
+                f"{weight.name}: asked for as {show(weight.shape)}, and as {show(self.weights[key].shape)} before"
+            )
         if self.weights[key] not in self.here.weights:
             self.here.weights.append(self.weights[key])
         return self._leaves[key]
@@ -79,7 +81,12 @@ class Trace:
             raise ShapeError(f"scan: a state of {_argument(before)} becomes {_argument(after)}")
         node.own_flops = once.flops * rows.expr
         inside = {id(n) for n in once.walk()} | {id(node)}
-        besides = {id(a): a for n in once.walk() for a in n.inputs if not (isinstance(a.source, Node) and id(a.source) in inside)}
+        besides = {
+            id(a): a
+            for n in once.walk()
+            for a in n.inputs
+            if not (isinstance(a.source, Node) and id(a.source) in inside)
+        }
         node.inputs = [*before, *xs, *(a for i, a in besides.items() if i not in map(id, before))]
         node.outputs = [Spec(self, a.shape, a.dtype, node, "state") for a in after]
         node.outputs.append(Spec(self, (rows, *out.shape), out.dtype, node, "scan"))

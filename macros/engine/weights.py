@@ -18,7 +18,9 @@ class SpecWeights:
     The same interface as the loaded weights of a checkpoint, so that one function runs on either.
     """
 
-    def __init__(self, trace: Trace, prefix: str = "", layers: tuple[int, ...] | None = None, count: Dim = ONE, kind=None):
+    def __init__(
+        self, trace: Trace, prefix: str = "", layers: tuple[int, ...] | None = None, count: Dim = ONE, kind=None
+    ):
         self.__tracer__, self.prefix = trace, prefix
         self.layers_here, self.layer_count, self.kind = layers, count, kind
         self.index = layers[0] if layers else 0
@@ -76,7 +78,13 @@ class SpecPast:
     """Shape-only memory of earlier steps: `length` tokens came before, `context` with the new ones."""
 
     def __init__(self, trace: Trace, length: Dim, context: Dim, layers: tuple[int, ...] = (0,), count: Dim = ONE):
-        self.__tracer__, self.length, self.context, self.layers, self.layer_count = trace, length, context, layers, count
+        self.__tracer__, self.length, self.context, self.layers, self.layer_count = (
+            trace,
+            length,
+            context,
+            layers,
+            count,
+        )
 
     def extend(self, name: str, new: Spec, reach) -> Spec:
         """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""

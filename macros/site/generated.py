@@ -10,13 +10,13 @@ from mkdocs.structure.files import File
 
 from ..catalogue import presets
 from ..cli.describe import as_json
+from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
-from ..dependencies import remembered
 from ..views import diagrams, values, words
 from ..views.catalogue import family_slug
-from ..views.models import released
 from ..views.markup import layer_range, text
+from ..views.models import released
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -30,6 +30,7 @@ def page_of(slug: str) -> str:
 
 def families() -> dict[str, list[str]]:
     """The models of each family, in the order of release, of one day the smallest first."""
+
     def order(slug: str) -> tuple:
         try:
             size = presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
@@ -74,9 +75,19 @@ def problem(slug: str) -> Problem | None:
 def on_config(config):
     """The families below "Models" in the navigation."""
     if config.nav:
-        entries = [{family: [f"{MODELS}/{family_slug(family)}/index.md", *({presets.preset(s).name: page_of(s)} for s in slugs)]}
-                   for family, slugs in families().items()]
-        config.nav = [{"Models": [*item["Models"], *entries]} if isinstance(item, dict) and "Models" in item else item for item in config.nav]
+        entries = [
+            {
+                family: [
+                    f"{MODELS}/{family_slug(family)}/index.md",
+                    *({presets.preset(s).name: page_of(s)} for s in slugs),
+                ]
+            }
+            for family, slugs in families().items()
+        ]
+        config.nav = [
+            {"Models": [*item["Models"], *entries]} if isinstance(item, dict) and "Models" in item else item
+            for item in config.nav
+        ]
     return config
 
 
@@ -89,7 +100,13 @@ def on_files(files, config):
         log.error(problem)
     for slug in wrong.keys() - set(readable()):
         path = presets.file_of(slug)  # its family cannot be read, and is the folder's by custom
-        add(files, config, f"{MODELS}/{path.parent.name}/{slug}.md", broken_page(slug, wrong[slug]), edit=f"../{place(path)}")
+        add(
+            files,
+            config,
+            f"{MODELS}/{path.parent.name}/{slug}.md",
+            broken_page(slug, wrong[slug]),
+            edit=f"../{place(path)}",
+        )
     for family, slugs in families().items():
         add(files, config, f"{MODELS}/{family_slug(family)}/index.md", family_page(family, tuple(slugs)))
         for slug in slugs:
@@ -121,21 +138,38 @@ def header(title: str, description: str, is_wide: bool = False) -> str:
 
 def broken_page(slug: str, problem: Problem) -> str:
     """What the live preview shows for a wrong preset."""
-    return header(presets.preset(slug).name if slug in readable() else slug, "This preset is wrong") + f'<p class="ep-error">{text(problem)}</p>\n'
+    return (
+        header(presets.preset(slug).name if slug in readable() else slug, "This preset is wrong")
+        + f'<p class="ep-error">{text(problem)}</p>\n'
+    )
 
 
 @remembered
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
-    return header(family, f"Every model of the family {family}, in the order of release, with exact sizes", is_wide=True) + "\n\n".join([
-        f"Models of {text(', '.join(dict.fromkeys(presets.preset(s).organization for s in slugs)))}. Each leads to a page with everything that its forward pass gives.",
-        f"{{{{ family_chart({literal(family)}) }}}}",
-        f"{{{{ family_changes({literal(family)}) }}}}", "[Every model of the catalogue](../index.md)"]) + "\n"
+    return (
+        header(family, f"Every model of the family {family}, in the order of release, with exact sizes", is_wide=True)
+        + "\n\n".join(
+            [
+                f"Models of {text(', '.join(dict.fromkeys(presets.preset(s).organization for s in slugs)))}. Each leads to a page with everything that its forward pass gives.",
+                f"{{{{ family_chart({literal(family)}) }}}}",
+                f"{{{{ family_changes({literal(family)}) }}}}",
+                "[Every model of the catalogue](../index.md)",
+            ]
+        )
+        + "\n"
+    )
 
 
 def literal(s: str) -> str:
     """A string as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
-    return '"' + "".join(c if c.isalnum() or c in " .-" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in s) + '"'
+    return (
+        '"'
+        + "".join(
+            c if c.isalnum() or c in " .-" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in s
+        )
+        + '"'
+    )
 
 
 @remembered
@@ -145,7 +179,8 @@ def model_page(slug: str) -> str:
     if preset.config is None:
         return header(preset.name, f"{preset.name} by {preset.organization}: no size is disclosed") + (
             f"{{{{ model_intro({s}) }}}}\n\nThe models whose sizes are public are in [the catalogue](../index.md).\n\n"
-            f"## Sources\n\n{{{{ model_sources({s}) }}}}\n")
+            f"## Sources\n\n{{{{ model_sources({s}) }}}}\n"
+        )
     total = values.params(slug)
     parts = [
         f"{{{{ model_intro({s}) }}}}",
@@ -160,14 +195,28 @@ def model_page(slug: str) -> str:
         section("FLOPs", f"{{{{ flops({s}) }}}}", level=3),
         section("Where the FLOPs go", f"{{{{ flops_table({s}) }}}}", level=3),
         section("Memory", f"{{{{ memory_table({s}) }}}}\n\n{{{{ training_memory({s}) }}}}", level=3),
-        section("The least time", f"{{{{ time_table({s}, accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']) }}}}", level=3),
+        section(
+            "The least time",
+            f"{{{{ time_table({s}, accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']) }}}}",
+            level=3,
+        ),
         section("Which number is meant", f"{{{{ which_number({s}) }}}}"),
         f"## Sources\n\n{{{{ model_sources({s}) }}}}",
         f"## What was checked\n\n{{{{ model_checked({s}) }}}}",
-        section("Compute it yourself", f"```sh\npython -m macros describe {slug}\n```\n\n"
-                f"The same as data: [{slug}.json]({slug}.json), one object with every tensor’s name pattern, shape and layers."),
+        section(
+            "Compute it yourself",
+            f"```sh\npython -m macros describe {slug}\n```\n\n"
+            f"The same as data: [{slug}.json]({slug}.json), one object with every tensor’s name pattern, shape and layers.",
+        ),
     ]
-    return header(preset.name, f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs") + "\n\n".join(parts) + "\n"
+    return (
+        header(
+            preset.name,
+            f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs",
+        )
+        + "\n\n".join(parts)
+        + "\n"
+    )
 
 
 def section(title: str, content: str, level: int = 2) -> str:
@@ -180,9 +229,17 @@ def blocks(slug: str) -> list[str]:
     kinds, s = diagrams.layer_kinds(presets.model(slug)), literal(slug)
     if len(kinds) == 1:
         return [section("One layer", f"{{{{ block_diagram({s}) }}}}")]
-    return [section("The kinds of layers", f"{{{{ layer_table({s}) }}}}\n\nA layer is drawn once for each kind."),
-            *(section(f"{text(kind_title(kind))}: {text(layer_range(node.layers))}", f"{{{{ block_diagram({s}, kind={literal(kind)}) }}}}", level=3)
-              for kind, node in kinds.items())]
+    return [
+        section("The kinds of layers", f"{{{{ layer_table({s}) }}}}\n\nA layer is drawn once for each kind."),
+        *(
+            section(
+                f"{text(kind_title(kind))}: {text(layer_range(node.layers))}",
+                f"{{{{ block_diagram({s}, kind={literal(kind)}) }}}}",
+                level=3,
+            )
+            for kind, node in kinds.items()
+        ),
+    ]
 
 
 def kind_title(kind: str) -> str:

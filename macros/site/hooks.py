@@ -33,7 +33,10 @@ def the_preview():
         except Exception as error:
             if "serve" not in sys.argv:
                 raise
-            print(f"ERROR   -  {pathlib.Path(getattr(error, 'filename', None) or 'macros').name}: {type(error).__name__}: {error}; mend it: the live preview begins then", file=sys.stderr)
+            print(
+                f"ERROR   -  {pathlib.Path(getattr(error, 'filename', None) or 'macros').name}: {type(error).__name__}: {error}; mend it: the live preview begins then",
+                file=sys.stderr,
+            )
         while all(path.exists() and path.stat().st_mtime_ns == then for path, then in before.items()):
             time.sleep(0.2)
         for name in [name for name in sys.modules if name.startswith("macros.")]:
@@ -87,7 +90,9 @@ def on_config(config):
     gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
     if preview.is_first:  # before the server is there
         if "macros" in config.plugins:
-            config.plugins["macros"].config["module_name"] = "main"  # the plugin's default, for which a missing one is no error
+            config.plugins["macros"].config["module_name"] = (
+                "main"  # the plugin's default, for which a missing one is no error
+            )
         config.nav = None
         return None
     if preview.serving:

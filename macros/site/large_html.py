@@ -75,7 +75,7 @@ def on_page_content(content, page, config, files):
         return None
     out, at, is_hidden = [], 0, False
     for m in NAMED.finditer(content):
-        before, found = content[at:m.start()], held[m[2]]
+        before, found = content[at : m.start()], held[m[2]]
         hides = _hides(before)
         is_hidden = is_hidden if hides is None else hides
         if page.present_anchor_ids is not None:

@@ -68,8 +68,10 @@ class Math(ArithmatexExtension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         super().extendMarkdown(md)
-        for registry, name, kind in ((md.inlinePatterns, "arithmatex-inline", InlineMath),
-                                     (md.parser.blockprocessors, "arithmatex-block", BlockMath)):
+        for registry, name, kind in (
+            (md.inlinePatterns, "arithmatex-inline", InlineMath),
+            (md.parser.blockprocessors, "arithmatex-block", BlockMath),
+        ):
             registry[name].__class__ = kind
             registry[name].md = md
         md.inlinePatterns.register(DisplayMathInText(r"(?<!\\)\$\$(?!\s*\$)([^$]+)\$\$", md), "math-in-text", 190)
@@ -77,8 +79,10 @@ class Math(ArithmatexExtension):
 
 def mermaid(source, language, css_class, options, md, **kwargs) -> str:
     """A mermaid fence as the figure that assets/diagram.mjs draws; without scripts its source is what there is to read."""
-    return (f'<figure class="diagram" aria-label="{escape(options.get("label", "Diagram"))}">'
-            f'<pre class="mermaid-source">{escape(source)}</pre></figure>')
+    return (
+        f'<figure class="diagram" aria-label="{escape(options.get("label", "Diagram"))}">'
+        f'<pre class="mermaid-source">{escape(source)}</pre></figure>'
+    )
 
 
 def mermaid_options(language, inputs, options, attrs, md) -> bool:
@@ -93,7 +97,11 @@ def glossary(path: Path) -> dict[str, str]:
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if line.strip():
             if not (entry := re.fullmatch(r"\*\[([^\]]+)\]: *(.+)", line.strip())):
-                raise Problem(f"no entry of the glossary: {line.strip()[:60]}", "write *[word]: explanation", f"docs/{'/'.join(path.parts[-2:])}:{number}")
+                raise Problem(
+                    f"no entry of the glossary: {line.strip()[:60]}",
+                    "write *[word]: explanation",
+                    f"docs/{'/'.join(path.parts[-2:])}:{number}",
+                )
             found[entry[1]] = entry[2]
     return found
 
@@ -110,5 +118,6 @@ def on_config(config):
     fail = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
     config.markdown_extensions.append(Math(generic=True, tex_inline_wrap=["", ""]))
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [
-        {"name": "mermaid", "class": "diagram", "format": mermaid, "validator": mermaid_options}]
+        {"name": "mermaid", "class": "diagram", "format": mermaid, "validator": mermaid_options}
+    ]
     return config

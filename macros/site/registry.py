@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-from . import large_html as blocks
-from ..catalogue import presets
 from .. import dependencies as remember
+from ..catalogue import presets
 from ..engine.errors import Problem, nearest
 from ..views import catalogue as catalogues
 from ..views import costs as cost_views
 from ..views import diagrams, families, figures, formulas, guide, markup, models, tables, values, walkthrough
 from ..views.catalogue import family_slug
+from . import large_html as blocks
 
 FOLDER = Path(__file__).parent.parent
 
@@ -73,23 +73,57 @@ def macros(env) -> dict[str, Callable]:
         @wraps(function)
         def macro(*args, **kwargs):
             return function(*args, **{"link": to_model, **kwargs})
+
         return macro
 
     found = {
-        "value": values.value, "params": values.params,
-        "parameter_table": tables.parameter_table, "layer_table": tables.layer_table, "which_number": tables.which_number, "comparison": comparison,
-        "kv_cache": tables.kv_cache, "flops": tables.flops, "costs": tables.costs, "notation_table": tables.notation_table,
-        "cost": cost_views.cost, "flops_table": cost_views.flops_table, "training_flops": with_links(cost_views.training_flops), "bytes_table": cost_views.bytes_table,
-        "cache_table": with_links(cost_views.cache_table), "cache_layers": cost_views.cache_layers, "cache_formula": cost_views.cache_formula,
-        "cache_chart": with_links(cost_views.cache_chart), "format_table": cost_views.format_table, "memory_table": with_links(cost_views.memory_table),
-        "inference_table": with_links(cost_views.inference_table), "training_memory": cost_views.training_memory, "split_table": cost_views.split_table,
-        "fits_table": with_links(cost_views.fits_table), "published_costs": cost_views.published_costs, "accelerator": cost_views.accelerator, "accelerator_table": cost_views.accelerator_table, "time_table": cost_views.time_table,
-        "formula": formulas.formula, "parameter_formula": formulas.parameter_formula,
-        "walkthrough": walkthrough.walkthrough, "matmul": figures.matmul, "matmul_figure": figures.matmul_figure,
-        "pipeline_diagram": pipeline_diagram, "block_diagram": block_diagram, "catalogue": catalogue, "family_changes": family_changes, "family_chart": family_chart,
-        "model_intro": models.intro, "model_sources": models.sources, "model_checked": models.checked,
-        "model_cards": model_cards, "how_many": models.how_many, "verification": models.verification, "preset_file": models.preset_file,
-        "layer_range": layer_range, "macro_table": macro_table,
+        "value": values.value,
+        "params": values.params,
+        "parameter_table": tables.parameter_table,
+        "layer_table": tables.layer_table,
+        "which_number": tables.which_number,
+        "comparison": comparison,
+        "kv_cache": tables.kv_cache,
+        "flops": tables.flops,
+        "costs": tables.costs,
+        "notation_table": tables.notation_table,
+        "cost": cost_views.cost,
+        "flops_table": cost_views.flops_table,
+        "training_flops": with_links(cost_views.training_flops),
+        "bytes_table": cost_views.bytes_table,
+        "cache_table": with_links(cost_views.cache_table),
+        "cache_layers": cost_views.cache_layers,
+        "cache_formula": cost_views.cache_formula,
+        "cache_chart": with_links(cost_views.cache_chart),
+        "format_table": cost_views.format_table,
+        "memory_table": with_links(cost_views.memory_table),
+        "inference_table": with_links(cost_views.inference_table),
+        "training_memory": cost_views.training_memory,
+        "split_table": cost_views.split_table,
+        "fits_table": with_links(cost_views.fits_table),
+        "published_costs": cost_views.published_costs,
+        "accelerator": cost_views.accelerator,
+        "accelerator_table": cost_views.accelerator_table,
+        "time_table": cost_views.time_table,
+        "formula": formulas.formula,
+        "parameter_formula": formulas.parameter_formula,
+        "walkthrough": walkthrough.walkthrough,
+        "matmul": figures.matmul,
+        "matmul_figure": figures.matmul_figure,
+        "pipeline_diagram": pipeline_diagram,
+        "block_diagram": block_diagram,
+        "catalogue": catalogue,
+        "family_changes": family_changes,
+        "family_chart": family_chart,
+        "model_intro": models.intro,
+        "model_sources": models.sources,
+        "model_checked": models.checked,
+        "model_cards": model_cards,
+        "how_many": models.how_many,
+        "verification": models.verification,
+        "preset_file": models.preset_file,
+        "layer_range": layer_range,
+        "macro_table": macro_table,
     }
     return found | guide.macros(to_model)
 
@@ -123,12 +157,35 @@ def listing(env, known: dict[str, Callable]) -> str:
     """The macros in the order of the alphabet, each with its first line of documentation and the first page that calls it."""
     rows = []
     for name, function in sorted(known.items()):
-        doc = re.sub("`([^`]*)`", lambda m: f"<code>{markup.text(m[1])}</code>", (function.__doc__ or "").partition("\n")[0])
+        doc = re.sub(
+            "`([^`]*)`", lambda m: f"<code>{markup.text(m[1])}</code>", (function.__doc__ or "").partition("\n")[0]
+        )
         page = next((src for src, text in _sources(env) if calls(text, name)), None)
         target = link_to_page(env, page) if page else None
-        rows.append(markup.row([(f"<code>{markup.text(name)}</code> <small>{markup.text(_usage(inspect.signature(function)))}</small>", False), (doc, False),
-                                (f'<a href="{markup.text(target)}">{markup.text(page.removesuffix(".md"))}</a>' if target else "–", False)]))
-    return markup.table("Every macro", [("Call", False), ("Gives", False), ("Live on", False)], [f"<tbody>{''.join(rows)}</tbody>"], "Every macro", "ep-table ep-macros")
+        rows.append(
+            markup.row(
+                [
+                    (
+                        f"<code>{markup.text(name)}</code> <small>{markup.text(_usage(inspect.signature(function)))}</small>",
+                        False,
+                    ),
+                    (doc, False),
+                    (
+                        f'<a href="{markup.text(target)}">{markup.text(page.removesuffix(".md"))}</a>'
+                        if target
+                        else "–",
+                        False,
+                    ),
+                ]
+            )
+        )
+    return markup.table(
+        "Every macro",
+        [("Call", False), ("Gives", False), ("Live on", False)],
+        [f"<tbody>{''.join(rows)}</tbody>"],
+        "Every macro",
+        "ep-table ep-macros",
+    )
 
 
 def calls(page: str, name: str) -> bool:
@@ -151,8 +208,15 @@ def _plain(arguments) -> list:
 
 
 def _usage(signature: inspect.Signature) -> str:
-    return "(" + ", ".join(("**" if p.kind is p.VAR_KEYWORD else "") + p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in signature.parameters.values()
-                           if p.name != "link") + ")"
+    return (
+        "("
+        + ", ".join(
+            ("**" if p.kind is p.VAR_KEYWORD else "") + p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+            for p in signature.parameters.values()
+            if p.name != "link"
+        )
+        + ")"
+    )
 
 
 def _call(args, kwargs) -> str:
@@ -187,20 +251,43 @@ def show_errors(names: set[str]) -> None:
 
     def unexpected(error, markdown, page):
         """An error of ours: the line of the package that it happened on."""
-        inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(FOLDER)
-                  and not Path(f.filename).is_relative_to(FOLDER / "site" / "preview") and Path(f.filename) != Path(__file__)]
+        inside = [
+            f
+            for f in traceback.extract_tb(error.__traceback__)
+            if Path(f.filename).is_relative_to(FOLDER)
+            and not Path(f.filename).is_relative_to(FOLDER / "site" / "preview")
+            and Path(f.filename) != Path(__file__)
+        ]
         where = f"macros/{Path(inside[-1].filename).relative_to(FOLDER)}:{inside[-1].lineno}: " if inside else ""
-        return line(page, f"{where}{type(error).__name__}: {error}", f"mend {inside[-1].line}" if inside else "correct the call", line_of(error, markdown, page))
+        return line(
+            page,
+            f"{where}{type(error).__name__}: {error}",
+            f"mend {inside[-1].line}" if inside else "correct the call",
+            line_of(error, markdown, page),
+        )
 
     def undefined(error, markdown, page):
         found = re.search(r"'([^']*)' is undefined", str(error))
-        mend = nearest(found[1], names, "the macro reference lists the macros; write {% raw %} around braces that are meant as text") if found else ""
+        mend = (
+            nearest(
+                found[1],
+                names,
+                "the macro reference lists the macros; write {% raw %} around braces that are meant as text",
+            )
+            if found
+            else ""
+        )
         return line(page, str(error), mend, line_of(error, markdown, page))
 
     def syntax(error, markdown, page):
         lines = markdown.splitlines()
         source = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
-        return line(page, f"{error.message}: {source[:100]}", "close the braces, or write {% raw %} around them", error.lineno + header_lines(markdown, page))
+        return line(
+            page,
+            f"{error.message}: {source[:100]}",
+            "close the braces, or write {% raw %} around them",
+            error.lineno + header_lines(markdown, page),
+        )
 
     format_error.register(Exception, unexpected)
     format_error.register(Problem, problem)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from textwrap import wrap
 
-from ..counting.parameters import INPUT_TABLES
-from ..engine.dims import Dim, Free, Poly
-from ..engine.errors import Problem, nearest
 from ..catalogue.presets import Model
+from ..counting.parameters import INPUT_TABLES
 from ..dependencies import remembered
 from ..engine.array import Node, Spec
+from ..engine.dims import Dim, Free, Poly
+from ..engine.errors import Problem, nearest
 from ..engine.tensors import Weight
 from . import values, words
 from .markup import in_symbols, layer_range, text
@@ -29,18 +29,24 @@ Link = Callable[[str], str | None]
 
 # Which page explains a step; the innermost step with a page counts. Where a page is not part of the site, the next one.
 PAGES = {
-    "token ids": ("what-happens/tokens.md",), "positions": ("what-happens/embeddings.md",),
-    "embed": ("what-happens/embeddings.md",), "embed_positions": ("what-happens/embeddings.md",),
+    "token ids": ("what-happens/tokens.md",),
+    "positions": ("what-happens/embeddings.md",),
+    "embed": ("what-happens/embeddings.md",),
+    "embed_positions": ("what-happens/embeddings.md",),
     "rope_table": ("what-happens/attention-deep-dive.md",),
     "layer": ("what-happens/model-layers.md",),
     **dict.fromkeys(("attention", "latent_attention", "mixer"), ("what-happens/attention-deep-dive.md",)),
     **dict.fromkeys(("feed_forward", "channel_mix", "channel_mixing"), ("what-happens/ffn-deep-dive.md",)),
-    **dict.fromkeys(("mixture_of_experts", "mixture", "moe", "experts", "gated_experts", "shared_experts", "shared_expert"),
-                    ("what-happens/mixture-of-experts.md", "what-happens/ffn-deep-dive.md")),
+    **dict.fromkeys(
+        ("mixture_of_experts", "mixture", "moe", "experts", "gated_experts", "shared_experts", "shared_expert"),
+        ("what-happens/mixture-of-experts.md", "what-happens/ffn-deep-dive.md"),
+    ),
     "cache": ("what-happens/kv-cache.md",),
-    "unembed": ("what-happens/final-vector-to-token.md",), "scores": ("what-happens/attention-deep-dive.md",),
+    "unembed": ("what-happens/final-vector-to-token.md",),
+    "scores": ("what-happens/attention-deep-dive.md",),
     "next-token scores": ("what-happens/final-vector-to-token.md",),
-    "start": ("what-happens/embeddings.md",), "end": ("what-happens/final-vector-to-token.md",),
+    "start": ("what-happens/embeddings.md",),
+    "end": ("what-happens/final-vector-to-token.md",),
 }
 
 # Letters on a line of a label: longer titles are broken, so that a drawing fits beside the table of contents.
@@ -51,7 +57,11 @@ REARRANGED = ("reshape", "split", "getitem", "astype", "transpose", "swapaxes", 
 
 # What a layer keeps, by the name it keeps it under.
 KEPT = {
-    "k": "keys", "v": "values", "latent": "latents", "k_rope": "rotated keys", "index": "the indexer’s keys",
+    "k": "keys",
+    "v": "values",
+    "latent": "latents",
+    "k_rope": "rotated keys",
+    "index": "the indexer’s keys",
 }
 
 
@@ -90,7 +100,9 @@ class Box:
 
 def is_large(row: Row) -> bool:
     """Whether a row has weights, contracts, normalises, or joins two streams: what a whole model is drawn by."""
-    return bool(row.weights or row.flops.terms or row.node.name in NORMS or row.node.name in ("add", "multiply", "choose"))
+    return bool(
+        row.weights or row.flops.terms or row.node.name in NORMS or row.node.name in ("add", "multiply", "choose")
+    )
 
 
 class Drawing:
@@ -106,8 +118,12 @@ class Drawing:
         self.top = Box("", 1, self._content(_section(sections(model), scope), draws))
         for item in list(self.top.items()):
             item.inputs = self._inputs(item)
-        last = Item("Next-token scores" if scope.parent is None else "Each token’s vector, for the next layer", "data",
-                    "next-token scores" if scope.parent is None else "layer", scope.outputs[0].shape)
+        last = Item(
+            "Next-token scores" if scope.parent is None else "Each token’s vector, for the next layer",
+            "data",
+            "next-token scores" if scope.parent is None else "layer",
+            scope.outputs[0].shape,
+        )
         last.inputs = list(self._sources(scope.outputs[0]))
         self.top.content = [*self.outside.values(), *self.top.content, last]
         self._place_states(self.top.content, set())
@@ -138,17 +154,30 @@ class Drawing:
         return found
 
     def _item(self, node: Node, row: Row) -> Item:
-        weight = next((s for s, is_weight in row.factors if is_weight), None) or (row.weights[0].shape if row.weights else None)
-        item = Item(row.words.title + (f" ({row.about})" if row.about else ""), "weight" if row.weights else "op", page_of(node),
-                    weight or (node.outputs[0].shape if node.outputs else ()), weight is not None, self._depends(node, row),
-                    {"add": "+", "multiply": "×"}.get(node.name, "") if not is_step(node) and not row.weights else "", node=node)
+        weight = next((s for s, is_weight in row.factors if is_weight), None) or (
+            row.weights[0].shape if row.weights else None
+        )
+        item = Item(
+            row.words.title + (f" ({row.about})" if row.about else ""),
+            "weight" if row.weights else "op",
+            page_of(node),
+            weight or (node.outputs[0].shape if node.outputs else ()),
+            weight is not None,
+            self._depends(node, row),
+            {"add": "+", "multiply": "×"}.get(node.name, "") if not is_step(node) and not row.weights else "",
+            node=node,
+        )
         self.of[id(node)] = item
         return item
 
     def _store(self, node: Node, name: str) -> Item:
         layers = next((n.layers for n in node.path() if n.layers is not None), None)
-        kept = next((k.shape for k in self.model.counts.kept if k.name == name and k.layers == layers), node.outputs[0].shape)
-        item = Item(f"KV cache: {KEPT.get(name, name.replace('_', ' '))}", "data", "cache", kept, is_store=True, node=node)
+        kept = next(
+            (k.shape for k in self.model.counts.kept if k.name == name and k.layers == layers), node.outputs[0].shape
+        )
+        item = Item(
+            f"KV cache: {KEPT.get(name, name.replace('_', ' '))}", "data", "cache", kept, is_store=True, node=node
+        )
         self.of[id(node)] = item
         return item
 
@@ -159,7 +188,11 @@ class Drawing:
             return section.words.title + (f": {int(routed[1])} of {int(routed[0])} for each token" if routed else "")
         kinds = [n for n in self.model.trace.root.children if n.layers is not None]
         n = len(node.layers)
-        return "Layer" + (f" × {n}" if n > 1 else "") + (f": {words.of_kind(node.kind)} ({layer_range(node.layers)})" if len(kinds) > 1 else "")
+        return (
+            "Layer"
+            + (f" × {n}" if n > 1 else "")
+            + (f": {words.of_kind(node.kind)} ({layer_range(node.layers)})" if len(kinds) > 1 else "")
+        )
 
     def _depends(self, node: Node, row: Row) -> bool:
         shapes = [o.shape for o in node.outputs]
@@ -193,7 +226,13 @@ class Drawing:
             if a.label.startswith("past "):
                 name = a.label.removeprefix("past ")
                 if id(a) not in self.states:
-                    self.states[id(a)] = Item(f"From the tokens before: {KEPT.get(name, name.replace('_', ' '))}", "data", "cache", a.shape, is_store=True)
+                    self.states[id(a)] = Item(
+                        f"From the tokens before: {KEPT.get(name, name.replace('_', ' '))}",
+                        "data",
+                        "cache",
+                        a.shape,
+                        is_store=True,
+                    )
                 return (self.states[id(a)],)
             return (self._outside("ids", "Token ids", a.shape, "token ids"),) if self.scope.parent is None else ()
         if id(source) in self.flows:
@@ -220,7 +259,9 @@ class Drawing:
             return ()
         if top.layers is not None:
             return (self._outside(top, "What an earlier layer chose to look at", a.shape, "layer"),)
-        title = {"rope_table": "Angles of each position"}.get(top.name) or (words.of_step(top.name) or words.fallback(top.name, top.doc)).title
+        title = {"rope_table": "Angles of each position"}.get(top.name) or (
+            words.of_step(top.name) or words.fallback(top.name, top.doc)
+        ).title
         return (self._outside(top, title, a.shape, page_of(top)),)
 
     def _outside(self, key: object, title: str, shape, page: str, **more) -> Item:
@@ -245,14 +286,24 @@ class Drawing:
             above[item] = set().union(*({i} | above[i] for i in item.inputs))
             if item.sign == "+":
                 unchanged = [self._unchanged(a) for a in item.node.inputs]
-                item.around = [i for i in item.inputs if i in unchanged and any(i in above[other] for other in item.inputs)]
+                item.around = [
+                    i for i in item.inputs if i in unchanged and any(i in above[other] for other in item.inputs)
+                ]
 
     def _unchanged(self, a: Spec) -> Item | None:
         """The item whose result `a` is, number for number or scaled by a constant."""
-        while isinstance(a.source, Node) and (a.source.name in REARRANGED or a.source.name == "multiply" and len(a.source.inputs) == 1) and not any(id(n) in self.of for n in _upwards(a.source)):
+        while (
+            isinstance(a.source, Node)
+            and (a.source.name in REARRANGED or a.source.name == "multiply" and len(a.source.inputs) == 1)
+            and not any(id(n) in self.of for n in _upwards(a.source))
+        ):
             a = a.source.inputs[0]
         found = self._sources(a)
-        made = isinstance(a.source, Node) and not any(id(n) in self.of for n in _upwards(a.source)) and _inside(a.source, self.scope)
+        made = (
+            isinstance(a.source, Node)
+            and not any(id(n) in self.of for n in _upwards(a.source))
+            and _inside(a.source, self.scope)
+        )
         return found[0] if len(found) == 1 and not made else None
 
 
@@ -277,11 +328,17 @@ def _past(node: Node) -> str:
     """What a call puts behind the cached rows; empty for any other call."""
     if node.name != "concatenate":
         return ""
-    return next((a.label.removeprefix("past ") for a in node.inputs if a.source is None and a.label.startswith("past ")), "")
+    return next(
+        (a.label.removeprefix("past ") for a in node.inputs if a.source is None and a.label.startswith("past ")), ""
+    )
 
 
 def _is_glue(row: Row) -> bool:
-    return not is_step(row.node) and not row.weights and row.node.name in ("reshape", "split", "concatenate", "stack", "transpose")
+    return (
+        not is_step(row.node)
+        and not row.weights
+        and row.node.name in ("reshape", "split", "concatenate", "stack", "transpose")
+    )
 
 
 def page_of(node: Node) -> str:
@@ -293,7 +350,7 @@ def page_of(node: Node) -> str:
     if len(path) > 1:
         top = path[-2]
         siblings = top.parent.children
-        return "end" if any(n.layers is not None for n in siblings[:siblings.index(top)]) else "start"
+        return "end" if any(n.layers is not None for n in siblings[: siblings.index(top)]) else "start"
     return "layer"
 
 
@@ -365,7 +422,10 @@ def mermaid(drawing: Drawing, link: Link | None) -> str:
     for kind in ("data", "weight", "op"):
         having = [n for item, n in names.items() if item.kind == kind]
         lines += [f"  class {','.join(having)} {kind}"] if having else []
-    for group, cls in (([n for item, n in names.items() if item.depends], "accent"), ([f"b{i + 1}" for i, b in enumerate(boxes) if b.times > 1], "repeat")):
+    for group, cls in (
+        ([n for item, n in names.items() if item.depends], "accent"),
+        ([f"b{i + 1}" for i, b in enumerate(boxes) if b.times > 1], "repeat"),
+    ):
         lines += [f"  class {','.join(group)} {cls}"] if group else []
     for item, name in names.items():
         if url := target(item.page, link):
@@ -392,7 +452,9 @@ def steps(drawing: Drawing, link: Link | None) -> str:
         if item.shape:
             both = [in_symbols(item.shape), text(in_figures(item.shape, drawing.values))]
             word = "weights " if item.is_weight_shape else "" if item.kind == "data" else "gives "
-            said.append(word + (" = ".join(both) if in_text(item.shape) != in_figures(item.shape, drawing.values) else both[0]))
+            said.append(
+                word + (" = ".join(both) if in_text(item.shape) != in_figures(item.shape, drawing.values) else both[0])
+            )
         if item.depends:
             said.append(f'<span class="ep-accent">its size depends on {text(drawing.highlight)}</span>')
         plain = [i for i in item.inputs if i not in item.around]
@@ -403,7 +465,10 @@ def steps(drawing: Drawing, link: Link | None) -> str:
         return f"<li>{'; '.join(said)}</li>"
 
     def written(content) -> str:
-        return "".join(entry(c) if isinstance(c, Item) else f"<li>{text(c.title)}{_again(c)}:<ol>{written(c.content)}</ol></li>" for c in content)
+        return "".join(
+            entry(c) if isinstance(c, Item) else f"<li>{text(c.title)}{_again(c)}:<ol>{written(c.content)}</ol></li>"
+            for c in content
+        )
 
     return f"<ol>{written(drawing.top.content)}</ol>"
 
@@ -417,24 +482,38 @@ def order_of_kinds(model: Model) -> str:
     kinds = [n.layers for n in model.trace.root.children if n.layers is not None]
     if len(kinds) < 2:
         return ""
-    return "Each kind of layer is drawn once" + ("." if all(a[-1] < b[0] for a, b in zip(kinds, kinds[1:])) else "; the layers alternate, in the order of their numbers.")
+    return "Each kind of layer is drawn once" + (
+        "."
+        if all(a[-1] < b[0] for a, b in zip(kinds, kinds[1:]))
+        else "; the layers alternate, in the order of their numbers."
+    )
 
 
 def figure(drawing: Drawing, name: str, link: Link | None) -> str:
     """The source for the script that draws it, the legend, and the list that stands where it is not drawn."""
     link = link and cache(link)
     drawn = list(drawing.top.items())
-    legend = ["Rounded, blue: data."] + [said for said, is_drawn in (
-        ("Cylinder: what is kept.", any(i.is_store for i in drawn)), ("Dashed, grey: an operation with weights, and their shape.", any(i.kind == "weight" for i in drawn)),
-        ("White: an operation without weights.", any(i.kind == "op" for i in drawn))) if is_drawn]
+    legend = ["Rounded, blue: data."] + [
+        said
+        for said, is_drawn in (
+            ("Cylinder: what is kept.", any(i.is_store for i in drawn)),
+            ("Dashed, grey: an operation with weights, and their shape.", any(i.kind == "weight" for i in drawn)),
+            ("White: an operation without weights.", any(i.kind == "op" for i in drawn)),
+        )
+        if is_drawn
+    ]
     if drawing.scope.parent is None:
         legend.append(order_of_kinds(drawing.model))
     if drawing.highlight:
-        legend.append(f'Thick, <span class="ep-accent">orange</span>: its weights or its result have a size that depends on <var>{text(drawing.highlight)}</var>.')
-    return (f'<figure class="diagram" style="--ep-height:{height(drawing)}" aria-label="{text(name)}"><pre class="mermaid-source" data-search-exclude>{_escaped(mermaid(drawing, link))}</pre>'
-            "<noscript><p>The picture needs JavaScript; the list below has the same steps.</p></noscript>"
-            f"<figcaption>{' '.join(filter(None, legend))}</figcaption>"
-            f'<details class="diagram-steps" open><summary>The same, step by step</summary>{steps(drawing, link)}</details></figure>')
+        legend.append(
+            f'Thick, <span class="ep-accent">orange</span>: its weights or its result have a size that depends on <var>{text(drawing.highlight)}</var>.'
+        )
+    return (
+        f'<figure class="diagram" style="--ep-height:{height(drawing)}" aria-label="{text(name)}"><pre class="mermaid-source" data-search-exclude>{_escaped(mermaid(drawing, link))}</pre>'
+        "<noscript><p>The picture needs JavaScript; the list below has the same steps.</p></noscript>"
+        f"<figcaption>{' '.join(filter(None, legend))}</figcaption>"
+        f'<details class="diagram-steps" open><summary>The same, step by step</summary>{steps(drawing, link)}</details></figure>'
+    )
 
 
 def height(drawing: Drawing) -> int:
@@ -487,7 +566,9 @@ def block(slug: str, kind: str | None = None, highlight: str | None = None, link
     if kind is None:
         kind = next(iter(found))
     if kind not in found:
-        raise Problem(f"kind = {kind!r}: {slug} has no such layers", nearest(str(kind), found, f"known ones: {', '.join(found)}"))
+        raise Problem(
+            f"kind = {kind!r}: {slug} has no such layers", nearest(str(kind), found, f"known ones: {', '.join(found)}")
+        )
     which = f", {words.of_kind(kind)}" if len(found) > 1 else ""
     return figure(layer(model, kind, checked(model, highlight)), f"One layer of {model.name}{which}", link)
 
@@ -511,5 +592,8 @@ def checked(model: Model, symbol: str | None) -> str | None:
     """A symbol of the model, or None. Raises `Problem` with the nearest."""
     known = [*model.counts.values(), "T", "S"]
     if symbol is not None and symbol not in known:
-        raise Problem(f"highlight = {symbol!r}: {model.slug} has no such size", nearest(str(symbol), known, f"known ones: {', '.join(known)}"))
+        raise Problem(
+            f"highlight = {symbol!r}: {model.slug} has no such size",
+            nearest(str(symbol), known, f"known ones: {', '.join(known)}"),
+        )
     return symbol

@@ -6,10 +6,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from . import notation
-from ..engine.dims import Dim, Poly
 from ..dependencies import remembered
-from . import numbers, values, walkthrough, words
+from ..engine.dims import Dim, Poly
+from . import notation, numbers, values, walkthrough, words
 from .markup import in_numbers, in_symbols, tag, text, var, whole_number
 from .tables import tensor_name, undisclosed
 
@@ -38,21 +37,45 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     at = walkthrough.sizes(model, tokens, context)
     row = walkthrough.find(model, what)
     (left, left_weight), (right, right_weight) = row.factors
-    product = next(n for n in row.node.walk() if n.name == "einsum" and n.own_flops is not None) if row.node.own_flops is None or row.node.name == "einsum" else None
+    product = (
+        next(n for n in row.node.walk() if n.name == "einsum" and n.own_flops is not None)
+        if row.node.own_flops is None or row.node.name == "einsum"
+        else None
+    )
     each, sides = _sides(product, left, right)
     rows, inner, columns = sides
-    figure = drawing(*(d.expr.at(at) for d in sides), labels=tuple(letters(d.expr) for d in sides),
-                     names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.name, ("A", "B", "C")), weights=(left_weight, right_weight),
-                     title=f"{row.words.title}, {model.name}")
+    figure = drawing(
+        *(d.expr.at(at) for d in sides),
+        labels=tuple(letters(d.expr) for d in sides),
+        names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.name, ("A", "B", "C")),
+        weights=(left_weight, right_weight),
+        title=f"{row.words.title}, {model.name}",
+    )
     heads = f", once for each of the {expression_of(each)} = {each.expr.at(at):,}" if each is not None else ""
     symbols = f"{_pair(rows, inner)} × {_pair(inner, columns)} → {_pair(rows, columns)}"
-    figures = f"{_pair_numbers(rows, inner, at)} × {_pair_numbers(inner, columns, at)} → {_pair_numbers(rows, columns, at)}"
-    weights = "".join(f" {tensor_name(w.name)}, {numbers.grouped(int(w.count) // int(w.copies))} parameters." for w in row.weights[:1])
-    return tag("figure", figure + f"<figcaption><strong>{text(row.words.title)}</strong>{heads}: {symbols}, in numbers {figures}.{_meanings(sides)}{weights}</figcaption>", cls="ep-figure ep-matmul")
+    figures = (
+        f"{_pair_numbers(rows, inner, at)} × {_pair_numbers(inner, columns, at)} → {_pair_numbers(rows, columns, at)}"
+    )
+    weights = "".join(
+        f" {tensor_name(w.name)}, {numbers.grouped(int(w.count) // int(w.copies))} parameters." for w in row.weights[:1]
+    )
+    return tag(
+        "figure",
+        figure
+        + f"<figcaption><strong>{text(row.words.title)}</strong>{heads}: {symbols}, in numbers {figures}.{_meanings(sides)}{weights}</figcaption>",
+        cls="ep-figure ep-matmul",
+    )
 
 
-def matmul_figure(rows: int, inner: int, columns: int, labels: tuple[str, str, str] = ("", "", ""), names: tuple[str, str, str] = ("x", "W", "y"),
-                  weight: bool = True, title: str = "") -> str:
+def matmul_figure(
+    rows: int,
+    inner: int,
+    columns: int,
+    labels: tuple[str, str, str] = ("", "", ""),
+    names: tuple[str, str, str] = ("x", "W", "y"),
+    weight: bool = True,
+    title: str = "",
+) -> str:
     """[rows, inner] × [inner, columns] → [rows, columns] to scale, for any sizes; `labels` name the three sizes."""
     for n, name in ((rows, "rows"), (inner, "inner"), (columns, "columns")):
         whole_number(n, name)
@@ -60,7 +83,11 @@ def matmul_figure(rows: int, inner: int, columns: int, labels: tuple[str, str, s
     title = title or f"{names[0]} × {names[1]} = {names[2]}"
     said = [f"{text(label)} = {n:,}" if label else f"{n:,}" for label, n in zip(labels, (rows, inner, columns))]
     caption = f"{text(title)}: &#91;{said[0]}, {said[1]}&#93; × &#91;{said[1]}, {said[2]}&#93; → &#91;{said[0]}, {said[2]}&#93;"
-    return tag("figure", drawing(rows, inner, columns, labels, names, (False, weight), title) + f"<figcaption>{caption}</figcaption>", cls="ep-figure ep-matmul")
+    return tag(
+        "figure",
+        drawing(rows, inner, columns, labels, names, (False, weight), title) + f"<figcaption>{caption}</figcaption>",
+        cls="ep-figure ep-matmul",
+    )
 
 
 def _sides(product, left, right):
@@ -80,11 +107,13 @@ def _sides(product, left, right):
         for x in axes:
             out = out * size[x]
         return out
+
     return (together(batch) if batch else None), (together(rows), together(inner), together(columns))
 
 
 def expression_of(d: Dim) -> str:
     from .markup import expression
+
     return expression(d.expr)
 
 
@@ -103,16 +132,29 @@ def letters(p: Poly) -> str:
 
 def _meanings(sides) -> str:
     """What the letters beside the rectangles stand for, in the order of the sides."""
-    names = dict.fromkeys(name for d in sides for name in sorted(d.expr.symbols, key=lambda n: letters(d.expr).find(notation.letter(n))) if notation.symbol(name).letter)
-    said = [f"{text(name)}: {text(notation.symbol(name).meaning.partition(':')[0])}" if notation.letter(name) == name else f"{text(notation.letter(name))} = {var(name)}" for name in names]
+    names = dict.fromkeys(
+        name
+        for d in sides
+        for name in sorted(d.expr.symbols, key=lambda n: letters(d.expr).find(notation.letter(n)))
+        if notation.symbol(name).letter
+    )
+    said = [
+        f"{text(name)}: {text(notation.symbol(name).meaning.partition(':')[0])}"
+        if notation.letter(name) == name
+        else f"{text(notation.letter(name))} = {var(name)}"
+        for name in names
+    ]
     return f" {', '.join(said)}." if said else ""
 
 
 @lru_cache(maxsize=512)
 def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, weights: tuple, title: str) -> str:
     """The SVG: three rectangles to one scale. A side too short to see is drawn longer, with a break through it."""
-    given = [Matrix(names[0], rows, inner, labels[0], labels[1], weights[0]), Matrix(names[1], inner, columns, labels[1], labels[2], weights[1]),
-             Matrix(names[2], rows, columns, labels[0], labels[2], False)]
+    given = [
+        Matrix(names[0], rows, inner, labels[0], labels[1], weights[0]),
+        Matrix(names[1], inner, columns, labels[1], labels[2], weights[1]),
+        Matrix(names[2], rows, columns, labels[0], labels[2], False),
+    ]
     side = 30  # room for the label of the first one's rows
     room = WIDTH - side - 2 * GAP - 8
     scale = min(Fraction(room, sum(m.columns for m in given)), Fraction(TALLEST, max(m.rows for m in given)))
@@ -136,13 +178,18 @@ def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, we
         parts.append(_label(x + w / 2, y - 5, m.columns_label or f"{m.columns:,}"))
         parts.append(_label(min(x + w / 2, WIDTH - 3.2 * len(m.name)), TOP + tall + 15, m.name, weight="bold"))
         if i < 2:
-            parts.append(_label(x + w + GAP / 2, TOP + tall / 2 + 4, "×=" [i], size=14))
+            parts.append(_label(x + w + GAP / 2, TOP + tall / 2 + 4, "×="[i], size=14))
         x += w + GAP
     height = round(TOP + tall + 24)
-    described = "; ".join(f"{m.name} is {'a weight' if m.is_weight else 'data'} of {m.rows:,} rows and {m.columns:,} columns" for m in given)
+    described = "; ".join(
+        f"{m.name} is {'a weight' if m.is_weight else 'data'} of {m.rows:,} rows and {m.columns:,} columns"
+        for m in given
+    )
     note = ". Drawn to scale" + (", but for the sides with a break, which are too short to see" if clamped else "")
-    return (f'<svg class="ep-svg" viewBox="0 0 {WIDTH} {height}" role="img" xmlns="http://www.w3.org/2000/svg">'
-            f"<title>{text(title)}</title><desc>{text(described + note)}.</desc>{''.join(parts)}</svg>")
+    return (
+        f'<svg class="ep-svg" viewBox="0 0 {WIDTH} {height}" role="img" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>{text(title)}</title><desc>{text(described + note)}.</desc>{''.join(parts)}</svg>"
+    )
 
 
 def _rectangle(m: Matrix, x: float, y: float, w: float, h: float, breaks: tuple[bool, bool]) -> str:

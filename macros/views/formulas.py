@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
-from . import notation
-from ..engine.dims import Poly, latex_name
 from ..dependencies import remembered
-from . import numbers, values
+from ..engine.dims import Poly, latex_name
+from . import notation, numbers, values
 from .markup import block, conventions, row, table, tag, text
 from .mathml import mathml
 from .tables import Group, group_title, groups, undisclosed
 
 
-@lru_cache(maxsize=None)
+@cache
 def math(latex: str, display: bool = False) -> str:
     """A formula as MathML, on one line and inert for Markdown; the spaces at the ends of a word in it, which do not break, stay."""
     made = re.sub(r"\s+", " ", mathml(latex, display), flags=re.ASCII)
-    return made.replace("*", "&#42;").replace("_", "&#95;").replace("{", "&#123;").replace("}", "&#125;").replace("[", "&#91;").replace("]", "&#93;")
+    return (
+        made.replace("*", "&#42;")
+        .replace("_", "&#95;")
+        .replace("{", "&#123;")
+        .replace("}", "&#125;")
+        .replace("[", "&#91;")
+        .replace("]", "&#93;")
+    )
 
 
 def by_letter(name: str) -> str:
@@ -31,11 +37,16 @@ def in_symbols(group: Group, name=latex_name) -> str:
     """A part's parameters as LaTeX: `layers · (what one layer has)`."""
     layers, inner = _of_a_layer(group)
     body = inner.latex(name)
-    return body if layers is None else layers.latex(name) + (rf" \cdot {body}" if len(inner.terms) == 1 else rf" \left({body}\right)")
+    return (
+        body
+        if layers is None
+        else layers.latex(name) + (rf" \cdot {body}" if len(inner.terms) == 1 else rf" \left({body}\right)")
+    )
 
 
 def in_numbers(group: Group, at) -> str:
     """The same with every size as its number: `32·(2·32·128·4,096 + …)`; plain text."""
+
     def spell(name: str) -> str:
         return f"{at[name]:,}"
 
@@ -60,12 +71,26 @@ def formula(slug: str) -> str:
         return undisclosed(slug, "the formula of its size")
     at, rows = model.counts.values(), []
     for group in groups(model):
-        rows.append(row([(group_title(group, model), False), (f"{math(in_symbols(group))}<br>= {text(in_numbers(group, at))}", False),
-                         (numbers.grouped(group.count), True)]))
+        rows.append(
+            row(
+                [
+                    (group_title(group, model), False),
+                    (f"{math(in_symbols(group))}<br>= {text(in_numbers(group, at))}", False),
+                    (numbers.grouped(group.count), True),
+                ]
+            )
+        )
     rows.append(row([("All parts", False), ("", False), (numbers.grouped(model.counts.total), True)], "total"))
-    made = table(f"How the parameters of {text(model.name)} add up", [("Part", False), ("Symbols, then numbers", False), ("Parameters", True)],
-                 [f"<tbody>{''.join(rows)}</tbody>"], f"Formula of the parameters of {model.name}", "ep-table ep-formula")
-    return block(made, conventions("The head is the embedding table, and adds nothing.")) if model.counts.is_tied else made
+    made = table(
+        f"How the parameters of {text(model.name)} add up",
+        [("Part", False), ("Symbols, then numbers", False), ("Parameters", True)],
+        [f"<tbody>{''.join(rows)}</tbody>"],
+        f"Formula of the parameters of {model.name}",
+        "ep-table ep-formula",
+    )
+    return (
+        block(made, conventions("The head is the embedding table, and adds nothing.")) if model.counts.is_tied else made
+    )
 
 
 @remembered

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from . import notation
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
+from . import notation
 
 # What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2) and for commas and full stops.
 _ACTIVE = re.compile(r"[^\w ,.\-]|(?<![^\W_])_|_(?![^\W_])|-(?![^\W_])|(?<=\d)\.(?!\d)|(?<=www)\.")
@@ -27,7 +27,9 @@ def text(s: object) -> str:
 
 def tag(name: str, content: str = "", **attributes: object) -> str:
     """An element; `cls` is the class, and an attribute that is None is left out."""
-    given = "".join(f' {k.replace("cls", "class").replace("_", "-")}="{text(v)}"' for k, v in attributes.items() if v is not None)
+    given = "".join(
+        f' {k.replace("cls", "class").replace("_", "-")}="{text(v)}"' for k, v in attributes.items() if v is not None
+    )
     return f"<{name}{given}>{content}</{name}>"
 
 
@@ -41,21 +43,30 @@ def conventions(*sentences: str) -> str:
     return tag("p", " ".join(s for s in sentences if s), cls="ep-conventions")
 
 
-def table(caption: str, head: Iterable[tuple[str, bool]], bodies: Iterable[str], name: str, cls: str = "ep-table") -> str:
+def table(
+    caption: str, head: Iterable[tuple[str, bool]], bodies: Iterable[str], name: str, cls: str = "ep-table"
+) -> str:
     """A table that scrolls sideways by itself: `head` has (heading, whether numbers stand below)."""
-    columns = "".join(f'<th scope="col"{" class=&num&" if n else ""}>{h}</th>'.replace("&num&", '"num"') for h, n in head)
-    return (f'<div class="ep-scroll" tabindex="0" role="region" aria-label="{text(name)}"><table class="{cls}"><caption>{caption}</caption>'
-            f"<thead><tr>{columns}</tr></thead>{''.join(bodies)}</table></div>")
+    columns = "".join(
+        f'<th scope="col"{" class=&num&" if n else ""}>{h}</th>'.replace("&num&", '"num"') for h, n in head
+    )
+    return (
+        f'<div class="ep-scroll" tabindex="0" role="region" aria-label="{text(name)}"><table class="{cls}"><caption>{caption}</caption>'
+        f"<thead><tr>{columns}</tr></thead>{''.join(bodies)}</table></div>"
+    )
 
 
 def row(cells: Iterable[tuple[str, bool]], cls: str | None = None) -> str:
     """A table row: the first cell is its header; each cell is (HTML, whether it is a number)."""
     first, *rest = cells
-    return (f"<tr{f' class={chr(34)}{cls}{chr(34)}' if cls else ''}><th scope=\"row\">{first[0]}</th>"
-            + "".join(f'<td class="num">{c}</td>' if n else f"<td>{c}</td>" for c, n in rest) + "</tr>")
+    return (
+        f'<tr{f" class={chr(34)}{cls}{chr(34)}" if cls else ""}><th scope="row">{first[0]}</th>'
+        + "".join(f'<td class="num">{c}</td>' if n else f"<td>{c}</td>" for c, n in rest)
+        + "</tr>"
+    )
 
 
-@lru_cache(maxsize=None)
+@cache
 def var(name: str) -> str:
     """A symbol with its letter and meaning as a title: `d_model`."""
     s = notation.symbol(name)
@@ -110,7 +121,11 @@ def layer_range(layers: Iterable[int] | None, of: int | None = None) -> str:
     n = _skipped(at)
     if n and len(runs) > 3:
         return f"layers {at[0]}–{at[-1]} without every {ORDINALS.get(n, f'{n}th')}"
-    return "layers " + (", ".join(runs[:-1]) + " and " + runs[-1] if len(runs) <= 6 else ", ".join(runs[:5]) + f" … {runs[-1]} ({len(at)} in all)")
+    return "layers " + (
+        ", ".join(runs[:-1]) + " and " + runs[-1]
+        if len(runs) <= 6
+        else ", ".join(runs[:5]) + f" … {runs[-1]} ({len(at)} in all)"
+    )
 
 
 def _skipped(at: list[int]) -> int | None:
@@ -120,7 +135,17 @@ def _skipped(at: list[int]) -> int | None:
     return steps.pop() if len(steps) == 1 and len(gaps) > 1 else None
 
 
-ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
+ORDINALS = {
+    2: "second",
+    3: "third",
+    4: "fourth",
+    5: "fifth",
+    6: "sixth",
+    7: "seventh",
+    8: "eighth",
+    9: "ninth",
+    10: "tenth",
+}
 
 
 def whole_number(value: object, name: str, least: int = 1, most: int = 10**9) -> int:

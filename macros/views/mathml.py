@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import re
 import threading
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 
 from ..engine.errors import Problem
@@ -32,7 +32,7 @@ def close() -> None:
         del _engine.context
 
 
-@lru_cache(maxsize=None)
+@cache
 def mathml(latex: str, display: bool = False) -> str:
     """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""
     engine = _temml()
@@ -40,7 +40,9 @@ def mathml(latex: str, display: bool = False) -> str:
         found = engine.context.call("temml.renderToString", latex, {**_OPTIONS, "displayMode": display})
     except engine.error as error:
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
-        raise Problem(f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
-                      "mend it, or write \\$ for a dollar sign") from None
+        raise Problem(
+            f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
+            "mend it, or write \\$ for a dollar sign",
+        ) from None
     # Chromium lays a formula out as a block by itself; the class is for the style sheet.
     return found.replace(' style="display:block math;"', "")

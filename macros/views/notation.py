@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from ..engine.architectures import architectures
@@ -80,7 +80,7 @@ def letter(name: str) -> str:
     return symbol(name).letter or name
 
 
-@lru_cache(maxsize=None)
+@cache
 def config_keys(name: str) -> tuple[str, ...]:
     """The `config.json` keys that give this size, over all architectures."""
     found = {k.key: None for a in architectures().values() for k in fields_of(a.config) if k.field == name and k.key}

@@ -9,7 +9,17 @@ from ..engine.errors import Problem, nearest
 DIGITS = 3  # significant digits of a rounded count
 
 SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
-BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+BYTES = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
 FLOPS = {"FLOP": 1, "KFLOP": 10**3, "MFLOP": 10**6, "GFLOP": 10**9, "TFLOP": 10**12, "PFLOP": 10**15, "EFLOP": 10**18}
 
 
@@ -41,7 +51,11 @@ def scaled(x: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tu
     if units[unit] == 1:
         number = grouped(int(x)) if Fraction(x).denominator == 1 else number
     bigger = [u for u in units if units[u] == 1000 * units[unit]]
-    return (significant(Fraction(x, units[bigger[0]]), digits), bigger[0]) if number.startswith("1,000") and units[unit] > 1 and bigger else (number, unit)
+    return (
+        (significant(Fraction(x, units[bigger[0]]), digits), bigger[0])
+        if number.startswith("1,000") and units[unit] > 1 and bigger
+        else (number, unit)
+    )
 
 
 def short(n: int, digits: int = DIGITS) -> str:
@@ -74,7 +88,11 @@ def percent(part: int, whole: int, places: int = 1) -> str:
     if 0 < abs(x) < least / 2:
         return f"{'<' if x > 0 else '>−'}{float(least):.{places}f}%"
     n = (abs(x) * 10**places * 2 + 1) // 2
-    return f"{'−' if x < 0 else ''}{n // 10**places}.{n % 10**places:0{places}}%" if places else f"{'−' if x < 0 else ''}{n}%"
+    return (
+        f"{'−' if x < 0 else ''}{n // 10**places}.{n % 10**places:0{places}}%"
+        if places
+        else f"{'−' if x < 0 else ''}{n}%"
+    )
 
 
 def signed_percent(part: int, whole: int, places: int = 1) -> str:
@@ -88,4 +106,7 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
     for units, gap in ((SCALES, ""), (BYTES, " "), (FLOPS, " ")):
         if unit in units and not (unit == "B" and units is BYTES):
             return significant(Fraction(n, units[unit]), digits) + gap + unit
-    raise Problem(f"unknown unit {unit!r}", nearest(unit, [*SCALES, *BYTES, *FLOPS], f"known ones: {', '.join(u for u in [*SCALES, *BYTES, *FLOPS] if u)}"))
+    raise Problem(
+        f"unknown unit {unit!r}",
+        nearest(unit, [*SCALES, *BYTES, *FLOPS], f"known ones: {', '.join(u for u in [*SCALES, *BYTES, *FLOPS] if u)}"),
+    )

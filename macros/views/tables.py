@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from . import notation
 from ..catalogue import presets
+from ..catalogue.presets import Model
+from ..counting.parameters import HEAD, INPUT_TABLES
+from ..dependencies import remembered
 from ..engine.architectures import architectures
 from ..engine.architectures.config import fields_of
-from ..counting.parameters import HEAD, INPUT_TABLES
 from ..engine.dims import Poly, latex_name
 from ..engine.errors import Problem
-from ..catalogue.presets import Model
-from ..dependencies import remembered
 from ..engine.tensors import Weight
-from . import numbers, values, words
+from . import notation, numbers, values, words
 from .markup import block, conventions, in_numbers, in_symbols, layer_range, row, table, tag, text, var
 
 Link = Callable[[str], str | None]
@@ -28,7 +27,11 @@ CONTEXTS = tuple(2**k for k in range(10, 18))
 def undisclosed(slug: str, what: str) -> str:
     """One sentence in the place of a view of a model without sizes."""
     preset = presets.preset(slug)
-    return tag("p", f"{text(preset.organization)} has not disclosed the sizes of {text(preset.name)}: {what} is {values.UNDISCLOSED}.", cls="ep-undisclosed")
+    return tag(
+        "p",
+        f"{text(preset.organization)} has not disclosed the sizes of {text(preset.name)}: {what} is {values.UNDISCLOSED}.",
+        cls="ep-undisclosed",
+    )
 
 
 class Group:
@@ -85,12 +88,23 @@ def group_title(group: Group, model: Model) -> str:
     """`Attention, layers 0–31`; HTML."""
     kinds = {n.layers: words.of_kind(n.kind) for n in model.trace.root.children if n.layers is not None}
     where = layer_range(group.layers)
-    return text(group.title) + (f" in {where} ({text(kinds[group.layers])})" if where and len(kinds) > 1 else f" × {len(group.layers)} layers" if where and len(group.layers) > 1 else "")
+    return text(group.title) + (
+        f" in {where} ({text(kinds[group.layers])})"
+        if where and len(kinds) > 1
+        else f" × {len(group.layers)} layers"
+        if where and len(group.layers) > 1
+        else ""
+    )
 
 
 def copies(weight: Weight) -> str:
     """How many tensors of the file a row stands for: `32`, `58 × 256`; HTML."""
-    parts = [n for n in ([int(weight.layer_count)] if weight.layers is not None else []) + ([int(weight.members)] if weight.members is not None else []) if n != 1]
+    parts = [
+        n
+        for n in ([int(weight.layer_count)] if weight.layers is not None else [])
+        + ([int(weight.members)] if weight.members is not None else [])
+        if n != 1
+    ]
     return " × ".join(map(numbers.grouped, parts)) or "1"
 
 
@@ -113,36 +127,82 @@ def of_model(model: Model) -> str:
                 rows.append(experts)
                 experts = ""
             one = int(w.count) // int(w.copies)
-            rows.append(row([(tensor_name(w.name), False), (_both(w.shape, at), False),
-                             (numbers.grouped(one), True), (copies(w), True), (numbers.grouped(int(w.count)), True),
-                             (text(numbers.percent(int(w.count), total)), True)]))
+            rows.append(
+                row(
+                    [
+                        (tensor_name(w.name), False),
+                        (_both(w.shape, at), False),
+                        (numbers.grouped(one), True),
+                        (copies(w), True),
+                        (numbers.grouped(int(w.count)), True),
+                        (text(numbers.percent(int(w.count), total)), True),
+                    ]
+                )
+            )
         if len(group.weights) > 1:
             rows.append(_sum_row(f"{text(group.title)}, together", group.count, total, "subtotal"))
         bodies.append(f"<tbody>{''.join(rows)}</tbody>")
     end = []
     if counts.is_tied:
         [tied, *_] = _tied(model)
-        end.append(f'<tr class="ep-part"><th colspan="6" scope="rowgroup">Head</th></tr>')
-        end.append(row([(f"same tensor as {tensor_name(tied.name)}", False), (_both(tied.shape, at), False), ("", True), ("", True), ("0", True), ("", True)]))
+        end.append('<tr class="ep-part"><th colspan="6" scope="rowgroup">Head</th></tr>')
+        end.append(
+            row(
+                [
+                    (f"same tensor as {tensor_name(tied.name)}", False),
+                    (_both(tied.shape, at), False),
+                    ("", True),
+                    ("", True),
+                    ("0", True),
+                    ("", True),
+                ]
+            )
+        )
     end.append(_sum_row("Parameters in all", total, total, "total"))
     extra = model.preset.published.extra if model.preset and model.preset.published else ()
     if model.stored != total:
         for w in counts.buffers:
-            end.append(row([(f"{tensor_name(w.name)} (buffer, not trained)", False), (_both(w.shape, at), False),
-                            (numbers.grouped(int(w.count) // int(w.copies)), True), (copies(w), True), (numbers.grouped(int(w.count)), True), ("", True)]))
+            end.append(
+                row(
+                    [
+                        (f"{tensor_name(w.name)} (buffer, not trained)", False),
+                        (_both(w.shape, at), False),
+                        (numbers.grouped(int(w.count) // int(w.copies)), True),
+                        (copies(w), True),
+                        (numbers.grouped(int(w.count)), True),
+                        ("", True),
+                    ]
+                )
+            )
         for e in extra:
             end.append(_sum_row(text(e.name), e.count, 0))
         published = model.preset.published if model.preset else None
-        counted = f"As published: {text(published.source)}" if published and published.exact else "Parameters and buffers in all"
+        counted = (
+            f"As published: {text(published.source)}"
+            if published and published.exact
+            else "Parameters and buffers in all"
+        )
         end.append(_sum_row(counted, model.stored, 0, "total"))
     bodies.append(f"<tbody>{''.join(end)}</tbody>")
-    head = [("Tensor", False), ("Shape", False), ("One copy", True), ("Copies", True), ("Parameters", True), ("Share", True)]
+    head = [
+        ("Tensor", False),
+        ("Shape", False),
+        ("One copy", True),
+        ("Copies", True),
+        ("Parameters", True),
+        ("Share", True),
+    ]
     caption = f"Every tensor of {text(model.name)}, in the order of the forward pass"
     stacked = any(w.members is not None for w in counts.weights)
-    return block(table(caption, head, bodies, f"Parameter table of {model.name}", "ep-table ep-tensors"), conventions(
-        f"<code>{text('{i}')}</code> stands for the layer{' and <code>' + text('{e}') + '</code> for the expert' if stacked else ''}.",
-        names_line(model), "A tied table counts once." if counts.is_tied else "",
-        "Shapes are those of the file: a matrix that a vector is multiplied by may be stored either way round."))
+    return block(
+        table(caption, head, bodies, f"Parameter table of {model.name}", "ep-table ep-tensors"),
+        conventions(
+            f"<code>{text('{i}')}</code> stands for the layer{' and <code>' + text('{e}') + '</code> for the expert' if stacked else ''}.",
+            names_line(model),
+            "A tied table counts once." if counts.is_tied else "",
+            "Shapes are those of the file: a matrix that a vector is multiplied by may be stored either way round.",
+        ),
+    )
 
 
 def _experts(group: Group) -> str:
@@ -153,8 +213,10 @@ def _experts(group: Group) -> str:
     held, used = map(int, routed[0].routed)
     layer = sum(int(w.count) // int(w.layer_count) for w in routed)
     n = len(group.layers or (0,))
-    return (f'<tr class="ep-experts"><th colspan="6" scope="row">{held:,} experts × {numbers.grouped(layer // held)} parameters = {numbers.grouped(layer)} in each '
-            f'{"of the " + str(n) + " layers" if n > 1 else "layer"}; a token uses {used:,}</th></tr>')
+    return (
+        f'<tr class="ep-experts"><th colspan="6" scope="row">{held:,} experts × {numbers.grouped(layer // held)} parameters = {numbers.grouped(layer)} in each '
+        f"{'of the ' + str(n) + ' layers' if n > 1 else 'layer'}; a token uses {used:,}</th></tr>"
+    )
 
 
 def _both(shape, at) -> str:
@@ -173,7 +235,9 @@ def names_line(model: Model) -> str:
     if model.names_verified:
         return "Names and shapes were compared with the published file’s, tensor by tensor."
     if model.preset.hub is None:
-        return "No file with these weights was published: the names are those of the same architecture’s published files."
+        return (
+            "No file with these weights was published: the names are those of the same architecture’s published files."
+        )
     return "Names are those of transformers; they were not compared with the published file’s."
 
 
@@ -185,8 +249,10 @@ def _tied(model: Model) -> list[Weight]:
 
 def _sum_row(title: str, count: int, whole: int, cls: str | None = None) -> str:
     share = text(numbers.percent(count, whole)) if whole else ""
-    return (f'<tr{f" class={chr(34)}{cls}{chr(34)}" if cls else ""}><th colspan="4" scope="row">{title}</th>'
-            f'<td class="num">{numbers.grouped(count)}</td><td class="num">{share}</td></tr>')
+    return (
+        f'<tr{f" class={chr(34)}{cls}{chr(34)}" if cls else ""}><th colspan="4" scope="row">{title}</th>'
+        f'<td class="num">{numbers.grouped(count)}</td><td class="num">{share}</td></tr>'
+    )
 
 
 # Kinds of layers
@@ -204,9 +270,23 @@ def layer_table(slug: str) -> str:
         n, where = len(node.layers), layer_range(node.layers)
         if "…" in where:
             where = "layers " + ", ".join(map(str, node.layers))
-        rows.append(row([(text(words.of_kind(node.kind)), False), (text(where), False), (str(n), True), (numbers.grouped(count // n), True), (numbers.grouped(count), True)]))
-    return table(f"The {sum(len(n.layers) for n in model.trace.root.children if n.layers is not None)} layers of {text(model.name)}, by kind", [("Kind", False), ("Which", False), ("How many", True), ("Parameters of one", True), ("Together", True)],
-                 [f"<tbody>{''.join(rows)}</tbody>"], f"Kinds of layers of {model.name}")
+        rows.append(
+            row(
+                [
+                    (text(words.of_kind(node.kind)), False),
+                    (text(where), False),
+                    (str(n), True),
+                    (numbers.grouped(count // n), True),
+                    (numbers.grouped(count), True),
+                ]
+            )
+        )
+    return table(
+        f"The {sum(len(n.layers) for n in model.trace.root.children if n.layers is not None)} layers of {text(model.name)}, by kind",
+        [("Kind", False), ("Which", False), ("How many", True), ("Parameters of one", True), ("Together", True)],
+        [f"<tbody>{''.join(rows)}</tbody>"],
+        f"Kinds of layers of {model.name}",
+    )
 
 
 # Which number?
@@ -228,21 +308,46 @@ def which_number(slug: str) -> str:
         start.insert(0, _line("The maker’s headline", text(preset.headline), _headline(model, preset.headline)))
     sections = [("The model", start)]
     if counts.embedding:
-        sections.append(("Without the tables at both ends", [
-            _result(*total), *(_step(tensor_name(w.name), -int(w.count), what) for w, what in _tables(model)),
-            _result("Non-embedding", counts.non_embedding, "what scaling laws count")]))
+        sections.append(
+            (
+                "Without the tables at both ends",
+                [
+                    _result(*total),
+                    *(_step(tensor_name(w.name), -int(w.count), what) for w, what in _tables(model)),
+                    _result("Non-embedding", counts.non_embedding, "what scaling laws count"),
+                ],
+            )
+        )
     if counts.active != counts.total:
         sections.append(("What one token uses", _active(model, total)))
     alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
     if alike:
-        sections.append(("Counted alike elsewhere", [_result("Published", f.parameters, f"{text(f.source)}; the same number") for f in alike]))
+        sections.append(
+            (
+                "Counted alike elsewhere",
+                [_result("Published", f.parameters, f"{text(f.source)}; the same number") for f in alike],
+            )
+        )
     for f in figures:
         if f not in alike:
             sections.append((text(f.source), _published(model, f, total)))
     head = [("Which number", False), ("Count", True), ("What it means", False)]
-    bodies = [f'<tbody><tr class="ep-part"><th colspan="3" scope="rowgroup">{title}</th></tr>{"".join(rows)}</tbody>' for title, rows in sections]
-    return block(table(f"Which number is “the size” of {text(model.name)}?", head, bodies, f"The counts of {model.name}", "ep-table ep-which"),
-                 conventions(_contradiction(model), "Lines that start with + or − lead from the count above them to the one below."))
+    bodies = [
+        f'<tbody><tr class="ep-part"><th colspan="3" scope="rowgroup">{title}</th></tr>{"".join(rows)}</tbody>'
+        for title, rows in sections
+    ]
+    return block(
+        table(
+            f"Which number is “the size” of {text(model.name)}?",
+            head,
+            bodies,
+            f"The counts of {model.name}",
+            "ep-table ep-which",
+        ),
+        conventions(
+            _contradiction(model), "Lines that start with + or − lead from the count above them to the one below."
+        ),
+    )
 
 
 def _line(title: str, number: str, why: str, cls: str = "") -> str:
@@ -268,16 +373,32 @@ def _active(model: Model, total: tuple[str, int]) -> list[str]:
     for name, found in idle.items():
         held, used = map(int, found[0].routed)
         n = sum(int(w.layer_count) for w in found)
-        rows.append(_step(tensor_name(name), sum(int(w.active) - int(w.count) for w in found),
-                          f"{held - used:,} of {held:,} experts that a token does not choose, in {n:,} {'layer' if n == 1 else 'layers'}"))
+        rows.append(
+            _step(
+                tensor_name(name),
+                sum(int(w.active) - int(w.count) for w in found),
+                f"{held - used:,} of {held:,} experts that a token does not choose, in {n:,} {'layer' if n == 1 else 'layers'}",
+            )
+        )
     rows.append(_result("Active per token", counts.active, "what one token is multiplied by; tables and head in full"))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
-        rows += [_step("the input table", excluding - counts.active, "a look-up of one row"),
-                 _result("Active without the input table", excluding, "another convention in use")]
+        rows += [
+            _step("the input table", excluding - counts.active, "a look-up of one row"),
+            _result("Active without the input table", excluding, "another convention in use"),
+        ]
     if published and published.active:
-        rows.append(_line("The maker’s figure", text(published.active), _rounded(published.active, [("active per token", counts.active), ("active without the input table", excluding)])
-                          + (f"; {text(published.active_source)}" if published.active_source else "")))
+        rows.append(
+            _line(
+                "The maker’s figure",
+                text(published.active),
+                _rounded(
+                    published.active,
+                    [("active per token", counts.active), ("active without the input table", excluding)],
+                )
+                + (f"; {text(published.active_source)}" if published.active_source else ""),
+            )
+        )
     return rows
 
 
@@ -286,7 +407,10 @@ def _headline(model: Model, said: str) -> str:
     counts, published = model.counts, model.preset.published
     known = [("the unique parameters", counts.total)]
     if said.startswith("A"):
-        known = [("active per token", counts.active), ("active without the input table", counts.active_excluding_input_embedding)]
+        known = [
+            ("active per token", counts.active),
+            ("active without the input table", counts.active_excluding_input_embedding),
+        ]
     elif published:
         known += [("what the published file holds", f.parameters) for f in (published, *published.other) if f.exact]
         known.append(("non-embedding", counts.non_embedding))
@@ -322,7 +446,11 @@ def _tables(model: Model) -> list[tuple[Weight, str]]:
     """The tables at either end of the model, each with what it is used for."""
     uses: dict[Weight, list[str]] = {}
     for node in model.trace.root.children:
-        for name, what in ((INPUT_TABLES[0], "the input table"), (INPUT_TABLES[1], "the position table"), (HEAD, "the head")):
+        for name, what in (
+            (INPUT_TABLES[0], "the input table"),
+            (INPUT_TABLES[1], "the position table"),
+            (HEAD, "the head"),
+        ):
             for w in node.all_weights() if node.name == name else ():
                 if not w.is_buffer:
                     uses.setdefault(w, []).append(what)
@@ -334,17 +462,33 @@ def _published(model: Model, published, total: tuple[str, int]) -> list[str]:
     counts = model.counts
     if not published.exact:
         n = published.parameters
-        return [_result(*total), _step("rounded there", n - counts.total, f"the count {_off(counts.total, n)}; nothing exact can be held to a rounded figure"),
-                _result("Published, rounded", n)]
+        return [
+            _result(*total),
+            _step(
+                "rounded there",
+                n - counts.total,
+                f"the count {_off(counts.total, n)}; nothing exact can be held to a rounded figure",
+            ),
+            _result("Published, rounded", n),
+        ]
     rows, here = [_result(*total)], counts.total
     for name in dict.fromkeys(w.name for w in counts.buffers):
         n = sum(int(w.count) for w in counts.buffers if w.name == name)
         rows.append(_step(tensor_name(name), n, "a buffer: stored, not trained"))
         here += n
     for e in published.extra:
-        rows.append(_step(text(e.name), e.count, "counted there, no part of this forward pass" if e.count > 0 else "not counted there"))
+        rows.append(
+            _step(
+                text(e.name),
+                e.count,
+                "counted there, no part of this forward pass" if e.count > 0 else "not counted there",
+            )
+        )
         here += e.count
-    return [*rows, _result("Published", published.parameters, f"unexplained: {numbers.grouped(published.parameters - here)}")]
+    return [
+        *rows,
+        _result("Published", published.parameters, f"unexplained: {numbers.grouped(published.parameters - here)}"),
+    ]
 
 
 def _contradiction(model: Model) -> str:
@@ -358,22 +502,32 @@ def _contradiction(model: Model) -> str:
     product = f"{var('n_heads')} × {var('d_head')} = {at['n_heads']:,} × {at['d_head']:,} = {together:,}"
     if any("d_head" in d.symbols for w in model.counts.weights for d in w.shape):
         return f"The heads together are not as wide as the model: {product}, and {var('d_model')} = {at['d_model']:,}. The projections change the width on the way in and out."
-    return (f"The source contradicts itself: {product}, and {var('d_model')} = {at['d_model']:,} (a difference of {numbers.grouped(together - at['d_model'])}). "
-            f"Attention is taken to be as wide as {var('d_model')} here.")
+    return (
+        f"The source contradicts itself: {product}, and {var('d_model')} = {at['d_model']:,} (a difference of {numbers.grouped(together - at['d_model'])}). "
+        f"Attention is taken to be as wide as {var('d_model')} here."
+    )
 
 
 # Comparison
 
 
-def comparison(slugs: Iterable[str], columns: Iterable[str], context: int | None = None, link: Link | None = None) -> str:
+def comparison(
+    slugs: Iterable[str], columns: Iterable[str], context: int | None = None, link: Link | None = None
+) -> str:
     """Models × chosen figures; each model's name leads to its page."""
     slugs, columns = tuple(_several(slugs, "models")), [_labelled(c) for c in _several(columns, "columns")]
     head = [("Model", False), *((label, _is_number(c)) for c, label in columns)]
     rows = []
     for slug in slugs:
         name, target = text(presets.preset(slug).name), link(slug) if link else None
-        rows.append(row([(f'<a href="{text(target)}">{name}</a>' if target else name, False),
-                         *((_cell(slug, c, context), _is_number(c)) for c, _ in columns)]))
+        rows.append(
+            row(
+                [
+                    (f'<a href="{text(target)}">{name}</a>' if target else name, False),
+                    *((_cell(slug, c, context), _is_number(c)) for c, _ in columns),
+                ]
+            )
+        )
     used, known = {n for c, _ in columns for n in _names(c)}, {s: m for s in slugs if (m := values.disclosed(s))}
     at = f" at {context:,} tokens" if context and used & values.AT_CONTEXT.keys() else ""
     notes = []
@@ -382,15 +536,33 @@ def comparison(slugs: Iterable[str], columns: Iterable[str], context: int | None
     if any("flops" in n for n in used):
         notes.append("A multiply-add is 2 FLOPs.")
     if "stored" in used:
-        notes.append("Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same shapes"
-                     + ("; “–” where none was published." if None in map(values.in_file, known.values()) else "."))
-    if latent := [text(m.name) for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else ():
-        notes.append(f"“–” for {var('n_kv_heads')}: {_and(latent)} {'keeps latents' if len(latent) == 1 else 'keep latents'}, from which the keys and values of all heads are made.")
-    if past := [f"{text(m.name)} {limit(m)[0]:,}" + (" (position table)" if limit(m)[1] else "") for m in known.values() if _is_past(context, m)] if at else ():
+        notes.append(
+            "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same shapes"
+            + ("; “–” where none was published." if None in map(values.in_file, known.values()) else ".")
+        )
+    if (
+        latent := [text(m.name) for m in known.values() if "kv_lora_rank" in m.counts.values()]
+        if "n_kv_heads" in used
+        else ()
+    ):
+        notes.append(
+            f"“–” for {var('n_kv_heads')}: {_and(latent)} {'keeps latents' if len(latent) == 1 else 'keep latents'}, from which the keys and values of all heads are made."
+        )
+    if (
+        past := [
+            f"{text(m.name)} {limit(m)[0]:,}" + (" (position table)" if limit(m)[1] else "")
+            for m in known.values()
+            if _is_past(context, m)
+        ]
+        if at
+        else ()
+    ):
         notes.append(f"† beyond the tokens that the config allows: {', '.join(past)}.")
     if len(known) < len(set(slugs)):
         notes.append(f"“{values.UNDISCLOSED}”: the maker has published no sizes, and guesses are left out.")
-    made = table(f"{len(slugs)} models side by side{at}", head, [f"<tbody>{''.join(rows)}</tbody>"], "Comparison of models")
+    made = table(
+        f"{len(slugs)} models side by side{at}", head, [f"<tbody>{''.join(rows)}</tbody>"], "Comparison of models"
+    )
     return block(made, conventions(*notes)) if notes else made
 
 
@@ -412,15 +584,24 @@ def _labelled(column: object) -> tuple[str, str]:
             return column, made[:1].upper() + made[1:]
         case (str(label), str(name)):
             return name, text(label)
-    raise Problem(f"columns holds {column!r}: expected a figure, or a label with it", 'write "d_ff / d_model", or ("times as wide", "d_ff / d_model")')
+    raise Problem(
+        f"columns holds {column!r}: expected a figure, or a label with it",
+        'write "d_ff / d_model", or ("times as wide", "d_ff / d_model")',
+    )
 
 
 def _spelt(source: str) -> str:
     """A figure or a formula of figures as people write it: sizes by name, counts in words, `·` for `*`; HTML."""
+
     def spell(m: re.Match) -> str:
         if m["name"]:
             return var(m[0]) if notation.known(m[0]) or m[0] in _all_symbols() else text(values.heading(m[0]))
-        return tag("sup", m["power"]) if m["power"] else {"*": "·", "/": " / ", "//": " / ", "-": " − ", "+": " + "}.get(m[0].strip()) or text(m[0])
+        return (
+            tag("sup", m["power"])
+            if m["power"]
+            else {"*": "·", "/": " / ", "//": " / ", "-": " − ", "+": " + "}.get(m[0].strip()) or text(m[0])
+        )
+
     return re.sub(r"(?P<name>[A-Za-z_]\w*)|\s*\*\*\s*(?P<power>\d+)|\s*(?://|[*/+-])\s*|.", spell, source)
 
 
@@ -503,47 +684,109 @@ def cache_poly(model: Model) -> Poly:
 def kv_cache(slug: str) -> str:
     """The KV cache: its formula and its size at growing contexts."""
     from .formulas import math
+
     model, line = _model_or_line(slug, "its KV cache")
     if model is None:
         return line
     counts = model.counts
     fixed = any(k.item_bytes for k in counts.kept)
-    rows = "".join(row([(_context_cell(c, model), True), (numbers.grouped(counts.cache_bytes(c)), True),
-                        (numbers.binary_bytes(counts.cache_bytes(c)), True), (numbers.decimal_bytes(counts.cache_bytes(c)), True)]) for c in contexts(model))
-    made = table(f"KV cache of {text(model.name)} for one text", [("Context, tokens", True), ("Bytes", True), ("In GiB", True), ("In GB", True)],
-                 [f"<tbody>{rows}</tbody>"], f"KV cache of {model.name}")
+    rows = "".join(
+        row(
+            [
+                (_context_cell(c, model), True),
+                (numbers.grouped(counts.cache_bytes(c)), True),
+                (numbers.binary_bytes(counts.cache_bytes(c)), True),
+                (numbers.decimal_bytes(counts.cache_bytes(c)), True),
+            ]
+        )
+        for c in contexts(model)
+    )
+    made = table(
+        f"KV cache of {text(model.name)} for one text",
+        [("Context, tokens", True), ("Bytes", True), ("In GiB", True), ("In GB", True)],
+        [f"<tbody>{rows}</tbody>"],
+        f"KV cache of {model.name}",
+    )
     slope, index = counts.cache_bytes_per_token(), counts.index_bytes_per_token()
     uncapped = counts.cache_bytes_per_token_uncapped() + index
     symbolic = cache_poly(model)
-    formula = (f"<p>Elements kept after {var('S')} tokens:</p>" + tag("div", math(symbolic.latex(), True), cls="ep-math", tabindex=0, role="region", aria_label="formula")
-               + tag("p", f"One more token adds {numbers.grouped(slope)} bytes"
-                  + (f" at long context ({numbers.grouped(uncapped)} as long as no window is full)" if uncapped != slope else "")
-                  + (f", of which {numbers.grouped(index)} are keys of the indexer" if index else "") + "."))
-    return block(formula, made, conventions(
-        "2 bytes an element" + (", fixed state at its own size" if fixed else "") + "; 1 GiB = 2<sup>30</sup> bytes, 1 GB = 10<sup>9</sup>.",
-        "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "", _limit_line(model)))
+    formula = (
+        f"<p>Elements kept after {var('S')} tokens:</p>"
+        + tag("div", math(symbolic.latex(), True), cls="ep-math", tabindex=0, role="region", aria_label="formula")
+        + tag(
+            "p",
+            f"One more token adds {numbers.grouped(slope)} bytes"
+            + (
+                f" at long context ({numbers.grouped(uncapped)} as long as no window is full)"
+                if uncapped != slope
+                else ""
+            )
+            + (f", of which {numbers.grouped(index)} are keys of the indexer" if index else "")
+            + ".",
+        )
+    )
+    return block(
+        formula,
+        made,
+        conventions(
+            "2 bytes an element"
+            + (", fixed state at its own size" if fixed else "")
+            + "; 1 GiB = 2<sup>30</sup> bytes, 1 GB = 10<sup>9</sup>.",
+            "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "",
+            _limit_line(model),
+        ),
+    )
 
 
 @remembered
 def flops(slug: str) -> str:
     """FLOPs of one new token and of reading a whole text: the formula and figures at growing contexts."""
     from .formulas import math, total_latex
+
     model, line = _model_or_line(slug, "its FLOPs")
     if model is None:
         return line
     counts = model.counts
-    rows = "".join(row([(_context_cell(c, model), True), (numbers.grouped(counts.decode_flops(c)), True), (numbers.flops(counts.decode_flops(c)), True),
-                        (numbers.grouped(counts.prefill_flops(c)), True), (numbers.flops(counts.prefill_flops(c)), True)]) for c in contexts(model))
-    made = table(f"FLOPs of {text(model.name)}", [("Context, tokens", True), ("One new token", True), ("rounded", True), ("The whole text", True), ("rounded", True)],
-                 [f"<tbody>{rows}</tbody>"], f"FLOPs of {model.name}")
+    rows = "".join(
+        row(
+            [
+                (_context_cell(c, model), True),
+                (numbers.grouped(counts.decode_flops(c)), True),
+                (numbers.flops(counts.decode_flops(c)), True),
+                (numbers.grouped(counts.prefill_flops(c)), True),
+                (numbers.flops(counts.prefill_flops(c)), True),
+            ]
+        )
+        for c in contexts(model)
+    )
+    made = table(
+        f"FLOPs of {text(model.name)}",
+        [
+            ("Context, tokens", True),
+            ("One new token", True),
+            ("rounded", True),
+            ("The whole text", True),
+            ("rounded", True),
+        ],
+        [f"<tbody>{rows}</tbody>"],
+        f"FLOPs of {model.name}",
+    )
     decode = counts.flops.replace(lambda a: Poly.of(1) if a == "T" else None)
-    formula = f"<p>One new token that sees {var('S')}:</p>" + tag("div", math(total_latex(decode, latex_name), True), cls="ep-math", tabindex=0, role="region", aria_label="formula")
+    formula = f"<p>One new token that sees {var('S')}:</p>" + tag(
+        "div",
+        math(total_latex(decode, latex_name), True),
+        cls="ep-math",
+        tabindex=0,
+        role="region",
+        aria_label="formula",
+    )
     return block(formula, made, conventions(*FLOP_CONVENTIONS, _limit_line(model)))
 
 
 FLOP_CONVENTIONS = (
     "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and convolutions count, a look-up is 0, other element-wise work is left out.",
-    "Attention scores in full, not only their causal half; logits of the last token only.")
+    "Attention scores in full, not only their causal half; logits of the last token only.",
+)
 
 
 @remembered
@@ -553,21 +796,50 @@ def costs(slug: str) -> str:
     if model is None:
         return line
     counts, weights = model.counts, 2 * model.counts.total
-    rows = "".join(row([(_context_cell(c, model), True), (numbers.decimal_bytes(weights), True), (numbers.decimal_bytes(counts.cache_bytes(c)), True),
-                        (numbers.decimal_bytes(weights + counts.cache_bytes(c)), True), (numbers.flops(counts.decode_flops(c)), True),
-                        (numbers.flops(counts.prefill_flops(c)), True)]) for c in contexts(model))
-    made = table(f"What {text(model.name)} costs for one text", [("Context, tokens", True), ("Weights", True), ("KV cache", True), ("Together", True), ("One new token", True),
-                 ("The whole text", True)], [f"<tbody>{rows}</tbody>"], f"Costs of {model.name}")
-    return block(made, conventions("Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out.", *FLOP_CONVENTIONS, _limit_line(model)))
+    rows = "".join(
+        row(
+            [
+                (_context_cell(c, model), True),
+                (numbers.decimal_bytes(weights), True),
+                (numbers.decimal_bytes(counts.cache_bytes(c)), True),
+                (numbers.decimal_bytes(weights + counts.cache_bytes(c)), True),
+                (numbers.flops(counts.decode_flops(c)), True),
+                (numbers.flops(counts.prefill_flops(c)), True),
+            ]
+        )
+        for c in contexts(model)
+    )
+    made = table(
+        f"What {text(model.name)} costs for one text",
+        [
+            ("Context, tokens", True),
+            ("Weights", True),
+            ("KV cache", True),
+            ("Together", True),
+            ("One new token", True),
+            ("The whole text", True),
+        ],
+        [f"<tbody>{rows}</tbody>"],
+        f"Costs of {model.name}",
+    )
+    return block(
+        made,
+        conventions(
+            "Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out.",
+            *FLOP_CONVENTIONS,
+            _limit_line(model),
+        ),
+    )
 
 
 # Notation
 
 
-@lru_cache(maxsize=None)
+@cache
 def notation_table() -> str:
     """The site's words for sizes: name, letter, meaning, config keys, paper symbols."""
     from .formulas import math
+
     used = _all_symbols()
     rows = []
     for s in notation.SYMBOLS:
@@ -575,6 +847,26 @@ def notation_table() -> str:
             continue
         papers = " ".join(math(p.strip()) for p in s.paper.split(",")) if s.paper else "–"
         keys = ", ".join(f"<code>{text(k)}</code>" for k in notation.config_keys(s.name)) or "–"
-        rows.append(row([(tag("var", text(s.name)), False), (f"<var>{text(s.letter)}</var>" if s.letter else "–", False), (text(s.meaning), False), (keys, False), (papers, False)]))
-    return table("The names of sizes on this site", [("Name", False), ("Letter", False), ("What it is", False), ("Keys in config.json", False), ("In papers", False)],
-                 [f"<tbody>{''.join(rows)}</tbody>"], "Notation")
+        rows.append(
+            row(
+                [
+                    (tag("var", text(s.name)), False),
+                    (f"<var>{text(s.letter)}</var>" if s.letter else "–", False),
+                    (text(s.meaning), False),
+                    (keys, False),
+                    (papers, False),
+                ]
+            )
+        )
+    return table(
+        "The names of sizes on this site",
+        [
+            ("Name", False),
+            ("Letter", False),
+            ("What it is", False),
+            ("Keys in config.json", False),
+            ("In papers", False),
+        ],
+        [f"<tbody>{''.join(rows)}</tbody>"],
+        "Notation",
+    )

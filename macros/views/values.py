@@ -9,9 +9,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..catalogue import presets
-from ..engine.errors import Problem, nearest
 from ..catalogue.presets import Model
 from ..dependencies import remembered
+from ..engine.errors import Problem, nearest
 from . import numbers
 from .markup import text
 
@@ -22,15 +22,24 @@ COUNTS = {
     "total": ("parameters", lambda m: m.counts.total),
     "parameters": ("parameters", lambda m: m.counts.total),
     "active": ("active parameters", lambda m: m.counts.active),
-    "active_excluding_input_embedding": ("active without the input table", lambda m: m.counts.active_excluding_input_embedding),
+    "active_excluding_input_embedding": (
+        "active without the input table",
+        lambda m: m.counts.active_excluding_input_embedding,
+    ),
     "embedding": ("embedding parameters", lambda m: m.counts.embedding),
     "non_embedding": ("non-embedding parameters", lambda m: m.counts.non_embedding),
-    "in_layers": ("parameters in the layers", lambda m: sum(int(w.count) for w in m.counts.weights if w.layers is not None)),
+    "in_layers": (
+        "parameters in the layers",
+        lambda m: sum(int(w.count) for w in m.counts.weights if w.layers is not None),
+    ),
     "buffers": ("buffer elements", lambda m: m.counts.buffer_elements),
     "index_bytes_per_token": ("bytes of an indexer's keys per token", lambda m: m.counts.index_bytes_per_token()),
     "tensors": ("tensors", lambda m: sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)),
     "cache_bytes_per_token": ("KV cache bytes per token", lambda m: m.counts.cache_bytes_per_token()),
-    "cache_bytes_per_token_uncapped": ("KV cache bytes per token, windows ignored", lambda m: m.counts.cache_bytes_per_token_uncapped()),
+    "cache_bytes_per_token_uncapped": (
+        "KV cache bytes per token, windows ignored",
+        lambda m: m.counts.cache_bytes_per_token_uncapped(),
+    ),
     "weight_bytes": ("bytes of the weights at 2 bytes each", lambda m: 2 * m.counts.total),
 }
 
@@ -92,8 +101,14 @@ def number(model: Model, name: str, context: int | None = None) -> int:
     raise Problem(f"{model.slug} has no {name!r}", nearest(name, known, f"known ones: {', '.join(known)}"))
 
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-              ast.Div: lambda a, b: Fraction(a) / b, ast.Mod: operator.mod}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: lambda a, b: Fraction(a) / b,
+    ast.Mod: operator.mod,
+}
 
 
 def evaluate(model: Model, source: str, context: int | None = None) -> int | Fraction:
@@ -133,7 +148,9 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
         raise Problem(f"{source!r} divides by zero", "correct the formula") from None
 
 
-def calc(expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str) -> str:
+def calc(
+    expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str
+) -> str:
     """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…", small="…")`.
 
     The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
@@ -144,19 +161,28 @@ def calc(expression: str, *, context: int | None = None, unit: str | None = None
 
     def lookup(owner, name):
         if owner is None:
-            raise Problem(f"{name!r} in {expression!r} names no model", f"write {next(iter(models), 'm')}.{name}, and the model as an argument")
+            raise Problem(
+                f"{name!r} in {expression!r} names no model",
+                f"write {next(iter(models), 'm')}.{name}, and the model as an argument",
+            )
         if owner not in found:
-            raise Problem(f"{owner!r} in {expression!r} is no model", nearest(owner, found, f"add the argument {owner}=\"…\""))
+            raise Problem(
+                f"{owner!r} in {expression!r} is no model", nearest(owner, found, f'add the argument {owner}="…"')
+            )
         return number(found[owner], name, context)
 
     x = compute(str(expression), lookup)
     if unit in ("%", "+%"):
         x = Fraction(x)
-        return (numbers.signed_percent if unit == "+%" else numbers.percent)(x.numerator, x.denominator, 1 if digits is None else checked_digits(digits) - 1)
+        return (numbers.signed_percent if unit == "+%" else numbers.percent)(
+            x.numerator, x.denominator, 1 if digits is None else checked_digits(digits) - 1
+        )
     return shown(x, unit, digits)
 
 
-def value(model: str, name: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None) -> str:
+def value(
+    model: str, name: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None
+) -> str:
     """Any size, count or formula of them, every digit; rounded only with `unit` or `digits`."""
     found = disclosed(model)
     if not isinstance(name, str):
@@ -192,7 +218,17 @@ def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
     return numbers.short(n, numbers.DIGITS if rounded is True else checked_digits(rounded))
 
 
-COUNTABLE = ("total", "parameters", "active", "active_excluding_input_embedding", "embedding", "non_embedding", "in_layers", "stored", "buffers")
+COUNTABLE = (
+    "total",
+    "parameters",
+    "active",
+    "active_excluding_input_embedding",
+    "embedding",
+    "non_embedding",
+    "in_layers",
+    "stored",
+    "buffers",
+)
 
 
 def count(model: Model, what: str) -> int:
@@ -205,15 +241,24 @@ def count(model: Model, what: str) -> int:
     found = tensors(model, what)
     if found:
         return sum(int(w.count) for w in found)
-    known = [*COUNTABLE, *dict.fromkeys(p.name for p in model.counts.parts), *dict.fromkeys(short_name(w.name) for w in model.counts.weights)]
-    raise Problem(f"{model.slug} has no part or tensor {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}"))
+    known = [
+        *COUNTABLE,
+        *dict.fromkeys(p.name for p in model.counts.parts),
+        *dict.fromkeys(short_name(w.name) for w in model.counts.weights),
+    ]
+    raise Problem(
+        f"{model.slug} has no part or tensor {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
+    )
 
 
 def tensors(model: Model, tail: str) -> list:
     """The tensors whose name ends with these parts, with or without `.weight`."""
     ends = (f".{tail}", f".{tail}.weight")
-    return [w for w in model.counts.weights + model.counts.buffers
-            if w.name in (tail, f"{tail}.weight") or w.name.endswith(ends)]
+    return [
+        w
+        for w in model.counts.weights + model.counts.buffers
+        if w.name in (tail, f"{tail}.weight") or w.name.endswith(ends)
+    ]
 
 
 def short_name(name: str) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ..engine.dims import Dim, Poly
-from ..engine.errors import Problem, nearest
 from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.array import Node, Spec
+from ..engine.dims import Dim, Poly
+from ..engine.errors import Problem, nearest
 from ..engine.tensors import Weight
 from . import numbers, values, words
 from .formulas import math
@@ -51,8 +51,12 @@ class Row:
 
     @property
     def key(self) -> tuple:
-        return (self.words.title, self.about, tuple(tuple(d.expr for d in s) for s, _ in self.factors),
-                tuple(tuple(d.expr for d in s) for s in self.outputs))
+        return (
+            self.words.title,
+            self.about,
+            tuple(tuple(d.expr for d in s) for s, _ in self.factors),
+            tuple(tuple(d.expr for d in s) for s in self.outputs),
+        )
 
 
 @dataclass
@@ -108,11 +112,18 @@ def _section(node: Node, seen: set[Weight]) -> Section:
 
 def _step(node: Node, seen: set[Weight]) -> Row:
     """A row for a step: words of its weight where it has one, else of the step itself."""
-    own, weights = words.of_step(node.name, node.parent.name), node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)]
+    own, weights = (
+        words.of_step(node.name, node.parent.name),
+        node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)],
+    )
     of_weight = words.of_weight(weights[0].name) if weights else None
     if own is None or (of_weight and node.name in words.NAMED_BY_WEIGHT):
         own = own or words.fallback(node.name, node.doc)
-        found = of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why) if of_weight else own
+        found = (
+            of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
+            if of_weight
+            else own
+        )
     else:
         found = own
     if node.name in NORMS:
@@ -123,11 +134,27 @@ def _step(node: Node, seen: set[Weight]) -> Row:
         return Row(node, found, _factors(products[0]), [o.shape for o in node.outputs], weights, about)
     if node.own_flops is not None:
         x, *more = (a for a in node.inputs if a.dtype.kind == "f")
-        factors = [(x.shape, False)] + [(_facing(a.shape, x.shape[-1]), True) if from_weight(a) else (a.shape, False) for a in more]
+        factors = [(x.shape, False)] + [
+            (_facing(a.shape, x.shape[-1]), True) if from_weight(a) else (a.shape, False) for a in more
+        ]
         return Row(node, found, factors, [o.shape for o in node.outputs], weights, about)
     if products:
-        return Row(node, found, [(a.shape, from_weight(a)) for a in node.inputs if a.dtype.kind == "f" and a.ndim > 1], [o.shape for o in node.outputs], weights, about)
-    return Row(node, found, [(node.inputs[0].shape, False)] if node.inputs else [], [o.shape for o in node.outputs], weights, about)
+        return Row(
+            node,
+            found,
+            [(a.shape, from_weight(a)) for a in node.inputs if a.dtype.kind == "f" and a.ndim > 1],
+            [o.shape for o in node.outputs],
+            weights,
+            about,
+        )
+    return Row(
+        node,
+        found,
+        [(node.inputs[0].shape, False)] if node.inputs else [],
+        [o.shape for o in node.outputs],
+        weights,
+        about,
+    )
 
 
 def place_of_norm(node: Node) -> str:
@@ -135,7 +162,11 @@ def place_of_norm(node: Node) -> str:
     siblings = node.parent.children
     if node.parent.parent is None:
         at = siblings.index(node)
-        return "Normalise the last time" if any(n.layers is not None for n in siblings[:at]) else "Normalise the embeddings"
+        return (
+            "Normalise the last time"
+            if any(n.layers is not None for n in siblings[:at])
+            else "Normalise the embeddings"
+        )
     if node.parent.layers is None:
         return ""
     source = _top(node.inputs[0].source, node.parent)
@@ -163,7 +194,7 @@ def _factors(product: Node) -> list[tuple[tuple[Dim, ...], bool]]:
         if not from_weight(a):
             factors.append((a.shape, False))
             continue
-        others = "".join(terms[:i] + terms[i + 1:])
+        others = "".join(terms[:i] + terms[i + 1 :])
         order = sorted(term, key=lambda x: 0 if x in result and x in others else 1 if x not in result else 2)
         factors.append((tuple(a.shape[term.index(x)] for x in order), True))
     return factors
@@ -198,7 +229,9 @@ def _leaf(node: Node, seen: set[Weight]) -> Row | None:
         found = words.of_weight(fresh[0].name) or words.fallback(words_of_name(fresh[0].name))
         return Row(node, found, plain, outputs, fresh)
     if node.name == "einsum":
-        return Row(node, words.LEAVES["einsum"], _factors(node), outputs, weights) if node.own_flops is not None else None
+        return (
+            Row(node, words.LEAVES["einsum"], _factors(node), outputs, weights) if node.own_flops is not None else None
+        )
     if not data or len(data) < len([a for a in node.inputs if a.ndim]):
         return None
     match node.name:
@@ -288,7 +321,11 @@ def _of_latents(node: Node) -> Poly:
 
 
 # Over how many numbers the product of a query and a key sums, by the step that multiplies it.
-WIDTHS = {"scores": lambda node: node.inputs[0].shape[-1].expr, "index_scores": lambda node: node.inputs[0].shape[-1].expr, "latent_scores": _of_latents}
+WIDTHS = {
+    "scores": lambda node: node.inputs[0].shape[-1].expr,
+    "index_scores": lambda node: node.inputs[0].shape[-1].expr,
+    "latent_scores": _of_latents,
+}
 
 
 def with_scale(row: Row, model: Model) -> Words:
@@ -301,7 +338,9 @@ def with_scale(row: Row, model: Model) -> Words:
     if not maths.isclose(by, 1):
         if maths.isclose(number, 1):
             under = rf"\sqrt{{{width.latex()}}}"
-        elif by in vars(model.config).values() and maths.isclose(round(1 / by), 1 / by):  # the config has the factor itself
+        elif by in vars(model.config).values() and maths.isclose(
+            round(1 / by), 1 / by
+        ):  # the config has the factor itself
             under = f"{round(1 / by)}"
         elif maths.isclose(round(by**-2), by**-2):
             under = rf"\sqrt{{{round(by**-2)}}}"
@@ -327,11 +366,17 @@ def walkthrough(slug: str, tokens: int = 5, context: int | None = None, depth: s
     root = sections(model)
     body = _content(root, model, at, depth)
     flops = sum(r.flops.at(at) * n for r, n in root.rows())
-    end = (f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{numbers.grouped(model.counts.total)} parameters, '
-           f"{numbers.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>")
-    return block(f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>', conventions(
-        f"T = {_tokens(at['T'], 'new ')}, S = {_tokens(at['S'])} of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
-        *FLOP_CONVENTIONS))
+    end = (
+        f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{numbers.grouped(model.counts.total)} parameters, '
+        f"{numbers.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>"
+    )
+    return block(
+        f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>',
+        conventions(
+            f"T = {_tokens(at['T'], 'new ')}, S = {_tokens(at['S'])} of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
+            *FLOP_CONVENTIONS,
+        ),
+    )
 
 
 def _tokens(n: int, which: str = "") -> str:
@@ -346,7 +391,9 @@ def sizes(model: Model, tokens: int, context: int | None) -> Mapping[str, int]:
         raise Problem(f"context = {context} is less than tokens = {tokens}", "the context counts the new tokens too")
     end, hard = limit(model)
     if hard and context > end:
-        raise Problem(f"context = {context:,} is beyond the position table of {model.slug}, {end:,}", "ask for fewer tokens")
+        raise Problem(
+            f"context = {context:,} is beyond the position table of {model.slug}, {end:,}", "ask for fewer tokens"
+        )
     return model.counts.values(T=tokens, S=context)
 
 
@@ -357,14 +404,19 @@ def _content(section: Section, model: Model, at, depth: str) -> str:
             if depth == "steps" or section.node.parent is None or section.node.layers is not None:
                 out.append(_row(item, at, with_scale(item, model)))
         elif item.node.layers is not None:
-            out.append(f'<li class="ep-layer"><div class="ep-what"><strong>{_layer_title(item.node, model)}</strong></div>'
-                       f'<ol class="ep-inner">{_content(item, model, at, depth)}</ol></li>')
+            out.append(
+                f'<li class="ep-layer"><div class="ep-what"><strong>{_layer_title(item.node, model)}</strong></div>'
+                f'<ol class="ep-inner">{_content(item, model, at, depth)}</ol></li>'
+            )
         elif depth == "parts":
             out.append(_part(item, at))
         else:
-            out.append(f'<li class="ep-part"><div class="ep-what"><strong>{text(item.words.title)}</strong></div>'
-                       + (f'<div class="ep-why">{text(item.words.why)}</div>' if item.words.why else "") + _touched(item.node)
-                       + f'<ol class="ep-inner">{_content(item, model, at, depth)}</ol></li>')
+            out.append(
+                f'<li class="ep-part"><div class="ep-what"><strong>{text(item.words.title)}</strong></div>'
+                + (f'<div class="ep-why">{text(item.words.why)}</div>' if item.words.why else "")
+                + _touched(item.node)
+                + f'<ol class="ep-inner">{_content(item, model, at, depth)}</ol></li>'
+            )
     return "".join(out)
 
 
@@ -372,7 +424,9 @@ def _layer_title(node: Node, model: Model) -> str:
     kinds = [n for n in model.trace.root.children if n.layers is not None]
     kind = f": {text(words.of_kind(node.kind))}" if len(kinds) > 1 else ""
     n = len(node.layers)
-    return "Layer" + (f" × {n}" if n > 1 else "") + kind + f' <span class="ep-range">({layer_range(node.layers)})</span>'
+    return (
+        "Layer" + (f" × {n}" if n > 1 else "") + kind + f' <span class="ep-range">({layer_range(node.layers)})</span>'
+    )
 
 
 def _touched(node: Node) -> str:
@@ -382,19 +436,27 @@ def _touched(node: Node) -> str:
     if routed is None or all(w.routed is not None for w in own):
         return ""
     held, used = map(int, routed.routed)
-    whole, touched = (sum(n // int(w.layer_count) for w, n in ((w, int(count(w))) for w in own)) for count in (lambda w: w.count, lambda w: w.active))
-    return (f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {numbers.grouped(touched)} of the {numbers.grouped(whole)} parameters '
-            f"that this part has in each layer.</div>")
+    whole, touched = (
+        sum(n // int(w.layer_count) for w, n in ((w, int(count(w))) for w in own))
+        for count in (lambda w: w.count, lambda w: w.active)
+    )
+    return (
+        f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {numbers.grouped(touched)} of the {numbers.grouped(whole)} parameters '
+        f"that this part has in each layer.</div>"
+    )
 
 
 def _part(section: Section, at) -> str:
     node = section.node
     own = [w for w in node.all_weights() if not w.is_buffer]
     count = sum(int(w.count) // int(w.layer_count) for w in own)
-    return (f'<li class="ep-step"><div class="ep-what"><strong>{text(section.words.title)}</strong></div>'
-            f"{_shapes([(node.inputs[0].shape, False)], [o.shape for o in node.outputs], at, '×')}"
-            f'<div class="ep-meta">{numbers.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
-            + (f'<div class="ep-why">{text(section.words.why)}</div>' if section.words.why else "") + "</li>")
+    return (
+        f'<li class="ep-step"><div class="ep-what"><strong>{text(section.words.title)}</strong></div>'
+        f"{_shapes([(node.inputs[0].shape, False)], [o.shape for o in node.outputs], at, '×')}"
+        f'<div class="ep-meta">{numbers.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
+        + (f'<div class="ep-why">{text(section.words.why)}</div>' if section.words.why else "")
+        + "</li>"
+    )
 
 
 def _row(row: Row, at, said: Words) -> str:
@@ -405,8 +467,10 @@ def _row(row: Row, at, said: Words) -> str:
     if row.flops.terms:
         meta += f'<div class="ep-meta">{_flops(row.flops, at)}</div>'
     why = f'<div class="ep-why">{text(said.why)}</div>' if said.why else ""
-    return (f'<li class="ep-step"><div class="ep-what"><strong>{text(said.title)}{about}{times}</strong>{equation}</div>'
-            f"{_shapes(row.factors, row.outputs, at, '×' if row.flops.terms and len(row.factors) == 2 else 'and')}{meta}{why}</li>")
+    return (
+        f'<li class="ep-step"><div class="ep-what"><strong>{text(said.title)}{about}{times}</strong>{equation}</div>'
+        f"{_shapes(row.factors, row.outputs, at, '×' if row.flops.terms and len(row.factors) == 2 else 'and')}{meta}{why}</li>"
+    )
 
 
 def _shapes(factors, outputs, at, between: str) -> str:
@@ -414,7 +478,8 @@ def _shapes(factors, outputs, at, between: str) -> str:
         left = f" {between} ".join(f'<span class="{"weight" if w else "data"}">{show(s)}</span>' for s, w in factors)
         right = ", ".join(f'<span class="data">{show(s)}</span>' for s in outputs)
         return f"{left} → {right}" if left else right
-    return (f'<div class="ep-shapes">{line(in_symbols)}</div><div class="ep-shapes ep-numbers">{line(lambda s: in_numbers(s, at))}</div>')
+
+    return f'<div class="ep-shapes">{line(in_symbols)}</div><div class="ep-shapes ep-numbers">{line(lambda s: in_numbers(s, at))}</div>'
 
 
 def _weight(w: Weight, at) -> str:
@@ -422,7 +487,11 @@ def _weight(w: Weight, at) -> str:
     each = " in each layer" if w.layers is not None and len(w.layers) > 1 else ""
     kind = "stored numbers, not trained" if w.is_buffer else "parameters"
     members = f"{int(w.members):,} × " if w.members is not None else ""
-    used = f", of which a token uses {numbers.grouped(int(w.active) // int(w.layer_count))}" if w.routed is not None else ""
+    used = (
+        f", of which a token uses {numbers.grouped(int(w.active) // int(w.layer_count))}"
+        if w.routed is not None
+        else ""
+    )
     return f'<div class="ep-tensor">{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {numbers.grouped(one)} {kind}{each}{used}</div>'
 
 
@@ -437,7 +506,11 @@ def find(model: Model, what: str) -> Row:
     """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
     rows = [r for r, _ in sections(model).rows() if r.flops.terms and len(r.factors) == 2]
     for row in rows:
-        if row.node.name == what or any(w.name in (what, f"{what}.weight") or w.name.endswith((f".{what}", f".{what}.weight")) for w in row.weights):
+        if row.node.name == what or any(
+            w.name in (what, f"{what}.weight") or w.name.endswith((f".{what}", f".{what}.weight")) for w in row.weights
+        ):
             return row
     known = list(dict.fromkeys([values.short_name(r.weights[0].name) if r.weights else r.node.name for r in rows]))
-    raise Problem(f"{model.slug} has no multiplication {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}"))
+    raise Problem(
+        f"{model.slug} has no multiplication {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
+    )

@@ -8,7 +8,7 @@ What stands in ⟨ ⟩ is multiplied by a number of the model's own, which the w
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 
@@ -29,87 +29,246 @@ _GATE_WHY = "The gate decides, number by number, how much of the other half pass
 STEPS = {
     "forward": Words("From token ids to a score for every token of the vocabulary"),
     "layer": Words("Layer"),
-    "attention": Words("Attention", why="The only place where tokens see each other: each gathers what it needs from those before it."),
+    "attention": Words(
+        "Attention", why="The only place where tokens see each other: each gathers what it needs from those before it."
+    ),
     "feed_forward": Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
-    "lightning_attention": Words("Lightning attention", why="Linear attention whose memory fades, in each head at its own rate: memory does not grow with the text."),
-    "mixture_of_experts": Words("Mixture of experts", why="Many feed-forward parts of which each token uses a few: more weights at little more work."),
+    "lightning_attention": Words(
+        "Lightning attention",
+        why="Linear attention whose memory fades, in each head at its own rate: memory does not grow with the text.",
+    ),
+    "mixture_of_experts": Words(
+        "Mixture of experts",
+        why="Many feed-forward parts of which each token uses a few: more weights at little more work.",
+    ),
     "experts": Words("Experts", why=_EXPERT),
-    "mamba": Words("State-space mixer", why="Information moves along the text through a state of fixed size, one token after the other."),
-    "mamba2": Words("State-space mixer", why="Information moves along the text through a state of fixed size, one token after the other."),
-    "time_mix": Words("Time mixing", why="A recurrence in the place of attention: the past is held in a state of fixed size."),
+    "mamba": Words(
+        "State-space mixer",
+        why="Information moves along the text through a state of fixed size, one token after the other.",
+    ),
+    "mamba2": Words(
+        "State-space mixer",
+        why="Information moves along the text through a state of fixed size, one token after the other.",
+    ),
+    "time_mix": Words(
+        "Time mixing", why="A recurrence in the place of attention: the past is held in a state of fixed size."
+    ),
     "channel_mix": Words("Channel mixing", why="The feed-forward part of this family."),
-    "gated_delta_net": Words("Gated delta rule", why="Linear attention whose state forgets and corrects itself: its size does not grow with the text."),
+    "gated_delta_net": Words(
+        "Gated delta rule",
+        why="Linear attention whose state forgets and corrects itself: its size does not grow with the text.",
+    ),
     # at either end
-    "embed": Words("Look up each token’s vector", r"x_t = E_{\mathrm{id}_t}", "A token id is only a number; its row of the table is where its meaning starts."),
-    "embed_positions": Words("Look up each position’s vector", r"p_t = P_t", "Attention by itself does not see order; here it is learned, one vector per place."),
+    "embed": Words(
+        "Look up each token’s vector",
+        r"x_t = E_{\mathrm{id}_t}",
+        "A token id is only a number; its row of the table is where its meaning starts.",
+    ),
+    "embed_positions": Words(
+        "Look up each position’s vector",
+        r"p_t = P_t",
+        "Attention by itself does not see order; here it is learned, one vector per place.",
+    ),
     "last_row": Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
-    "unembed": Words("Score every token of the vocabulary", r"\mathrm{logits} = x_T \, W_U^{\top}", "The last token’s vector is compared with one row for each possible next token; softmax turns the scores into probabilities."),
-    "alibi": Words("Give each head its own fading with distance", r"b_{n,s} = -m_n \, (t - s)", "A penalty that grows with distance stands in for position embeddings."),
+    "unembed": Words(
+        "Score every token of the vocabulary",
+        r"\mathrm{logits} = x_T \, W_U^{\top}",
+        "The last token’s vector is compared with one row for each possible next token; softmax turns the scores into probabilities.",
+    ),
+    "alibi": Words(
+        "Give each head its own fading with distance",
+        r"b_{n,s} = -m_n \, (t - s)",
+        "A penalty that grows with distance stands in for position embeddings.",
+    ),
     "soft_cap": Words("Squeeze large scores", r"c \tanh(x / c)", "Keeps every score between −c and c."),
-    "scale_embeddings": Words("Scale the vectors", r"x \cdot \sqrt{D}", "Brings them to the size that the layers were trained with."),
+    "scale_embeddings": Words(
+        "Scale the vectors", r"x \cdot \sqrt{D}", "Brings them to the size that the layers were trained with."
+    ),
     # norms and activations
-    "layer_norm": Words("Normalise", r"\frac{x - \mathrm{mean}(x)}{\sqrt{\mathrm{var}(x) + \epsilon}} \odot g + b", _NORM_WHY),
+    "layer_norm": Words(
+        "Normalise", r"\frac{x - \mathrm{mean}(x)}{\sqrt{\mathrm{var}(x) + \epsilon}} \odot g + b", _NORM_WHY
+    ),
     "rms_norm": Words("Normalise", r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}} \odot g", _NORM_WHY),
-    "gated_rms_norm": Words("Normalise, gated", r"\frac{x \odot \mathrm{silu}(z)}{\sqrt{\mathrm{mean}(\cdot^2) + \epsilon}} \odot g", _NORM_WHY),
-    "l2_norm": Words("Bring each vector to length 1", r"\frac{x}{\lVert x \rVert}", "Only the direction counts from here on."),
-    "unit_norm": Words("Normalise, without weights", r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}", "Keeps the scores from growing without bound."),
-    "sharpen": Words("Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."),
+    "gated_rms_norm": Words(
+        "Normalise, gated",
+        r"\frac{x \odot \mathrm{silu}(z)}{\sqrt{\mathrm{mean}(\cdot^2) + \epsilon}} \odot g",
+        _NORM_WHY,
+    ),
+    "l2_norm": Words(
+        "Bring each vector to length 1", r"\frac{x}{\lVert x \rVert}", "Only the direction counts from here on."
+    ),
+    "unit_norm": Words(
+        "Normalise, without weights",
+        r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "Keeps the scores from growing without bound.",
+    ),
+    "sharpen": Words(
+        "Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."
+    ),
     "gelu": Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
     "gelu_tanh": Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
     "silu": Words("Bend (SiLU)", r"x \cdot \sigma(x)", "Without a bend between them, two matrices would be one."),
     "relu": Words("Bend (ReLU)", r"\max(x, 0)", "Without a bend between them, two matrices would be one."),
-    "relu_squared": Words("Bend (squared ReLU)", r"\max(x, 0)^2", "Without a bend between them, two matrices would be one."),
-    "xielu": Words("Bend (xIELU)", r"\mathrm{xielu}(x)", "Without a bend between them, two matrices would be one; two trained numbers shape this one."),
+    "relu_squared": Words(
+        "Bend (squared ReLU)", r"\max(x, 0)^2", "Without a bend between them, two matrices would be one."
+    ),
+    "xielu": Words(
+        "Bend (xIELU)",
+        r"\mathrm{xielu}(x)",
+        "Without a bend between them, two matrices would be one; two trained numbers shape this one.",
+    ),
     "softplus": Words("Make positive", r"\ln(1 + e^x)", "A step size cannot be negative."),
     # attention
-    "rope_table": Words("Work out each position’s angles", r"\theta_{t,w} = t \cdot f_w", "Cosine and sine are the same in every layer, so they are worked out once."),
-    "rotate": Words("Rotate by position", r"\mathrm{rope}(x, t)", "Each pair of numbers turns with the position, so that a query and a key compare by their distance."),
-    "rotate_pairs": Words("Rotate by position", r"\mathrm{rope}(x, t)", "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their distance."),
-    "share_heads": Words("Let query heads share key/value heads", r"x_{n} = x_{\lfloor n K / N \rfloor}", "Fewer key/value heads make the cache smaller; a copy in name only, a good kernel never makes it."),
-    "scores": Words("Compare every query with every key", r"⟨q \, k^{\top}⟩", "A high score: this earlier token has what the new one looks for."),
-    "masked": Words("Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."),
+    "rope_table": Words(
+        "Work out each position’s angles",
+        r"\theta_{t,w} = t \cdot f_w",
+        "Cosine and sine are the same in every layer, so they are worked out once.",
+    ),
+    "rotate": Words(
+        "Rotate by position",
+        r"\mathrm{rope}(x, t)",
+        "Each pair of numbers turns with the position, so that a query and a key compare by their distance.",
+    ),
+    "rotate_pairs": Words(
+        "Rotate by position",
+        r"\mathrm{rope}(x, t)",
+        "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their distance.",
+    ),
+    "share_heads": Words(
+        "Let query heads share key/value heads",
+        r"x_{n} = x_{\lfloor n K / N \rfloor}",
+        "Fewer key/value heads make the cache smaller; a copy in name only, a good kernel never makes it.",
+    ),
+    "scores": Words(
+        "Compare every query with every key",
+        r"⟨q \, k^{\top}⟩",
+        "A high score: this earlier token has what the new one looks for.",
+    ),
+    "masked": Words(
+        "Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."
+    ),
     "softmax": Words("Turn scores into shares", r"\mathrm{softmax}(s)", "Shares that add up to 1 for each new token."),
-    "softmax_with_sink": Words("Turn scores into shares, with a sink", r"\mathrm{softmax}([s, s_0])", "A trained extra score takes the share that goes to no token."),
-    "mix": Words("Average the values by the shares", r"\mathrm{softmax}(s) \, v", "What the earlier tokens have to say, weighted by how well they fit."),
+    "softmax_with_sink": Words(
+        "Turn scores into shares, with a sink",
+        r"\mathrm{softmax}([s, s_0])",
+        "A trained extra score takes the share that goes to no token.",
+    ),
+    "mix": Words(
+        "Average the values by the shares",
+        r"\mathrm{softmax}(s) \, v",
+        "What the earlier tokens have to say, weighted by how well they fit.",
+    ),
     # mixture of experts
-    "choose": Words("Choose the experts", r"\mathrm{top}_k(g)", "Each token goes to the few experts with the highest scores."),
-    "weigh": Words("Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."),
-    "separate_scores": Words("Score each expert by itself", r"\sigma(g)", "Between 0 and 1, without regard to the others."),
+    "choose": Words(
+        "Choose the experts", r"\mathrm{top}_k(g)", "Each token goes to the few experts with the highest scores."
+    ),
+    "weigh": Words(
+        "Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."
+    ),
+    "separate_scores": Words(
+        "Score each expert by itself", r"\sigma(g)", "Between 0 and 1, without regard to the others."
+    ),
     "keep_groups": Words("Leave only the best groups of experts", "", "A token’s experts then sit on few machines."),
     "gated_experts": Words("Chosen experts", why=_EXPERT),
     "packed_experts": Words("Chosen experts", why=_EXPERT),
-    "pick_tokens": Words("Pick the tokens to look at", why="A small, cheap attention chooses which earlier tokens the real one looks at."),
-    "pick_tokens.choose": Words("Keep the tokens that matter most", r"\mathrm{top}_k(s)", "The real attention looks at no others."),
-    "index_scores": Words("Rate every earlier token", r"\sum_h w_h \, \mathrm{relu}\left(⟨q_h k^{\top}⟩\right)", "With few and small heads: cheaper than attention itself."),
-    "ask_latents": Words("Turn each query into a question to the latents", r"q' = q \, W_{UK}", "The map to the keys is applied to the query, once, and not to every cached latent."),
-    "latent_scores": Words("Compare every query with every latent", r"⟨q' c^{\top} + q_R k_R^{\top}⟩", "By content and by position; the keys themselves are never made."),
-    "mix_latents": Words("Average the latents by the shares", r"\mathrm{softmax}(s) \, c", "One average for each head, still in compressed form."),
-    "read_values": Words("Read each head’s value out of its average", r"y = c \, W_{UV}^{\top}", "The map to the values, applied once after averaging, and not to every cached latent."),
+    "pick_tokens": Words(
+        "Pick the tokens to look at", why="A small, cheap attention chooses which earlier tokens the real one looks at."
+    ),
+    "pick_tokens.choose": Words(
+        "Keep the tokens that matter most", r"\mathrm{top}_k(s)", "The real attention looks at no others."
+    ),
+    "index_scores": Words(
+        "Rate every earlier token",
+        r"\sum_h w_h \, \mathrm{relu}\left(⟨q_h k^{\top}⟩\right)",
+        "With few and small heads: cheaper than attention itself.",
+    ),
+    "ask_latents": Words(
+        "Turn each query into a question to the latents",
+        r"q' = q \, W_{UK}",
+        "The map to the keys is applied to the query, once, and not to every cached latent.",
+    ),
+    "latent_scores": Words(
+        "Compare every query with every latent",
+        r"⟨q' c^{\top} + q_R k_R^{\top}⟩",
+        "By content and by position; the keys themselves are never made.",
+    ),
+    "mix_latents": Words(
+        "Average the latents by the shares",
+        r"\mathrm{softmax}(s) \, c",
+        "One average for each head, still in compressed form.",
+    ),
+    "read_values": Words(
+        "Read each head’s value out of its average",
+        r"y = c \, W_{UV}^{\top}",
+        "The map to the values, applied once after averaging, and not to every cached latent.",
+    ),
     "shared_experts": Words("Shared experts", why="They compute for every token, beside the chosen ones."),
     "combine": Words("Add up the experts’ answers", r"\sum_e g_e \, y_e", "Weighted by the router’s scores."),
     "expert_linear": Words("Multiply by the chosen experts’ weights", r"x \, W_e^{\top}", _EXPERT),
     "linear": Words("Multiply by a weight matrix", r"x \, W^{\top}"),
     "conv1d": Words("Multiply by a weight matrix", r"x \, W + b"),
     # state-space and recurrent layers
-    "selective_scan": Words("Carry a state from token to token", r"h_t = \bar{A}_t h_{t-1} + \bar{B}_t x_t", "The state is all that the layer remembers: its size does not grow with the text."),
-    "decaying_attention": Words("Carry a fading memory from token to token", r"S_t = a_t S_{t-1} + k_t v_t^{\top}, \quad y_t = q_t S_t", "Attention without softmax: the past is one matrix for each head, whose size does not grow with the text."),
-    "gated_delta_rule": Words("Carry a memory that corrects itself", r"S_t = a_t S_{t-1} + \beta_t k_t (v_t - a_t k_t^{\top} S_{t-1})^{\top}", "What the memory already says to a key is taken out before the new value is written."),
-    "wkv": Words("Average all values so far, fading", r"\frac{\sum_s e^{k_s - (t - s) w} v_s}{\sum_s e^{k_s - (t - s) w}}", "Two running sums stand for the whole past: their size does not grow with the text."),
-    "causal_conv": Words("Mix each channel over the last few tokens", r"\sum_j w_j \, x_{t-j}", "A short convolution sees only the tokens just before."),
+    "selective_scan": Words(
+        "Carry a state from token to token",
+        r"h_t = \bar{A}_t h_{t-1} + \bar{B}_t x_t",
+        "The state is all that the layer remembers: its size does not grow with the text.",
+    ),
+    "decaying_attention": Words(
+        "Carry a fading memory from token to token",
+        r"S_t = a_t S_{t-1} + k_t v_t^{\top}, \quad y_t = q_t S_t",
+        "Attention without softmax: the past is one matrix for each head, whose size does not grow with the text.",
+    ),
+    "gated_delta_rule": Words(
+        "Carry a memory that corrects itself",
+        r"S_t = a_t S_{t-1} + \beta_t k_t (v_t - a_t k_t^{\top} S_{t-1})^{\top}",
+        "What the memory already says to a key is taken out before the new value is written.",
+    ),
+    "wkv": Words(
+        "Average all values so far, fading",
+        r"\frac{\sum_s e^{k_s - (t - s) w} v_s}{\sum_s e^{k_s - (t - s) w}}",
+        "Two running sums stand for the whole past: their size does not grow with the text.",
+    ),
+    "causal_conv": Words(
+        "Mix each channel over the last few tokens",
+        r"\sum_j w_j \, x_{t-j}",
+        "A short convolution sees only the tokens just before.",
+    ),
     "token_shift": Words("Shift by one token", r"x_{t-1}", "Each token also sees the one before it."),
 }
 
 _Q = Words("Make the queries", r"q = x \, W_q^{\top}", "What each token looks for.", "q")
 _K = Words("Make the keys", r"k = x \, W_k^{\top}", "What each token offers to be found by.", "k")
 _V = Words("Make the values", r"v = x \, W_v^{\top}", "What each token hands over when it is found.", "v")
-_QKV = Words("Make queries, keys and values", r"[q, k, v] = x \, W_{qkv}^{\top}", "One matrix for all three: what each token looks for, what it is found by, what it hands over.", "q, k, v")
-_O = Words("Mix the heads’ answers", r"y \, W_o^{\top}", "The heads worked apart; this puts their findings together and back to the model’s width.")
-_UP = Words("Widen", r"u = x \, W_{up}^{\top}", "More room to work in: each of the new numbers is a question put to the vector.", "up")
+_QKV = Words(
+    "Make queries, keys and values",
+    r"[q, k, v] = x \, W_{qkv}^{\top}",
+    "One matrix for all three: what each token looks for, what it is found by, what it hands over.",
+    "q, k, v",
+)
+_O = Words(
+    "Mix the heads’ answers",
+    r"y \, W_o^{\top}",
+    "The heads worked apart; this puts their findings together and back to the model’s width.",
+)
+_UP = Words(
+    "Widen",
+    r"u = x \, W_{up}^{\top}",
+    "More room to work in: each of the new numbers is a question put to the vector.",
+    "up",
+)
 _GATE = Words("Make the gate", r"g = x \, W_{gate}^{\top}", _GATE_WHY, "gate")
 _GATE_UP = Words("Make gate and widened vector", r"[g, u] = x \, W_{gate,up}^{\top}", _GATE_WHY, "gate, up")
-_DOWN = Words("Narrow back", r"y \, W_{down}^{\top}", "The answers to those questions, written back at the model’s width.")
-_ROUTER = Words("Score the experts", r"g = x \, W_r^{\top}", "One score per expert decides where each token goes.", "expert scores")
-_ROUTER_BIAS = Words("Balance the experts’ choice", r"g + b", "Set during training so that no expert is overrun; used for the choice only, not for the weights.")
+_DOWN = Words(
+    "Narrow back", r"y \, W_{down}^{\top}", "The answers to those questions, written back at the model’s width."
+)
+_ROUTER = Words(
+    "Score the experts", r"g = x \, W_r^{\top}", "One score per expert decides where each token goes.", "expert scores"
+)
+_ROUTER_BIAS = Words(
+    "Balance the experts’ choice",
+    r"g + b",
+    "Set during training so that no expert is overrun; used for the choice only, not for the weights.",
+)
 _SHARED = "The shared expert computes for every token."
 _HEAD = Words("Score every token of the vocabulary", STEPS["unembed"].equation, STEPS["unembed"].why)
 _BEFORE_ATTENTION = Words("Normalise before attention", "", _NORM_WHY)
@@ -119,137 +278,342 @@ _AFTER_FF = Words("Normalise what the feed-forward part found", "", _NORM_WHY)
 _LAST_NORM = Words("Normalise the last time", "", "The head expects vectors of a common size.")
 _Q_NORM = Words("Normalise the queries", "", "Keeps the scores from growing without bound.", "q")
 _K_NORM = Words("Normalise the keys", "", "Keeps the scores from growing without bound.", "k")
-_CONV = Words("Mix each channel over the last few tokens", r"\sum_j w_j \, x_{t-j}", "A short convolution sees only the tokens just before.")
+_CONV = Words(
+    "Mix each channel over the last few tokens",
+    r"\sum_j w_j \, x_{t-j}",
+    "A short convolution sees only the tokens just before.",
+)
 _TABLE = STEPS["embed"]
 _POSITIONS = STEPS["embed_positions"]
-_IN = Words("Widen, and make the gate", r"[x, z] = x \, W_{in}^{\top}", "One half goes through the recurrence, the other gates its result.")
+_IN = Words(
+    "Widen, and make the gate",
+    r"[x, z] = x \, W_{in}^{\top}",
+    "One half goes through the recurrence, the other gates its result.",
+)
 _OUT = Words("Back to the model’s width", r"y \, W_{out}^{\top}", "The result joins the residual stream.")
-_DECAY = Words("How fast each channel forgets", r"A = -e^{A_{\log}}", "Trained as a logarithm, so that it always decays.")
+_DECAY = Words(
+    "How fast each channel forgets", r"A = -e^{A_{\log}}", "Trained as a logarithm, so that it always decays."
+)
 _DT_BIAS = Words("Shift the step size", r"\Delta + b", "Each channel starts with a time scale of its own.")
 _SKIP = Words("Let the input pass beside the state", r"y + D \odot x", "What the state need not carry.")
 
 # Words for a weight, by the last parts of its name.
 WEIGHTS = {
     # ends
-    "wte": _TABLE, "embed_tokens": _TABLE, "tokens_embed": _TABLE, "word_embeddings": _TABLE, "embed_in": _TABLE, "embeddings": _TABLE,
-    "wpe": _POSITIONS, "positions_embed": _POSITIONS, "embed_positions": _POSITIONS,
-    "lm_head": _HEAD, "embed_out": _HEAD, "head": _HEAD, "output_layer": _HEAD,
-    "project_in": Words("Widen to the layers’ width", r"x \, W_{in}^{\top}", "The embedding table is narrower than the layers."),
-    "project_out": Words("Narrow to the table’s width", r"x \, W_{out}^{\top}", "The head is the embedding table, which is narrower than the layers."),
+    "wte": _TABLE,
+    "embed_tokens": _TABLE,
+    "tokens_embed": _TABLE,
+    "word_embeddings": _TABLE,
+    "embed_in": _TABLE,
+    "embeddings": _TABLE,
+    "wpe": _POSITIONS,
+    "positions_embed": _POSITIONS,
+    "embed_positions": _POSITIONS,
+    "lm_head": _HEAD,
+    "embed_out": _HEAD,
+    "head": _HEAD,
+    "output_layer": _HEAD,
+    "project_in": Words(
+        "Widen to the layers’ width", r"x \, W_{in}^{\top}", "The embedding table is narrower than the layers."
+    ),
+    "project_out": Words(
+        "Narrow to the table’s width",
+        r"x \, W_{out}^{\top}",
+        "The head is the embedding table, which is narrower than the layers.",
+    ),
     # norms
-    "ln_1": _BEFORE_ATTENTION, "ln_2": _BEFORE_FF, "ln1": _BEFORE_ATTENTION, "ln2": _BEFORE_FF, "input_layernorm": Words("Normalise before the layer’s first part", "", _NORM_WHY),
-    "attention_layernorm": _BEFORE_ATTENTION, "self_attn_layer_norm": Words("Normalise around attention", "", _NORM_WHY), "ln_attn": _BEFORE_ATTENTION,
-    "post_attention_layernorm": Words("Normalise after attention", "", _NORM_WHY), "ln_mlp": _BEFORE_FF, "feedforward_layernorm": _BEFORE_FF,
-    "pre_feedforward_layernorm": _BEFORE_FF, "pre_ff_layernorm": _BEFORE_FF, "post_feedforward_layernorm": _AFTER_FF,
-    "post_self_attn_layernorm": _AFTER_ATTENTION, "post_mlp_layernorm": _AFTER_FF, "layers.final_layer_norm": Words("Normalise around the feed-forward part", "", _NORM_WHY),
-    "pre_ln": Words("Normalise the embeddings", "", _NORM_WHY), "word_embeddings_layernorm": Words("Normalise the embeddings", "", _NORM_WHY),
-    "ln_f": _LAST_NORM, "norm_f": _LAST_NORM, "ln_out": _LAST_NORM, "final_layer_norm": _LAST_NORM, "final_layernorm": _LAST_NORM, "model.norm": _LAST_NORM,
-    "layers.norm": Words("Normalise before the mixer", "", _NORM_WHY), "mixer.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY),
-    "mamba.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY), "linear_attn.norm": Words("Normalise each head’s result, gated", "", _NORM_WHY),
+    "ln_1": _BEFORE_ATTENTION,
+    "ln_2": _BEFORE_FF,
+    "ln1": _BEFORE_ATTENTION,
+    "ln2": _BEFORE_FF,
+    "input_layernorm": Words("Normalise before the layer’s first part", "", _NORM_WHY),
+    "attention_layernorm": _BEFORE_ATTENTION,
+    "self_attn_layer_norm": Words("Normalise around attention", "", _NORM_WHY),
+    "ln_attn": _BEFORE_ATTENTION,
+    "post_attention_layernorm": Words("Normalise after attention", "", _NORM_WHY),
+    "ln_mlp": _BEFORE_FF,
+    "feedforward_layernorm": _BEFORE_FF,
+    "pre_feedforward_layernorm": _BEFORE_FF,
+    "pre_ff_layernorm": _BEFORE_FF,
+    "post_feedforward_layernorm": _AFTER_FF,
+    "post_self_attn_layernorm": _AFTER_ATTENTION,
+    "post_mlp_layernorm": _AFTER_FF,
+    "layers.final_layer_norm": Words("Normalise around the feed-forward part", "", _NORM_WHY),
+    "pre_ln": Words("Normalise the embeddings", "", _NORM_WHY),
+    "word_embeddings_layernorm": Words("Normalise the embeddings", "", _NORM_WHY),
+    "ln_f": _LAST_NORM,
+    "norm_f": _LAST_NORM,
+    "ln_out": _LAST_NORM,
+    "final_layer_norm": _LAST_NORM,
+    "final_layernorm": _LAST_NORM,
+    "model.norm": _LAST_NORM,
+    "layers.norm": Words("Normalise before the mixer", "", _NORM_WHY),
+    "mixer.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY),
+    "mamba.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY),
+    "linear_attn.norm": Words("Normalise each head’s result, gated", "", _NORM_WHY),
     "self_attn.norm": Words("Normalise the heads’ answers", "", _NORM_WHY),
-    "q_norm": _Q_NORM, "k_norm": _K_NORM, "q_layernorm": _Q_NORM, "k_layernorm": _K_NORM, "query_layernorm": _Q_NORM, "key_layernorm": _K_NORM,
-    "q_a_layernorm": Words("Normalise the compressed queries", "", _NORM_WHY), "kv_a_layernorm": Words("Normalise the latent", "", _NORM_WHY),
-    "dt_layernorm": Words("Normalise the step sizes", "", _NORM_WHY), "b_layernorm": Words("Normalise the input map", "", _NORM_WHY),
-    "c_layernorm": Words("Normalise the output map", "", _NORM_WHY), "indexer.k_norm": Words("Normalise the indexer’s keys", "", _NORM_WHY),
+    "q_norm": _Q_NORM,
+    "k_norm": _K_NORM,
+    "q_layernorm": _Q_NORM,
+    "k_layernorm": _K_NORM,
+    "query_layernorm": _Q_NORM,
+    "key_layernorm": _K_NORM,
+    "q_a_layernorm": Words("Normalise the compressed queries", "", _NORM_WHY),
+    "kv_a_layernorm": Words("Normalise the latent", "", _NORM_WHY),
+    "dt_layernorm": Words("Normalise the step sizes", "", _NORM_WHY),
+    "b_layernorm": Words("Normalise the input map", "", _NORM_WHY),
+    "c_layernorm": Words("Normalise the output map", "", _NORM_WHY),
+    "indexer.k_norm": Words("Normalise the indexer’s keys", "", _NORM_WHY),
     # attention
-    "q_proj": _Q, "k_proj": _K, "v_proj": _V, "wq": _Q, "wk": _K, "wv": _V,
-    "c_attn": Words(_QKV.title, r"[q, k, v] = x \, W_{qkv} + b", _QKV.why, _QKV.gives), "query_key_value": _QKV, "qkv_proj": _QKV, "Wqkv": _QKV,
-    "o_proj": _O, "out_proj": _O, "dense": _O, "wo": _O, "attn.c_proj": Words(_O.title, r"y \, W_o + b", _O.why), "output_gate": Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate"),
-    "sinks": Words("A score for looking at nothing", r"[s, s_0]", "A trained extra score for each head takes the share that goes to no token."),
-    "q_a_proj": Words("Compress the queries", r"c_q = x \, W_{DQ}^{\top}", "Two thin matrices in the place of a large one.", "compressed q"),
-    "q_b_proj": Words("Make the queries", r"q = c_q \, W_{UQ}^{\top}", "What each token looks for, from its compressed form.", "q"),
-    "kv_a_proj_with_mqa": Words("Compress keys and values into a latent", r"[c_{kv}, k_R] = x \, W_{DKV}^{\top}", "This short vector, and one rope key for all heads, is all that the cache keeps.", "latent, rope key"),
-    "kv_b_proj": Words("Take the map from latent to keys and values apart", r"[k, v] = c_{kv} \, W_{UKV}^{\top}", "One part is applied to the query, the other to the average: the same result, and the cache stays compressed."),
-    "indexer.wq_b": Words("Make the indexer’s queries", r"q_I = c_q \, W^{\top}", "A small attention that only chooses where the real one looks.", "indexer q"),
+    "q_proj": _Q,
+    "k_proj": _K,
+    "v_proj": _V,
+    "wq": _Q,
+    "wk": _K,
+    "wv": _V,
+    "c_attn": Words(_QKV.title, r"[q, k, v] = x \, W_{qkv} + b", _QKV.why, _QKV.gives),
+    "query_key_value": _QKV,
+    "qkv_proj": _QKV,
+    "Wqkv": _QKV,
+    "o_proj": _O,
+    "out_proj": _O,
+    "dense": _O,
+    "wo": _O,
+    "attn.c_proj": Words(_O.title, r"y \, W_o + b", _O.why),
+    "output_gate": Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate"),
+    "sinks": Words(
+        "A score for looking at nothing",
+        r"[s, s_0]",
+        "A trained extra score for each head takes the share that goes to no token.",
+    ),
+    "q_a_proj": Words(
+        "Compress the queries",
+        r"c_q = x \, W_{DQ}^{\top}",
+        "Two thin matrices in the place of a large one.",
+        "compressed q",
+    ),
+    "q_b_proj": Words(
+        "Make the queries", r"q = c_q \, W_{UQ}^{\top}", "What each token looks for, from its compressed form.", "q"
+    ),
+    "kv_a_proj_with_mqa": Words(
+        "Compress keys and values into a latent",
+        r"[c_{kv}, k_R] = x \, W_{DKV}^{\top}",
+        "This short vector, and one rope key for all heads, is all that the cache keeps.",
+        "latent, rope key",
+    ),
+    "kv_b_proj": Words(
+        "Take the map from latent to keys and values apart",
+        r"[k, v] = c_{kv} \, W_{UKV}^{\top}",
+        "One part is applied to the query, the other to the average: the same result, and the cache stays compressed.",
+    ),
+    "indexer.wq_b": Words(
+        "Make the indexer’s queries",
+        r"q_I = c_q \, W^{\top}",
+        "A small attention that only chooses where the real one looks.",
+        "indexer q",
+    ),
     "indexer.wk": Words("Make the indexer’s key", r"k_I = x \, W^{\top}", "One key for all of its heads.", "indexer k"),
-    "indexer.weights_proj": Words("Weigh the indexer’s heads", r"w = x \, W^{\top}", "How much each of its heads counts in the choice."),
+    "indexer.weights_proj": Words(
+        "Weigh the indexer’s heads", r"w = x \, W^{\top}", "How much each of its heads counts in the choice."
+    ),
     # feed-forward
-    "gate_proj": _GATE, "up_proj": _UP, "down_proj": _DOWN, "gate_up_proj": _GATE_UP, "w1": _GATE, "w3": _UP, "w2": _DOWN,
-    "c_fc": Words(_UP.title, r"u = x \, W_{up} + b", _UP.why, "up"), "mlp.c_proj": Words(_DOWN.title, r"y \, W_{down} + b", _DOWN.why),
-    "fc1": _UP, "fc2": _DOWN, "fc_in": _UP, "fc_out": _DOWN, "dense_h_to_4h": _UP, "dense_4h_to_h": _DOWN,
+    "gate_proj": _GATE,
+    "up_proj": _UP,
+    "down_proj": _DOWN,
+    "gate_up_proj": _GATE_UP,
+    "w1": _GATE,
+    "w3": _UP,
+    "w2": _DOWN,
+    "c_fc": Words(_UP.title, r"u = x \, W_{up} + b", _UP.why, "up"),
+    "mlp.c_proj": Words(_DOWN.title, r"y \, W_{down} + b", _DOWN.why),
+    "fc1": _UP,
+    "fc2": _DOWN,
+    "fc_in": _UP,
+    "fc_out": _DOWN,
+    "dense_h_to_4h": _UP,
+    "dense_4h_to_h": _DOWN,
     "act_fn.alpha_p": Words("Shape the bend above zero", r"\alpha_p", "A trained number of the activation."),
     "act_fn.alpha_n": Words("Shape the bend below zero", r"\alpha_n", "A trained number of the activation."),
     # mixture of experts
-    "mlp.gate": _ROUTER, "block_sparse_moe.gate": _ROUTER, "mixer.gate": _ROUTER, "router": _ROUTER, "router.layer": _ROUTER,
+    "mlp.gate": _ROUTER,
+    "block_sparse_moe.gate": _ROUTER,
+    "mixer.gate": _ROUTER,
+    "router": _ROUTER,
+    "router.layer": _ROUTER,
     "e_score_correction_bias": _ROUTER_BIAS,
     "gate.bias": _ROUTER_BIAS,
-    "shared_expert_gate": Words("Gate the shared expert", r"\sigma(x \, w_g^{\top})", "How much of the shared expert’s answer passes, one number for each token."),
-    "experts.gate_proj": Words("Make the gate, in each chosen expert", r"g_e = x \, W_{gate,e}^{\top}", _EXPERT, "gate"),
+    "shared_expert_gate": Words(
+        "Gate the shared expert",
+        r"\sigma(x \, w_g^{\top})",
+        "How much of the shared expert’s answer passes, one number for each token.",
+    ),
+    "experts.gate_proj": Words(
+        "Make the gate, in each chosen expert", r"g_e = x \, W_{gate,e}^{\top}", _EXPERT, "gate"
+    ),
     "experts.up_proj": Words("Widen, in each chosen expert", r"u_e = x \, W_{up,e}^{\top}", _EXPERT, "up"),
     "experts.down_proj": Words("Narrow back, in each chosen expert", r"y_e \, W_{down,e}^{\top}", _EXPERT),
     "experts.w1": Words("Make the gate, in each chosen expert", r"g_e = x \, W_{1,e}^{\top}", _EXPERT, "gate"),
     "experts.w3": Words("Widen, in each chosen expert", r"u_e = x \, W_{3,e}^{\top}", _EXPERT, "up"),
     "experts.w2": Words("Narrow back, in each chosen expert", r"y_e \, W_{2,e}^{\top}", _EXPERT),
-    "experts.gate_up_proj": Words("Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e", _EXPERT, "gate, up"),
-    "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT), "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT),
-    "block_sparse_moe.input_linear": Words("Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e^{\top}", _EXPERT, "gate, up"),
+    "experts.gate_up_proj": Words(
+        "Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e", _EXPERT, "gate, up"
+    ),
+    "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT),
+    "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT),
+    "block_sparse_moe.input_linear": Words(
+        "Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e^{\top}", _EXPERT, "gate, up"
+    ),
     "block_sparse_moe.output_linear": Words("Narrow back, in each chosen expert", r"y_e \, W_e^{\top}", _EXPERT),
-    "shared_mlp.input_linear": Words("Make gate and widened vector, in the shared expert", _GATE_UP.equation, _SHARED, "gate, up"),
+    "shared_mlp.input_linear": Words(
+        "Make gate and widened vector, in the shared expert", _GATE_UP.equation, _SHARED, "gate, up"
+    ),
     "shared_mlp.output_linear": Words("Narrow back, in the shared expert", _DOWN.equation, _SHARED),
-    **{f"{shared}.{part}": Words(f"{words.title}, in the shared expert", words.equation, _SHARED, words.gives)
-       for shared in ("shared_expert", "shared_experts") for part, words in (("gate_proj", _GATE), ("up_proj", _UP), ("down_proj", _DOWN))},
+    **{
+        f"{shared}.{part}": Words(f"{words.title}, in the shared expert", words.equation, _SHARED, words.gives)
+        for shared in ("shared_expert", "shared_experts")
+        for part, words in (("gate_proj", _GATE), ("up_proj", _UP), ("down_proj", _DOWN))
+    },
     # state-space layers and linear attention
-    "in_proj": _IN, "conv1d": _CONV, "mixer.out_proj": _OUT, "mamba.out_proj": _OUT, "linear_attn.out_proj": _OUT,
-    "x_proj": Words("Make step size, input map and output map", r"[\Delta, B, C] = x \, W_x^{\top}", "Each token decides what the state takes in and gives out: this is what “selective” means."),
-    "dt_proj": Words("Widen the step size", r"\Delta = \mathrm{softplus}(\delta \, W_{\Delta}^{\top} + b)", "One step size for each channel."),
-    "A_log": _DECAY, "D": _SKIP, "dt_bias": _DT_BIAS,
-    "in_proj_qkvz": Words("Make queries, keys, values and the gate", r"[q, k, v, z] = x \, W^{\top}", _QKV.why, "q, k, v, z"),
-    "in_proj_qkv": _QKV, "in_proj_z": Words("Make the gate", r"z = x \, W_z^{\top}", _GATE_WHY, "gate"),
-    "in_proj_ba": Words("Make strength and decay", r"[b, a] = x \, W^{\top}", "How much of the new token is written, and how much of the old is kept."),
-    "in_proj_b": Words("Make the strength of writing", r"b = x \, W_b^{\top}", "How much of the new token is written into the state."),
+    "in_proj": _IN,
+    "conv1d": _CONV,
+    "mixer.out_proj": _OUT,
+    "mamba.out_proj": _OUT,
+    "linear_attn.out_proj": _OUT,
+    "x_proj": Words(
+        "Make step size, input map and output map",
+        r"[\Delta, B, C] = x \, W_x^{\top}",
+        "Each token decides what the state takes in and gives out: this is what “selective” means.",
+    ),
+    "dt_proj": Words(
+        "Widen the step size",
+        r"\Delta = \mathrm{softplus}(\delta \, W_{\Delta}^{\top} + b)",
+        "One step size for each channel.",
+    ),
+    "A_log": _DECAY,
+    "D": _SKIP,
+    "dt_bias": _DT_BIAS,
+    "in_proj_qkvz": Words(
+        "Make queries, keys, values and the gate", r"[q, k, v, z] = x \, W^{\top}", _QKV.why, "q, k, v, z"
+    ),
+    "in_proj_qkv": _QKV,
+    "in_proj_z": Words("Make the gate", r"z = x \, W_z^{\top}", _GATE_WHY, "gate"),
+    "in_proj_ba": Words(
+        "Make strength and decay",
+        r"[b, a] = x \, W^{\top}",
+        "How much of the new token is written, and how much of the old is kept.",
+    ),
+    "in_proj_b": Words(
+        "Make the strength of writing", r"b = x \, W_b^{\top}", "How much of the new token is written into the state."
+    ),
     "in_proj_a": Words("Make the decay", r"a = x \, W_a^{\top}", "How much of the old state is kept."),
     # RWKV
-    "time_decay": Words("How fast each channel forgets", r"e^{-e^{w}}", "Trained for each channel; the same for every token."),
+    "time_decay": Words(
+        "How fast each channel forgets", r"e^{-e^{w}}", "Trained for each channel; the same for every token."
+    ),
     "time_first": Words("A bonus for the token itself", r"u", "The newest token is not yet in the state."),
-    "time_mix_key": Words("Blend with the token before, for the key", r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}", "Each channel learns how much of the previous token it sees."),
-    "time_mix_value": Words("Blend with the token before, for the value", r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}", "Each channel learns how much of the previous token it sees."),
-    "time_mix_receptance": Words("Blend with the token before, for the gate", r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}", "Each channel learns how much of the previous token it sees."),
-    "attention.key": _K, "attention.value": _V, "attention.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"), "attention.output": _O,
-    "feed_forward.key": _UP, "feed_forward.value": _DOWN, "feed_forward.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"),
+    "time_mix_key": Words(
+        "Blend with the token before, for the key",
+        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
+        "Each channel learns how much of the previous token it sees.",
+    ),
+    "time_mix_value": Words(
+        "Blend with the token before, for the value",
+        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
+        "Each channel learns how much of the previous token it sees.",
+    ),
+    "time_mix_receptance": Words(
+        "Blend with the token before, for the gate",
+        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
+        "Each channel learns how much of the previous token it sees.",
+    ),
+    "attention.key": _K,
+    "attention.value": _V,
+    "attention.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"),
+    "attention.output": _O,
+    "feed_forward.key": _UP,
+    "feed_forward.value": _DOWN,
+    "feed_forward.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"),
     "embed": _TABLE,
 }
 
 # NumPy calls between the steps that mean something to a reader; the rest is glue.
 LEAVES = {
-    "reshape": Words("Cut into heads", "", "The same numbers in the same order, read as several shorter vectors: nothing is computed."),
+    "reshape": Words(
+        "Cut into heads",
+        "",
+        "The same numbers in the same order, read as several shorter vectors: nothing is computed.",
+    ),
     "merge": Words("Put the heads side by side", "", "The same numbers in the same order: nothing is computed."),
     "split": Words("Cut apart", "", "One vector holds several; each goes its own way from here."),
     "concatenate": Words("Join", "", "Side by side in one vector."),
-    "cache": Words("Put them behind the cached ones", r"[\mathrm{past}, \mathrm{new}]", "What earlier steps computed for earlier tokens is read from the cache, not computed again."),
+    "cache": Words(
+        "Put them behind the cached ones",
+        r"[\mathrm{past}, \mathrm{new}]",
+        "What earlier steps computed for earlier tokens is read from the cache, not computed again.",
+    ),
     "multiply": Words("Multiply, number by number", r"g \odot u", _GATE_WHY),
-    "residual": Words("Add to the residual stream", r"x + y", "Nothing is overwritten: each part adds its finding to the vector that runs through the model."),
+    "residual": Words(
+        "Add to the residual stream",
+        r"x + y",
+        "Nothing is overwritten: each part adds its finding to the vector that runs through the model.",
+    ),
     "add": Words("Add", r"x + y", ""),
-    "positions": Words("Add token and position vectors", r"x + p", "From here on the vector knows what the token is and where it stands."),
+    "positions": Words(
+        "Add token and position vectors",
+        r"x + p",
+        "From here on the vector knows what the token is and where it stands.",
+    ),
     "einsum": Words("Contract", "", "A sum of products over a shared axis."),
 }
 
 # Steps that say little by themselves: their weight's name says what they are for.
-NAMED_BY_WEIGHT = frozenset({"linear", "conv1d", "expert_linear", "layer_norm", "rms_norm", "head_norms", "gated_rms_norm"})
+NAMED_BY_WEIGHT = frozenset(
+    {"linear", "conv1d", "expert_linear", "layer_norm", "rms_norm", "head_norms", "gated_rms_norm"}
+)
 
 # The factors and the result of a product of two arrays, neither of them a weight, by its step.
 FACTORS = {
-    "scores": ("q", "kᵀ", "scores"), "mix": ("shares", "v", "averages"), "mix_latents": ("shares", "c", "averages"), "combine": ("shares", "answers", "y"),
+    "scores": ("q", "kᵀ", "scores"),
+    "mix": ("shares", "v", "averages"),
+    "mix_latents": ("shares", "c", "averages"),
+    "combine": ("shares", "answers", "y"),
 }
 
 # Parts whose name in a sentence is not their title in lower case.
 IN_A_SENTENCE = {
-    "feed_forward": "the feed-forward part", "mixture_of_experts": "the experts",
-    "experts": "the experts", "gated_experts": "the chosen experts", "packed_experts": "the chosen experts",
-    "shared_experts": "the shared experts", "mamba": "the state-space mixer", "mamba2": "the state-space mixer",
+    "feed_forward": "the feed-forward part",
+    "mixture_of_experts": "the experts",
+    "experts": "the experts",
+    "gated_experts": "the chosen experts",
+    "packed_experts": "the chosen experts",
+    "shared_experts": "the shared experts",
+    "mamba": "the state-space mixer",
+    "mamba2": "the state-space mixer",
     "gated_delta_net": "the delta rule",
 }
 
 # Headings of a parameter table's groups, by the step that uses the weights.
 GROUPS = {
-    "embed": "Token embedding", "embed_positions": "Position embedding", "unembed": "Head", "layer_norm": "Norms", "rms_norm": "Norms",
-    "linear": "Projections", "layer": "Layer",
+    "embed": "Token embedding",
+    "embed_positions": "Position embedding",
+    "unembed": "Head",
+    "layer_norm": "Norms",
+    "rms_norm": "Norms",
+    "linear": "Projections",
+    "layer": "Layer",
 }
 
 
 # Kinds of layers, as the architectures name them.
 KINDS = {
-    "moe": "mixture of experts", "full": "full attention", "sliding": "sliding window", "chunked": "attention in chunks", "NoPE": "no rotation by position",
-    "mamba": "state space", "linear": "linear attention", "lightning": "lightning attention",
+    "moe": "mixture of experts",
+    "full": "full attention",
+    "sliding": "sliding window",
+    "chunked": "attention in chunks",
+    "NoPE": "no rotation by position",
+    "mamba": "state space",
+    "linear": "linear attention",
+    "lightning": "lightning attention",
 }
 
 
@@ -258,7 +622,7 @@ def of_kind(kind: object) -> str:
     return ", ".join(KINDS.get(part, part) for part in str(kind).split(", "))
 
 
-@lru_cache(maxsize=None)
+@cache
 def of_weight(name: str) -> Words | None:
     """The words of a tensor, by the longest tail of its name that has some; None where none has."""
     parts = [p for p in name.split(".") if not p.startswith("{")]

@@ -19,7 +19,16 @@ from macros.counting.parameters import Counts  # noqa: E402
 from macros.engine.errors import Problem  # noqa: E402
 from macros.engine.forward import trace  # noqa: E402
 
-SHOWN = ("gpt2", "llama3-8b", "llama3.1-405b", "mistral-7b-v0.1", "mixtral-8x7b", "gemma2-27b", "deepseek-v3", "kimi-k2")
+SHOWN = (
+    "gpt2",
+    "llama3-8b",
+    "llama3.1-405b",
+    "mistral-7b-v0.1",
+    "mixtral-8x7b",
+    "gemma2-27b",
+    "deepseek-v3",
+    "kimi-k2",
+)
 
 
 def best(function, runs: int) -> float:
@@ -61,7 +70,7 @@ def on_the_meta_device(model) -> float | None:
 
     try:
         return best(build, 2)
-    except Exception as error:  # noqa: BLE001 (another library's, for information only)
+    except Exception as error:
         print(f"  transformers on {model.slug}: {type(error).__name__}")
         return None
 

@@ -32,11 +32,29 @@ def copy(folder: pathlib.Path) -> pathlib.Path:
 
 KINDS = {  # what is saved, the text before and after in round n, the page that is open, what it shows then
     "a page": ("docs/index.md", r"\Z", "\nSaved {n}.\n", "", "Saved {n}."),
-    "a preset": ("macros/presets/llama/llama3-8b.toml", 'organization = "[^"]*"', 'organization = "Maker {n}"', "models/llama/llama3-8b/", "by Maker {n},"),
+    "a preset": (
+        "macros/presets/llama/llama3-8b.toml",
+        'organization = "[^"]*"',
+        'organization = "Maker {n}"',
+        "models/llama/llama3-8b/",
+        "by Maker {n},",
+    ),
     "a module that three pages use": ("macros/views/figures.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
-    "a module that all model pages use": ("macros/views/models.py", r", released\w*( \{)", r", releasedX{n}\1", "models/llama/llama3-8b/", "releasedX{n} "),
+    "a module that all model pages use": (
+        "macros/views/models.py",
+        r", released\w*( \{)",
+        r", releasedX{n}\1",
+        "models/llama/llama3-8b/",
+        "releasedX{n} ",
+    ),
     "the module that all else is made of": ("macros/engine/dims.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
-    "mkdocs.yml": ("mkdocs.yml", "site_name: .*", "site_name: Every Parameter {n}", "models/llama/llama3-8b/", "Every Parameter {n}"),
+    "mkdocs.yml": (
+        "mkdocs.yml",
+        "site_name: .*",
+        "site_name: Every Parameter {n}",
+        "models/llama/llama3-8b/",
+        "Every Parameter {n}",
+    ),
 }
 OTHER = "models/gpt/gpt2.json"  # waits for its build like a page, and does not count as one that is open
 
@@ -58,7 +76,9 @@ def seen(server: Serve, tab, kind: str, n: int) -> tuple[float, float]:
     save(server, kind, n)
     while True:
         try:
-            if tab.evaluate("performance.timeOrigin") > version and shown.replace("{n}", str(n)) in tab.evaluate("document.body.innerText"):
+            if tab.evaluate("performance.timeOrigin") > version and shown.replace("{n}", str(n)) in tab.evaluate(
+                "document.body.innerText"
+            ):
                 tab.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
                 break
         except Error:  # it is being loaded
@@ -113,7 +133,10 @@ def many(server: Serve, saves: int) -> None:
         server.get("")
         if n % 20 == 19:
             memory = int(re.search(r"VmRSS:\s*(\d+)", (process / "status").read_text())[1])
-            print(f"{n + 1:4} saves: {memory / 1024:.0f} MiB, {len(list((process / 'fd').iterdir()))} open files, {len(list((process / 'task').iterdir()))} threads", flush=True)
+            print(
+                f"{n + 1:4} saves: {memory / 1024:.0f} MiB, {len(list((process / 'fd').iterdir()))} open files, {len(list((process / 'task').iterdir()))} threads",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 RUNS = 3
 
 # A hook that runs after all others: it writes each page as it is after its macros, and each generated file.
-CAPTURE = '''
+CAPTURE = """
 import pathlib, shutil
 from mkdocs.plugins import event_priority
 import yaml
@@ -43,21 +43,22 @@ def on_post_build(config):
 def on_files(files, config):
     config["_files"] = [f for f in files if not f.is_documentation_page() and f.inclusion.is_included() and not f.dest_uri.startswith("search/")
                         and (f.generated_by or f.src_dir == config.docs_dir)]
-'''
+"""
 
 # What the written-out pages still need: their formatters, without the macros.
-FORMATTERS = '''
+FORMATTERS = """
 import sys
 sys.path.insert(0, {root!r})
 from macros import markdown
 globals().update({{name: getattr(markdown, name) for name in dir(markdown) if name.startswith("on_")}})
-'''
+"""
 
 
 def build(what: str, work: Path) -> None:
     """One build: the site itself, the site with its pages captured, or the pages written out."""
     from mkdocs.commands.build import build as mkdocs_build
     from mkdocs.config import load_config
+
     options = {"site_dir": str(work / f"site-{what}")}
     if what == "capture":
         hook = work / "capture.py"
@@ -76,7 +77,13 @@ def build(what: str, work: Path) -> None:
 
 
 def timed(what: str, work: Path) -> float:
-    done = subprocess.run([sys.executable, __file__, what, str(work)], cwd=ROOT, capture_output=True, text=True, env={**os.environ, "SITE_URL": ""})
+    done = subprocess.run(
+        [sys.executable, __file__, what, str(work)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SITE_URL": ""},
+    )
     if done.returncode:
         sys.exit(f"{what}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])["seconds"]
@@ -91,8 +98,10 @@ def main() -> None:
         for _ in range(RUNS):  # in turns, so that a busy machine slows both
             macros.append(timed("site", work))
             written.append(timed("written", work))
-        print(f"{pages} pages: {min(macros):.1f} s with macros, {min(written):.1f} s written out: "
-              f"{min(macros) / min(written) - 1:+.1%}")
+        print(
+            f"{pages} pages: {min(macros):.1f} s with macros, {min(written):.1f} s written out: "
+            f"{min(macros) / min(written) - 1:+.1%}"
+        )
 
 
 if __name__ == "__main__":

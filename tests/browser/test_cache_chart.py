@@ -16,8 +16,12 @@ def test_on_a_phone_the_chart_fits_and_names_its_lines_below(open_page, site, pa
         names, legend = figure.locator(".ep-name text"), figure.locator(".ep-legend li")
         assert names.count() == legend.count() > 1
         seen = names if width == 1280 else legend
-        assert all(n.is_visible() for n in seen.all()) and not any(n.is_visible() for n in (legend if width == 1280 else names).all())
+        assert all(n.is_visible() for n in seen.all()) and not any(
+            n.is_visible() for n in (legend if width == 1280 else names).all()
+        )
         assert figure.evaluate("e => e.scrollWidth <= e.clientWidth") and overflow(page) == 0
         right = figure.evaluate("e => e.getBoundingClientRect().right")
-        shown = figure.locator("text").evaluate_all("all => all.filter(t => t.getClientRects().length && t.getBoundingClientRect().width).map(t => t.getBoundingClientRect().right)")
+        shown = figure.locator("text").evaluate_all(
+            "all => all.filter(t => t.getClientRects().length && t.getBoundingClientRect().width).map(t => t.getBoundingClientRect().right)"
+        )
         assert max(shown) <= right + 1

@@ -13,17 +13,23 @@ from macros.catalogue import presets
 pytestmark = pytest.mark.browser
 
 MODELS = len(presets.paths())
-TOTALS = {p.name: presets.model(slug).counts.total for slug in presets.paths() if (p := presets.preset(slug)).config is not None}
+TOTALS = {
+    p.name: presets.model(slug).counts.total
+    for slug in presets.paths()
+    if (p := presets.preset(slug)).config is not None
+}
 
 
 @pytest.fixture
 def catalogue(open_page, site):
     """Opens the catalogue: `catalogue("?find=llama")`."""
+
     def open_(query="", **options):
         page = open_page(urljoin(site, f"models/{query}"), **options)
         if options.get("java_script_enabled", True):
             page.locator("form.ep-filter").wait_for()
         return page
+
     return open_
 
 
@@ -55,12 +61,12 @@ def test_a_heading_sorts_by_its_numbers_and_back(catalogue):
     button.click()
     assert heading(page, "Parameters").get_attribute("aria-sort") == "descending"
     known = [n for n in names(page) if n in TOTALS]
-    assert known == names(page)[:len(known)], "what has no number comes last"
+    assert known == names(page)[: len(known)], "what has no number comes last"
     assert [TOTALS[n] for n in known] == sorted(TOTALS.values(), reverse=True)
     button.click()
     assert heading(page, "Parameters").get_attribute("aria-sort") == "ascending"
     known = [n for n in names(page) if n in TOTALS]
-    assert known == names(page)[:len(known)] and [TOTALS[n] for n in known] == sorted(TOTALS.values())
+    assert known == names(page)[: len(known)] and [TOTALS[n] for n in known] == sorted(TOTALS.values())
     heading(page, "Model").get_by_role("button").click()
     assert page.locator(".ep-catalogue th[aria-sort]").count() == 1
     assert names(page)[0] == min(given, key=str.lower)
@@ -93,8 +99,16 @@ def test_it_is_sorted_and_filtered_by_keyboard_alone(catalogue):
     assert button.evaluate("b => b === document.activeElement")
 
 
-@pytest.mark.parametrize("typed, expected", [
-    ("Meta-Llama-3-8B-Instruct", "Llama 3 8B"), ("deepseek-r1", "DeepSeek-V3"), ("openai-community/gpt2-xl", "GPT-2 XL"), ("qwen3.5-27b", "Qwen3.5 27B"), ("  LLAMA   3.3 ", "Llama 3.3 70B Instruct")])
+@pytest.mark.parametrize(
+    "typed, expected",
+    [
+        ("Meta-Llama-3-8B-Instruct", "Llama 3 8B"),
+        ("deepseek-r1", "DeepSeek-V3"),
+        ("openai-community/gpt2-xl", "GPT-2 XL"),
+        ("qwen3.5-27b", "Qwen3.5 27B"),
+        ("  LLAMA   3.3 ", "Llama 3.3 70B Instruct"),
+    ],
+)
 def test_a_model_is_found_by_any_of_its_names(catalogue, typed, expected):
     page = catalogue()
     page.get_by_label("Find").fill(typed)
@@ -118,7 +132,12 @@ def test_the_filters_narrow_together_and_the_address_keeps_them(catalogue, open_
     page.get_by_label("Parameters, at least").select_option("30B")
     page.get_by_label("Parameters, at most").select_option("100B")
     shown = names(page)
-    assert "Qwen3 30B-A3B" in shown and "Qwen3 235B-A22B" not in shown and "Qwen3 32B" not in shown and "Mixtral 8x7B" not in shown
+    assert (
+        "Qwen3 30B-A3B" in shown
+        and "Qwen3 235B-A22B" not in shown
+        and "Qwen3 32B" not in shown
+        and "Mixtral 8x7B" not in shown
+    )
     page.get_by_label("Attention").select_option("recurrent")
     assert "Qwen3-Next 80B-A3B" in names(page) and "Qwen3 30B-A3B" not in names(page)
     heading(page, "Parameters").get_by_role("button").click()
@@ -155,7 +174,9 @@ def test_it_comes_back_as_it_was_under_instant_navigation(catalogue):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["models/?find=Meta-Llama-3-8B-Instruct&sort=parameters", "models/llama/", "models/gpt/"])
+@pytest.mark.parametrize(
+    "path", ["models/?find=Meta-Llama-3-8B-Instruct&sort=parameters", "models/llama/", "models/gpt/"]
+)
 def test_axe_finds_nothing_serious(open_page, site, path, scheme):
     page = open_page(urljoin(site, path), color_scheme=scheme)
     page.wait_for_load_state("networkidle")

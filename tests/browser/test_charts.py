@@ -22,7 +22,16 @@ NAMES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("family, largest", [("qwen", "Qwen3-Coder 480B-A35B"), ("llama", "Llama 3.1 405B"), ("gpt", "GPT-3 175B"), ("gemma", "Gemma 3 27B"), ("deepseek", "DeepSeek-V3")])
+@pytest.mark.parametrize(
+    "family, largest",
+    [
+        ("qwen", "Qwen3-Coder 480B-A35B"),
+        ("llama", "Llama 3.1 405B"),
+        ("gpt", "GPT-3 175B"),
+        ("gemma", "Gemma 3 27B"),
+        ("deepseek", "DeepSeek-V3"),
+    ],
+)
 def test_a_name_in_a_familys_chart_is_nearest_to_its_own_point(open_page, site, family, largest):
     page = open_page(urljoin(site, f"models/{family}/"))
     page.evaluate("document.fonts.ready")

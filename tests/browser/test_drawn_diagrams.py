@@ -11,11 +11,20 @@ from macros.views import diagrams
 
 pytestmark = pytest.mark.browser
 
-HOSTILE = 'end"] --> n0; click n0 "javascript:alert(1)" <script>alert(2)</script> #quot; `**x**` <br/> [y](z) & %% subgraph'
+HOSTILE = (
+    'end"] --> n0; click n0 "javascript:alert(1)" <script>alert(2)</script> #quot; `**x**` <br/> [y](z) & %% subgraph'
+)
 
 # Pages with a diagram, of each sort: a dense model, kinds of layers, experts with latent attention, a state of fixed size.
-PAGES = ("what-happens/", "what-happens/model-layers/", "models/gpt/gpt2/", "models/gemma/gemma2-2b/", "models/deepseek/deepseek-v3/",
-         "models/mamba/mamba-130m/", "models/jamba/jamba-v0.1/")
+PAGES = (
+    "what-happens/",
+    "what-happens/model-layers/",
+    "models/gpt/gpt2/",
+    "models/gemma/gemma2-2b/",
+    "models/deepseek/deepseek-v3/",
+    "models/mamba/mamba-130m/",
+    "models/jamba/jamba-v0.1/",
+)
 
 
 def draw_all(page):
@@ -48,9 +57,26 @@ def test_every_node_of_llama_3_70b_leads_to_a_page_that_is_there(open_page, site
     page = open_page(urljoin(site, "what-happens/"))
     [figure] = draw_all(page)
     drawn = {urljoin(page.url, a) for a in figure.locator("svg a").evaluate_all("all => all.map(a => a.href.baseVal)")}
-    listed = {urljoin(page.url, a) for a in figure.locator("details a").evaluate_all("all => all.map(a => a.getAttribute('href'))")}
-    assert drawn == listed == {urljoin(site, f"what-happens/{name}/") for name in (
-        "tokens", "embeddings", "model-layers", "attention-deep-dive", "ffn-deep-dive", "final-vector-to-token", "kv-cache")}
+    listed = {
+        urljoin(page.url, a)
+        for a in figure.locator("details a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    }
+    assert (
+        drawn
+        == listed
+        == {
+            urljoin(site, f"what-happens/{name}/")
+            for name in (
+                "tokens",
+                "embeddings",
+                "model-layers",
+                "attention-deep-dive",
+                "ffn-deep-dive",
+                "final-vector-to-token",
+                "kv-cache",
+            )
+        }
+    )
     assert all(page.request.get(address).ok for address in drawn)
 
 
@@ -58,8 +84,21 @@ def test_the_labels_drawn_are_those_that_were_written(open_page, site):
     page = open_page(urljoin(site, "what-happens/"))
     [figure] = draw_all(page)
     drawing = diagrams.whole(presets.model("llama3-70b"), "d_model")
-    written = [item.sign or " ".join([item.title, diagrams.in_text(item.shape), *(
-        [f] if (f := diagrams.in_figures(item.shape, drawing.values)) != diagrams.in_text(item.shape) else [])]) for item in drawing.top.items()]
+    written = [
+        item.sign
+        or " ".join(
+            [
+                item.title,
+                diagrams.in_text(item.shape),
+                *(
+                    [f]
+                    if (f := diagrams.in_figures(item.shape, drawing.values)) != diagrams.in_text(item.shape)
+                    else []
+                ),
+            ]
+        )
+        for item in drawing.top.items()
+    ]
     drawn = [" ".join(node.locator("tspan.row").all_text_contents()) for node in figure.locator("svg .node").all()]
     assert sorted(words(d) for d in drawn) == sorted(words(w) for w in written)
 
@@ -129,7 +168,9 @@ def test_a_wide_drawing_shows_where_it_goes_on_and_opens_whole(open_page, site):
     dialog = page.get_by_role("dialog", name="DeepSeek-V3.2: from token ids to next-token scores")
     assert dialog.locator("svg .node").count() and not box.locator("svg").count()
     whole = dialog.get_by_role("group", name="Diagram")
-    inside = whole.evaluate("e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }")
+    inside = whole.evaluate(
+        "e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }"
+    )
     assert inside == [True, True, True, True]  # both scroll bars are in view
     page.keyboard.press("ArrowDown")
     page.wait_for_function("document.activeElement.scrollTop > 0")
@@ -156,17 +197,22 @@ def test_a_link_in_the_whole_drawing_leads_on_without_a_reload(open_page, site):
 def test_a_drawing_that_fits_has_no_button(open_page, site):
     page = open_page(urljoin(site, NARROW))
     for figure in draw_all(page):
-        assert figure.locator("button").count() == 0 and figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
+        assert (
+            figure.locator("button").count() == 0
+            and figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
+        )
 
 
 @pytest.mark.parametrize("path", [WIDE, NARROW, "what-happens/"])
 def test_nothing_moves_when_a_drawing_comes(open_page, site, path):
     page = open_page(site)
-    page.add_init_script("window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: 'layout-shift', buffered: true })")
+    page.add_init_script(
+        "window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: 'layout-shift', buffered: true })"
+    )
     page.goto(urljoin(site, path))
     page.locator("figure.diagram svg").first.wait_for()
     page.wait_for_timeout(300)
-    assert page.evaluate("moved") < .01
+    assert page.evaluate("moved") < 0.01
 
 
 @pytest.mark.parametrize("path", [WIDE, NARROW])
@@ -174,7 +220,9 @@ def test_a_drawing_fits_on_paper(open_page, site, path):
     page = open_page(urljoin(site, path), viewport={"width": 700, "height": 900})
     figure = draw_all(page)[0]
     page.emulate_media(media="print")
-    assert figure.locator("svg").evaluate("e => [e.getBoundingClientRect().width <= e.parentElement.clientWidth + 1, e.getBoundingClientRect().height < 850]") == [True, True]
+    assert figure.locator("svg").evaluate(
+        "e => [e.getBoundingClientRect().width <= e.parentElement.clientWidth + 1, e.getBoundingClientRect().height < 850]"
+    ) == [True, True]
     assert figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
     assert not figure.get_by_role("button", name="Open the whole drawing").is_visible()
 
@@ -182,5 +230,9 @@ def test_a_drawing_fits_on_paper(open_page, site, path):
 def test_without_scripts_the_figure_says_what_to_read(open_page, site):
     page = open_page(urljoin(site, NARROW), java_script_enabled=False)
     figure = page.locator("figure.diagram").first
-    assert figure.locator("noscript p").is_visible() and figure.locator("noscript").inner_text() == "The picture needs JavaScript; the list below has the same steps."
+    assert (
+        figure.locator("noscript p").is_visible()
+        and figure.locator("noscript").inner_text()
+        == "The picture needs JavaScript; the list below has the same steps."
+    )
     assert figure.locator("li").first.is_visible()

@@ -105,8 +105,16 @@ def shell(tmp_path_factory):
         (folder / "docs" / name).write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "assets", folder / "docs" / "assets")
     with served(folder / "site") as address:
-        config = load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(folder / "docs"), site_dir=str(folder / "site"), site_url=address,
-                             plugins=["search"], hooks=[], strict=True, nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}])
+        config = load_config(
+            str(ROOT / "mkdocs.yml"),
+            docs_dir=str(folder / "docs"),
+            site_dir=str(folder / "site"),
+            site_url=address,
+            plugins=["search"],
+            hooks=[],
+            strict=True,
+            nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}],
+        )
         build(markdown.on_config(config))
         yield address
 
@@ -127,12 +135,19 @@ def test_a_diagram_is_drawn_into_the_page_and_closes_its_list(open_page, shell):
     fill = lambda kind: figure.locator(f".node.{kind} rect").first.evaluate("e => getComputedStyle(e).fill")  # noqa: E731
     assert len({fill("data"), fill("weight"), fill("accent"), fill("op")}) == 4
     assert figure.locator(".node.weight rect").first.evaluate("e => getComputedStyle(e).strokeDasharray") != "none"
-    assert float(figure.locator(".node.accent rect").first.evaluate("e => parseFloat(getComputedStyle(e).strokeWidth)")) > 3
+    assert (
+        float(figure.locator(".node.accent rect").first.evaluate("e => parseFloat(getComputedStyle(e).strokeWidth)"))
+        > 3
+    )
 
 
 def test_a_diagram_follows_the_palette(open_page, shell):
-    fills = {scheme: drawn(open_page(shell, color_scheme=scheme), "Pipeline").locator(".node.data rect").first.evaluate(
-        "e => getComputedStyle(e).fill") for scheme in ("light", "dark")}
+    fills = {
+        scheme: drawn(open_page(shell, color_scheme=scheme), "Pipeline")
+        .locator(".node.data rect")
+        .first.evaluate("e => getComputedStyle(e).fill")
+        for scheme in ("light", "dark")
+    }
     assert fills["light"] != fills["dark"]
 
 

@@ -34,8 +34,14 @@ class Architecture:
 _registered: dict[str, Architecture] = {}
 
 
-def architecture(*model_types: str, config: type[Config], optional_prefix: str = "", fused: Mapping[str, tuple[str, ...]] | None = None,
-                 spellings: Mapping[str, str] | None = None, pieces: Mapping[str, tuple[str, ...]] | None = None):
+def architecture(
+    *model_types: str,
+    config: type[Config],
+    optional_prefix: str = "",
+    fused: Mapping[str, tuple[str, ...]] | None = None,
+    spellings: Mapping[str, str] | None = None,
+    pieces: Mapping[str, tuple[str, ...]] | None = None,
+):
     """Register the decorated forward pass for these model types.
 
     `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`: the
@@ -45,8 +51,17 @@ def architecture(*model_types: str, config: type[Config], optional_prefix: str =
 
     def register(forward: Callable) -> Callable:
         name = forward.__module__.rpartition(".")[2]
-        made = Architecture(name, model_types, config, forward, (forward.__doc__ or "").strip(),
-                            (optional_prefix,) if optional_prefix else (), fused or {}, spellings or {}, pieces or {})
+        made = Architecture(
+            name,
+            model_types,
+            config,
+            forward,
+            (forward.__doc__ or "").strip(),
+            (optional_prefix,) if optional_prefix else (),
+            fused or {},
+            spellings or {},
+            pieces or {},
+        )
         _registered.update(dict.fromkeys(model_types, made))
         return forward
 
@@ -65,5 +80,8 @@ def find(model_type: object) -> Architecture:
     """The architecture of a model type. Raises `Problem` that lists the nearest known ones."""
     known = architectures()
     if not isinstance(model_type, str) or model_type not in known:
-        raise Problem(f"model_type = {shorten(model_type)} is not known", nearest(str(model_type), known, f"known ones: {', '.join(known)}"))
+        raise Problem(
+            f"model_type = {shorten(model_type)} is not known",
+            nearest(str(model_type), known, f"known ones: {', '.join(known)}"),
+        )
     return known[model_type]

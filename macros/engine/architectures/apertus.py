@@ -32,7 +32,13 @@ class Apertus(Llama):
 
     @property
     def rope(self):
-        scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+        scaled = {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        }
         table = self.rope_parameters
         return read_rope(table if table.keys() & {"rope_type", "type"} else scaled | table, theta=12_000_000.0)
 
@@ -72,4 +78,6 @@ def attention(x, w, past, c: Apertus, reach, table):
 def feed_forward(x, w, c: Apertus):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     x = linear(x, w, "up_proj", c.d_ff)
-    return linear(xielu(x, w, "act_fn") if c.activation == "xielu" else activation(c.activation)(x), w, "down_proj", c.d_model)
+    return linear(
+        xielu(x, w, "act_fn") if c.activation == "xielu" else activation(c.activation)(x), w, "down_proj", c.d_model
+    )

@@ -25,8 +25,20 @@ class Bloom(Config):
     residual_after_norm: bool = key("apply_residual_connection_post_layernorm", False)
     tied: bool = key("tie_word_embeddings", True)
 
-    ignored = frozenset({"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "seq_length",
-                         "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact", "unk_token_id", "n_inner"})
+    ignored = frozenset(
+        {
+            "attention_softmax_in_fp32",
+            "bias_dropout_fusion",
+            "masked_softmax_fusion",
+            "offset_alibi",
+            "seq_length",
+            "skip_bias_add",
+            "skip_bias_add_qkv",
+            "slow_but_exact",
+            "unk_token_id",
+            "n_inner",
+        }
+    )
 
     def check(self):
         self.must_divide("n_heads", "d_model")
@@ -55,7 +67,9 @@ def layer(x, w, past, c: Bloom):
 @step
 def attention(x, w, past, c: Bloom):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=True).reshape(x.shape[0], c.n_heads, 3, c.d_head)
+    qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=True).reshape(
+        x.shape[0], c.n_heads, 3, c.d_head
+    )
     q, k, v = (qkv[:, :, i] for i in range(3))
     k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
     mixed = attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5, bias=alibi(k, c.n_heads))

@@ -55,8 +55,16 @@ class Cohere2(Cohere):
     window_pattern: Interval = key("sliding_window_pattern", 4, also=("_sliding_window_pattern",))
     layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
 
-    ignored = Cohere.ignored | {"use_qk_norm", "order_of_interleaved_layers", "layer_switch", "position_embedding_type",
-                                "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"}
+    ignored = Cohere.ignored | {
+        "use_qk_norm",
+        "order_of_interleaved_layers",
+        "layer_switch",
+        "position_embedding_type",
+        "use_embedding_sharing",
+        "use_gated_activation",
+        "use_parallel_block",
+        "use_parallel_embedding",
+    }
 
     def check(self):
         super().check()

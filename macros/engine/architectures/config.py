@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from functools import lru_cache
+from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform, get_args, get_type_hints
 
 import msgspec
@@ -30,7 +30,8 @@ REQUIRED = MISSING
 MOST_LAYERS = 10_000
 
 # Keys of any config.json that change no shape, no count and no logit of inference here.
-COMMON_IGNORED = frozenset("""
+COMMON_IGNORED = frozenset(
+    """
     architectures auto_map torch_dtype dtype transformers_version _name_or_path _attn_implementation_autoset name_or_path
     bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id decoder_start_token_id bad_words_ids
     use_cache pretraining_tp initializer_range gradient_checkpointing output_attentions output_hidden_states
@@ -44,7 +45,8 @@ COMMON_IGNORED = frozenset("""
     router_aux_loss_coef output_router_logits router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub
     initializer_factor embedding_initializer_range rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
     original_max_position_embeddings
-""".split())
+""".split()
+)
 
 
 class Key(NamedTuple):
@@ -63,7 +65,9 @@ def key(name: str, default: Any = REQUIRED, *, also: tuple[str, ...] = ()) -> An
 
     `also`: other spellings of the same key in published files.
     """
-    return field(default=None if default is REQUIRED else default, metadata={"key": name, "default": default, "also": also})
+    return field(
+        default=None if default is REQUIRED else default, metadata={"key": name, "default": default, "also": also}
+    )
 
 
 def derived(compute: Callable[[Any], Any]) -> Any:
@@ -89,7 +93,10 @@ class Config:
             if value is k.default and callable(value):
                 value = value(self)
             if k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
-                raise Problem(f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers", "correct the value")
+                raise Problem(
+                    f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers",
+                    "correct the value",
+                )
             if k.is_size and value is not None:
                 value = Dim(int(value), k.field)
             object.__setattr__(self, k.field, value)
@@ -112,14 +119,18 @@ class Config:
         """Raise unless the field `divisor` divides the field `whole`."""
         a, b = getattr(self, divisor), getattr(self, whole)
         if int(b) % int(a):
-            raise Problem(f"{self.key_of(divisor)} = {int(a)} does not divide {self.key_of(whole)} = {int(b)}",
-                          "correct one of the two")
+            raise Problem(
+                f"{self.key_of(divisor)} = {int(a)} does not divide {self.key_of(whole)} = {int(b)}",
+                "correct one of the two",
+            )
 
     def must_not_exceed(self, part: str, whole: str) -> None:
         """Raise unless the field `part` is at most the field `whole`."""
         a, b = getattr(self, part), getattr(self, whole)
         if int(a) > int(b):
-            raise Problem(f"{self.key_of(part)} = {int(a)} exceeds {self.key_of(whole)} = {int(b)}", "correct one of the two")
+            raise Problem(
+                f"{self.key_of(part)} = {int(a)} exceeds {self.key_of(whole)} = {int(b)}", "correct one of the two"
+            )
 
     @classmethod
     def prepare(cls, raw: dict) -> dict:
@@ -135,21 +146,31 @@ class Config:
                 value = raw.pop(spelling, None)
                 if k.key not in raw and value is not None:
                     raw[k.key] = value
-        if raw.get("num_key_value_heads", 0) is None:  # null, as against left out, is published for "one for each query head"
+        if (
+            raw.get("num_key_value_heads", 0) is None
+        ):  # null, as against left out, is published for "one for each query head"
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
         known = [k for k in fields_of(cls) if k.key]
         names = {k.key for k in known}
-        unknown = [name for name in raw if name not in names and name != "model_type"
-                   and name not in COMMON_IGNORED and name not in cls.ignored]
+        unknown = [
+            name
+            for name in raw
+            if name not in names and name != "model_type" and name not in COMMON_IGNORED and name not in cls.ignored
+        ]
         values = {}
         for k in known:
             name, value = k.key, raw.get(k.key)
             if value is None:
                 if k.default is REQUIRED:
                     near = nearest(name, unknown)
-                    raise Problem(f"{name} is missing", f"the file has {near[13:-1]}: rename it" if near else "add it; sizes have no defaults")
+                    raise Problem(
+                        f"{name} is missing",
+                        f"the file has {near[13:-1]}: rename it" if near else "add it; sizes have no defaults",
+                    )
                 if name in raw and type(None) in get_args(k.type):
-                    values[k.field] = None  # what is optional and left out has its default; null says that there is none
+                    values[k.field] = (
+                        None  # what is optional and left out has its default; null says that there is none
+                    )
                 continue
             if isinstance(value, float) and not math.isfinite(value):
                 raise Problem(f"{name} = {value}: expected a finite number", "correct the value")
@@ -160,13 +181,19 @@ class Config:
         return cls(**values), unknown
 
 
-@lru_cache(maxsize=None)
+@cache
 def fields_of(cls: type[Config]) -> tuple[Key, ...]:
     """The fields of a config class, in order."""
     types = get_type_hints(cls, include_extras=True)
     return tuple(
-        Key(f.name, f.metadata["key"], types[f.name], f.metadata["default"],
-            any(t in (Size, Count) for t in (types[f.name], *get_args(types[f.name]))), f.metadata.get("also", ()))
+        Key(
+            f.name,
+            f.metadata["key"],
+            types[f.name],
+            f.metadata["default"],
+            any(t in (Size, Count) for t in (types[f.name], *get_args(types[f.name]))),
+            f.metadata.get("also", ()),
+        )
         for f in fields(cls)
     )
 
@@ -176,7 +203,9 @@ def activation(name: str):
     try:
         return ACTIVATIONS[name]
     except KeyError:
-        raise Problem(f"unknown activation {name!r}", nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")) from None
+        raise Problem(
+            f"unknown activation {name!r}", nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")
+        ) from None
 
 
 def full_every(interval: int, n_layers: int) -> list[str]:
@@ -188,7 +217,10 @@ def reaches(layer_types: list[str], n_layers: int, window: int | None) -> list[F
     """What each layer sees, from the names of `layer_types`. Raises `Problem` for an unknown one, or for a window without a size."""
     known = ("full_attention", "sliding_attention")
     if len(layer_types) != n_layers:
-        raise Problem(f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}", "correct one of the two")
+        raise Problem(
+            f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}",
+            "correct one of the two",
+        )
     for name in layer_types:
         if name not in known:
             raise Problem(f"layer_types has {shorten(name)}", nearest(name, known, f"known ones: {', '.join(known)}"))
@@ -201,7 +233,10 @@ def mixers(layer_types: list[str], n_layers: int, recurrent: str) -> list[str]:
     """The `layer_types` of a hybrid model in short: "attention", or what the `recurrent` layers are called. Raises `Problem`."""
     short = {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent}
     if len(layer_types) != n_layers:
-        raise Problem(f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}", "correct one of the two")
+        raise Problem(
+            f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}",
+            "correct one of the two",
+        )
     for name in layer_types:
         if name not in short:
             raise Problem(f"layer_types has {shorten(name)}", nearest(name, short, f"known ones: {', '.join(short)}"))
@@ -220,8 +255,11 @@ def fold_rope(raw: dict) -> dict:
         if part is not None and not isinstance(part, Mapping):
             raise Problem(f"{name} = {shorten(part)}: expected a table of keys", "correct the value")
         found |= part or {}
-    beside = {"rope_theta": raw.pop("rope_theta", None), "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
-              "max_position_embeddings": raw.get("max_position_embeddings")}
+    beside = {
+        "rope_theta": raw.pop("rope_theta", None),
+        "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
+        "max_position_embeddings": raw.get("max_position_embeddings"),
+    }
     before = {"original_max_position_embeddings": raw.get("original_max_position_embeddings")}
 
     def complete(table):
@@ -249,12 +287,18 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
     """
     if any(isinstance(part, Mapping) for part in table.values()):
         if layer_type is None:
-            raise Problem(f"rope_parameters has a table for each of {', '.join(table)}", "this architecture has one for all layers")
+            raise Problem(
+                f"rope_parameters has a table for each of {', '.join(table)}",
+                "this architecture has one for all layers",
+            )
         table = table.get(layer_type, {})
     kind = table.get("rope_type", table.get("type", "default")) or "default"
     kind = {"su": "longrope", "mrope": "default"}.get(kind, kind) if isinstance(kind, str) else kind
     if kind not in ("default", *_ROPE_KEYS):
-        raise Problem(f"rope_scaling.rope_type = {shorten(kind)}: unknown", nearest(kind, _ROPE_KEYS, f"known ones: default, {', '.join(_ROPE_KEYS)}"))
+        raise Problem(
+            f"rope_scaling.rope_type = {shorten(kind)}: unknown",
+            nearest(kind, _ROPE_KEYS, f"known ones: default, {', '.join(_ROPE_KEYS)}"),
+        )
 
     def number(name, default=None):
         value = default if table.get(name) is None else table[name]
@@ -271,7 +315,12 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
         return Rope(theta, partial=partial)
     longest = number("max_position_embeddings") if table.get("max_position_embeddings") is not None else None
     more = {name: table.get(name) for name in _ROPE_KEYS[kind]}
-    for name, default in {"original_max_position_embeddings": longest, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}.items():
+    for name, default in {
+        "original_max_position_embeddings": longest,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": True,
+    }.items():
         if name in more and more[name] is None:
             more[name] = default
     for name, value in more.items():
@@ -284,7 +333,9 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
         else:
             more[name] = _positive(name, value)
     trained = more.get("original_max_position_embeddings")
-    factor = float(number("factor", longest / trained if kind in ("yarn", "longrope") and longest and trained else None))
+    factor = float(
+        number("factor", longest / trained if kind in ("yarn", "longrope") and longest and trained else None)
+    )
     return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, trained, table, number))
 
 
@@ -313,16 +364,30 @@ def _amplitude(kind: str, factor: float, trained: float, table: Mapping[str, Any
 
 def _positive(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
-        raise Problem(f"{name if name == 'rope_theta' else f'rope_scaling.{name}'} = {shorten(value)}: expected a positive number", "correct the value")
+        raise Problem(
+            f"{name if name == 'rope_theta' else f'rope_scaling.{name}'} = {shorten(value)}: expected a positive number",
+            "correct the value",
+        )
     return value
 
 
 def _plain(message: str) -> str:
     """msgspec's message in plain words: "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text"."""
-    words = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
-             "object": "a table of keys", "null": "nothing"}
+    words = {
+        "int": "a whole number",
+        "float": "a number",
+        "str": "text",
+        "bool": "true or false",
+        "array": "a list",
+        "object": "a table of keys",
+        "null": "nothing",
+    }
     message = message.partition(" - at ")[0]
     message = re.sub("`([^`]*)`", lambda found: " or ".join(words.get(w, w) for w in found[1].split(" | ")), message)
-    for old, new in {"Expected ": "expected ", "got ": "found ", "Integer value out of range": "the number is too large"}.items():
+    for old, new in {
+        "Expected ": "expected ",
+        "got ": "found ",
+        "Integer value out of range": "the number is too large",
+    }.items():
         message = message.replace(old, new)
     return message

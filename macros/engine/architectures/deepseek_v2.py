@@ -82,8 +82,19 @@ class LatentMoE(Config):
     tied: bool = key("tie_word_embeddings", False)
     mlp_bias: ClassVar[bool] = False
 
-    ignored = frozenset({"num_key_value_heads", "head_dim", "qk_head_dim", "num_nextn_predict_layers", "num_mtp_layers", "ep_size",
-                         "rope_interleaved", "attention_type", "mtp_loss_factor"})
+    ignored = frozenset(
+        {
+            "num_key_value_heads",
+            "head_dim",
+            "qk_head_dim",
+            "num_nextn_predict_layers",
+            "num_mtp_layers",
+            "ep_size",
+            "rope_interleaved",
+            "attention_type",
+            "mtp_loss_factor",
+        }
+    )
 
     def check(self):
         activation(self.activation)
@@ -101,7 +112,9 @@ class LatentMoE(Config):
         """What scores are multiplied by: 1 / √width of a query head, more where the rotary embedding is stretched."""
         stretch = self.rope_parameters.get("mscale_all_dim") or 0
         if isinstance(stretch, bool) or not isinstance(stretch, (int, float)) or not 0 <= stretch < 1e6:
-            raise Problem(f"rope_scaling.mscale_all_dim = {shorten(stretch)}: expected a number, 0 or more", "correct the value")
+            raise Problem(
+                f"rope_scaling.mscale_all_dim = {shorten(stretch)}: expected a number, 0 or more", "correct the value"
+            )
         sharper = yarn_mscale(self.rope.factor, stretch) ** 2 if stretch and self.rope.scaling != "default" else 1.0
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5 * sharper
 
@@ -111,8 +124,10 @@ class LatentMoE(Config):
         if self.mlp_layer_types is None:
             return [Kind(i >= self.dense_layers and i % self.moe_layer_freq == 0) for i in range(self.n_layers)]
         if len(self.mlp_layer_types) != self.n_layers or not set(self.mlp_layer_types) <= {"dense", "sparse"}:
-            raise Problem(f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(sorted(set(self.mlp_layer_types)))}",
-                          f"give dense or sparse for each of the {int(self.n_layers)} layers")
+            raise Problem(
+                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(sorted(set(self.mlp_layer_types)))}",
+                f"give dense or sparse for each of the {int(self.n_layers)} layers",
+            )
         return [Kind(t == "sparse") for t in self.mlp_layer_types]
 
 
@@ -123,8 +138,11 @@ def check_groups(c) -> None:
     c.must_not_exceed("n_groups_kept", "n_expert_groups")
     left = int(c.n_experts) // int(c.n_expert_groups) * int(c.n_groups_kept)
     if c.n_experts_per_token > left:
-        raise Problem(f"num_experts_per_tok = {int(c.n_experts_per_token)} exceeds the {left} experts of topk_group = "
-                      f"{int(c.n_groups_kept)} groups", "correct one of them")
+        raise Problem(
+            f"num_experts_per_tok = {int(c.n_experts_per_token)} exceeds the {left} experts of topk_group = "
+            f"{int(c.n_groups_kept)} groups",
+            "correct one of them",
+        )
 
 
 @config

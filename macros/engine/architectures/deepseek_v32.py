@@ -100,8 +100,10 @@ class GlmMoEDsa(DeepSeekV32):
         if not types:
             return [max(i - self.index_offset + 1, 0) % max(self.index_every, 1) == 0 for i in range(self.n_layers)]
         if len(types) != self.n_layers or not set(types) <= set(words) or not words[types[0]]:
-            raise Problem(f"indexer_types or index_topk_pattern has {len(types)} entries: {', '.join(sorted(set(types)))}",
-                          f"give full or shared for each of the {int(self.n_layers)} layers, full for the first")
+            raise Problem(
+                f"indexer_types or index_topk_pattern has {len(types)} entries: {', '.join(sorted(set(types)))}",
+                f"give full or shared for each of the {int(self.n_layers)} layers, full for the first",
+            )
         return [words[t] for t in types]
 
 
@@ -120,7 +122,9 @@ def forward(w, ids, c: DeepSeekV32, past, last=True):
 @step
 def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
-    mixed, seen = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, seen)
+    mixed, seen = attention(
+        rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, seen
+    )
     x = x + mixed
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:

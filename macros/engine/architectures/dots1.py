@@ -38,11 +38,16 @@ class Dots1(Llama):
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     scoring: Literal["sigmoid", "noaux_tc"] = key("scoring_func", "sigmoid")
 
-    ignored = frozenset({"mlp_bias", "use_sliding_window", "topk_method", "moe_layer_freq", "ep_size", "num_nextn_predict_layers"})
+    ignored = frozenset(
+        {"mlp_bias", "use_sliding_window", "topk_method", "moe_layer_freq", "ep_size", "num_nextn_predict_layers"}
+    )
 
     def default_layer_types(self) -> list[str]:
         """The first layers see everything, the rest a window, if there is one."""
-        return ["sliding_attention" if self.sliding_window and i >= self.full_layers else "full_attention" for i in range(self.n_layers)]
+        return [
+            "sliding_attention" if self.sliding_window and i >= self.full_layers else "full_attention"
+            for i in range(self.n_layers)
+        ]
 
     def check(self):
         super().check()
@@ -52,8 +57,10 @@ class Dots1(Llama):
     @property
     def kinds(self):
         """In order: whether a layer has experts, and what it sees."""
-        return [Kind(i >= self.dense_layers, reach)
-                for i, reach in enumerate(reaches(self.layer_types, self.n_layers, self.sliding_window))]
+        return [
+            Kind(i >= self.dense_layers, reach)
+            for i, reach in enumerate(reaches(self.layer_types, self.n_layers, self.sliding_window))
+        ]
 
 
 @architecture("dots1", config=Dots1, fused=FUSED)

@@ -58,10 +58,28 @@ class Ernie45MoE(Config):
     activation: str = key("hidden_act", "silu")
     tied: bool = key("tie_word_embeddings", True)
 
-    ignored = frozenset({"moe_capacity", "moe_gate", "moe_use_aux_free", "moe_group", "moe_aux_loss_lambda", "use_rmsnorm",
-                         "num_nextn_predict_layers", "multi_token_pred_lambda", "compression_ratio", "fuse_rope",
-                         "freq_allocation", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
-                         "moe_gate_act", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_dropout_prob", "rope_3d"})
+    ignored = frozenset(
+        {
+            "moe_capacity",
+            "moe_gate",
+            "moe_use_aux_free",
+            "moe_group",
+            "moe_aux_loss_lambda",
+            "use_rmsnorm",
+            "num_nextn_predict_layers",
+            "multi_token_pred_lambda",
+            "compression_ratio",
+            "fuse_rope",
+            "freq_allocation",
+            "moe_multimodal_dispatch_use_allgather",
+            "moe_use_hard_gate",
+            "moe_gate_act",
+            "moe_orthogonal_loss_lambda",
+            "moe_z_loss_lambda",
+            "moe_dropout_prob",
+            "rope_3d",
+        }
+    )
 
     def width_of_a_head(self) -> int:
         """head_dim, where the config leaves it out: d_model / n_heads."""
@@ -82,7 +100,9 @@ class Ernie45MoE(Config):
     def kinds(self):
         """In order: whether a layer has experts."""
         last = self.n_layers - 1 if self.last_moe_layer == -1 else self.last_moe_layer
-        return [Kind((i + 1) % self.moe_interval == 0 and self.first_moe_layer <= i <= last) for i in range(self.n_layers)]
+        return [
+            Kind((i + 1) % self.moe_interval == 0 and self.first_moe_layer <= i <= last) for i in range(self.n_layers)
+        ]
 
 
 @architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings={"mlp.gate.moe_statics": "mlp.moe_statics"})
@@ -93,8 +113,14 @@ def forward(w, ids, c: Ernie45MoE, past, last=True):
     for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
         x = layer(x, w_layer, past_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
-    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last,
-                   bias="lm_head.bias" if c.bias else None)
+    return unembed(
+        x,
+        w,
+        "model.embed_tokens.weight" if c.tied else "lm_head.weight",
+        c.vocab_size,
+        last=last,
+        bias="lm_head.bias" if c.bias else None,
+    )
 
 
 @step

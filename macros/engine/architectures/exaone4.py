@@ -46,8 +46,12 @@ class Exaone4(Llama):
             return ["full_attention"] * self.n_layers
         if isinstance(self.pattern, int):
             return full_every(self.pattern, self.n_layers)
-        return ["sliding_attention" if self.pattern[i % len(self.pattern)] == "L" and i < self.n_layers - 1 else "full_attention"
-                for i in range(self.n_layers)]
+        return [
+            "sliding_attention"
+            if self.pattern[i % len(self.pattern)] == "L" and i < self.n_layers - 1
+            else "full_attention"
+            for i in range(self.n_layers)
+        ]
 
     def check(self):
         super().check()

@@ -99,7 +99,9 @@ def attention(x, w, past, c: Falcon, table):
         q, k = rotate(q, table), rotate(k, table)
     k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
     far = alibi(k, c.n_heads) * H**-0.5 if c.alibi else None
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias)
+    return linear(
+        attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias
+    )
 
 
 @step

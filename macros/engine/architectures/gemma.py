@@ -31,7 +31,10 @@ class Gemma(Llama):
     def check(self):
         super().check()
         if self.bidirectional:
-            raise Problem("use_bidirectional_attention = true", "only attention to earlier tokens, with a cache, is described here")
+            raise Problem(
+                "use_bidirectional_attention = true",
+                "only attention to earlier tokens, with a cache, is described here",
+            )
 
     @classmethod
     def prepare(cls, raw):

@@ -39,7 +39,9 @@ class GPTNeoX(Config):
 
     @property
     def rope(self) -> Rope:
-        return read_rope({"partial_rotary_factor": self.rotary_pct, "rope_theta": self.rope_base, **self.rope_parameters})
+        return read_rope(
+            {"partial_rotary_factor": self.rotary_pct, "rope_theta": self.rope_base, **self.rope_parameters}
+        )
 
 
 @architecture("gpt_neox", config=GPTNeoX, spellings={"lm_head.weight": "embed_out.weight"})
@@ -68,7 +70,9 @@ def attention(x, w, past, c: GPTNeoX, table):
     qkv = qkv.reshape(x.shape[0], c.n_heads, 3, c.d_head)
     q, k, v = rotate(qkv[:, :, 0], table), rotate(qkv[:, :, 1], table), qkv[:, :, 2]
     k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias)
+    return linear(
+        attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias
+    )
 
 
 @step

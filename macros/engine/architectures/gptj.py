@@ -46,7 +46,10 @@ class GPTJ(Config):
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
         if self.d_rotary % 2 or self.d_rotary > self.d_head:
-            raise Problem(f"rotary_dim = {int(self.d_rotary)}: expected an even number up to the head's {int(self.d_head)}", "correct it")
+            raise Problem(
+                f"rotary_dim = {int(self.d_rotary)}: expected an even number up to the head's {int(self.d_head)}",
+                "correct it",
+            )
 
 
 @architecture("gptj", config=GPTJ)

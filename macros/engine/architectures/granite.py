@@ -39,7 +39,9 @@ def layer(x, w, past, c: Granite, reach, table):
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     x = x + y * c.residual_multiplier
-    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c) * c.residual_multiplier
+    return (
+        x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c) * c.residual_multiplier
+    )
 
 
 @step

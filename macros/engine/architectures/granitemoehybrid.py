@@ -52,7 +52,9 @@ class GraniteMoEHybrid(Granite):
     n_experts_per_token: Count = key("num_experts_per_tok")
     d_ff_shared: Size = key("shared_intermediate_size")
 
-    ignored = Granite.ignored | NOT_READ | {"init_method", "normalization_function", "mamba_rmsnorm_groups", "head_dim_note"}
+    ignored = (
+        Granite.ignored | NOT_READ | {"init_method", "normalization_function", "mamba_rmsnorm_groups", "head_dim_note"}
+    )
 
     @classmethod
     def prepare(cls, raw):
@@ -61,8 +63,11 @@ class GraniteMoEHybrid(Granite):
     def check(self):
         super().check()
         if self.n_mamba_heads * self.d_mamba_head != int(self.expand * int(self.d_model)):
-            raise Problem(f"mamba_n_heads × mamba_d_head = {int(self.n_mamba_heads * self.d_mamba_head)}, and mamba_expand × hidden_size = "
-                          f"{int(self.expand * int(self.d_model))}", "correct one of them")
+            raise Problem(
+                f"mamba_n_heads × mamba_d_head = {int(self.n_mamba_heads * self.d_mamba_head)}, and mamba_expand × hidden_size = "
+                f"{int(self.expand * int(self.d_model))}",
+                "correct one of them",
+            )
         self.must_divide("n_groups", "n_mamba_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
@@ -74,8 +79,15 @@ class GraniteMoEHybrid(Granite):
         return [Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers(types, self.n_layers, "mamba")]
 
 
-@architecture("granitemoehybrid", config=GraniteMoEHybrid, spellings={
-    "experts.gate_up_proj": "input_linear.weight", "experts.down_proj": "output_linear.weight", "router.weight": "router.layer.weight"})
+@architecture(
+    "granitemoehybrid",
+    config=GraniteMoEHybrid,
+    spellings={
+        "experts.gate_up_proj": "input_linear.weight",
+        "experts.down_proj": "output_linear.weight",
+        "router.weight": "router.layer.weight",
+    },
+)
 def forward(w, ids, c: GraniteMoEHybrid, past, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

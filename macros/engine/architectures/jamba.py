@@ -19,7 +19,10 @@ from .nemotron_h import attention
 Offset = Annotated[int, msgspec.Meta(ge=0)]
 EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts.{e}.down_proj.weight")
 FUSED = {
-    "feed_forward.experts.gate_up_proj": ("feed_forward.experts.{e}.gate_proj.weight", "feed_forward.experts.{e}.up_proj.weight"),
+    "feed_forward.experts.gate_up_proj": (
+        "feed_forward.experts.{e}.gate_proj.weight",
+        "feed_forward.experts.{e}.up_proj.weight",
+    ),
     "feed_forward.experts.down_proj": ("feed_forward.experts.{e}.down_proj.weight",),
 }
 
@@ -68,9 +71,13 @@ class Jamba(Config):
     @property
     def kinds(self):
         """In order: how tokens exchange information, and whether a layer has experts."""
-        return [Mixed("attention" if i % self.attention_period == self.attention_offset else "mamba",
-                      "moe" if self.n_experts > 1 and i % self.expert_period == self.expert_offset else "dense")
-                for i in range(self.n_layers)]
+        return [
+            Mixed(
+                "attention" if i % self.attention_period == self.attention_offset else "mamba",
+                "moe" if self.n_experts > 1 and i % self.expert_period == self.expert_offset else "dense",
+            )
+            for i in range(self.n_layers)
+        ]
 
     def normed(self, x, w, name: str):
         """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: a norm."""

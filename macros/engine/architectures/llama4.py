@@ -72,7 +72,9 @@ class Llama4(Llama):
     moe_interval: Interval = key("interleave_moe_layer_step", 1)
     moe_layers: list[int] | None = key("moe_layers", None)
 
-    ignored = frozenset({"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"})
+    ignored = frozenset(
+        {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}
+    )
 
     def check(self):
         super().check()
@@ -90,7 +92,10 @@ class Llama4(Llama):
         types = self.layer_types or ["chunked_attention" if t else "full_attention" for t in turns]
         for name, found in (("no_rope_layers", turns), ("layer_types", types)):
             if len(found) != self.n_layers:
-                raise Problem(f"{name} has {len(found)} entries, and num_hidden_layers = {int(self.n_layers)}", "correct one of the two")
+                raise Problem(
+                    f"{name} has {len(found)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                    "correct one of the two",
+                )
         known = {"chunked_attention": Chunked(self.attention_chunk_size), "full_attention": Full()}
         if unknown := set(types) - set(known):
             raise Problem(f"layer_types has {unknown.pop()!r}", f"known ones: {', '.join(known)}")
@@ -166,5 +171,9 @@ def mixture_of_experts(x, w, c: Llama4):
 def experts(x, chosen, w, c: Llama4):
     """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
-    gate, up = np.split(expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True), 2, axis=-1)
-    return expert_linear(activation(c.activation)(gate) * up, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
+    gate, up = np.split(
+        expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True), 2, axis=-1
+    )
+    return expert_linear(
+        activation(c.activation)(gate) * up, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True
+    )

@@ -13,10 +13,12 @@ from . import architecture
 from .config import Config, Positive, Size, activation, config, key
 
 # How weights are initialised and which kernel runs: no number of inference depends on it.
-NOT_READ = frozenset("""
+NOT_READ = frozenset(
+    """
     residual_in_fp32 rescale_prenorm_residual use_mambapy use_falcon_mambapy use_associative_scan use_mamba_kernels
     time_step_scale time_step_min time_step_max time_step_init_scheme time_step_floor mamba_chunk_size chunk_size
-""".split())
+""".split()
+)
 
 
 @config
@@ -85,7 +87,10 @@ def mamba(x, w, past, c: Mamba):
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
     x = act(causal_conv(x, w, past, "conv1d", c.d_conv, bias=c.conv_bias))
     maps = linear(x, w, "x_proj", c.dt_rank + 2 * c.d_state)
-    dt, B, C = (c.normed(part, w, name) for part, name in zip(np.split(maps, [c.dt_rank, c.dt_rank + c.d_state], axis=-1), "dt b c".split()))
+    dt, B, C = (
+        c.normed(part, w, name)
+        for part, name in zip(np.split(maps, [c.dt_rank, c.dt_rank + c.d_state], axis=-1), "dt b c".split())
+    )
     dt = softplus(linear(dt, w, "dt_proj", c.d_inner, bias=True))
     y = selective_scan(x, dt, -np.exp(w("A_log", c.d_inner, c.d_state)), B, C, past)
     return linear((y + w("D", c.d_inner) * x) * act(gate), w, "out_proj", c.d_model, bias=c.bias)

@@ -55,7 +55,14 @@ class MiniMax(Llama):
     residual_after_norm: Literal[True] = key("postnorm", True)
     d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
 
-    ignored = Llama.ignored | {"attention_bias", "mlp_bias", "block_size", "shared_moe_mode", "max_model_len", "use_lightning_attention"}
+    ignored = Llama.ignored | {
+        "attention_bias",
+        "mlp_bias",
+        "block_size",
+        "shared_moe_mode",
+        "max_model_len",
+        "use_lightning_attention",
+    }
 
     @classmethod
     def prepare(cls, raw):
@@ -64,7 +71,10 @@ class MiniMax(Llama):
         if kinds is None or "layer_types" in raw:
             return raw
         if not isinstance(kinds, list) or set(kinds) - {0, 1}:
-            raise Problem(f"attn_type_list = {shorten(kinds)}: expected a list of 0 (lightning) and 1 (softmax)", "correct the value")
+            raise Problem(
+                f"attn_type_list = {shorten(kinds)}: expected a list of 0 (lightning) and 1 (softmax)",
+                "correct the value",
+            )
         return {**raw, "layer_types": ["full_attention" if k else "linear_attention" for k in kinds]}
 
     def check(self):
@@ -89,9 +99,20 @@ class MiniMax(Llama):
         return [Mixed(mixer, "moe") for mixer in mixers(types, self.n_layers, "lightning")]
 
 
-@architecture("minimax", "minimax_text_01", "minimax_m1", config=MiniMax, spellings={"mlp.gate.": "block_sparse_moe.gate."}, pieces={
-    "mlp.experts.gate_up_proj": ("block_sparse_moe.experts.{e}.w1.weight", "block_sparse_moe.experts.{e}.w3.weight"),
-    "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",)})
+@architecture(
+    "minimax",
+    "minimax_text_01",
+    "minimax_m1",
+    config=MiniMax,
+    spellings={"mlp.gate.": "block_sparse_moe.gate."},
+    pieces={
+        "mlp.experts.gate_up_proj": (
+            "block_sparse_moe.experts.{e}.w1.weight",
+            "block_sparse_moe.experts.{e}.w3.weight",
+        ),
+        "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
+    },
+)
 def forward(w, ids, c: MiniMax, past, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -44,15 +44,30 @@ class MiniMaxM2(Llama):
     routing_bias: Literal[True] = key("use_routing_bias", True)
     scoring: Literal["sigmoid"] = key("scoring_func", "sigmoid")
 
-    ignored = frozenset({"attention_bias", "mlp_bias", "use_mtp", "num_mtp_modules", "mtp_transformer_layers", "attn_type_list",
-                         "layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta",
-                         "shared_moe_mode", "shared_intermediate_size", "sliding_window"})
+    ignored = frozenset(
+        {
+            "attention_bias",
+            "mlp_bias",
+            "use_mtp",
+            "num_mtp_modules",
+            "mtp_transformer_layers",
+            "attn_type_list",
+            "layernorm_full_attention_beta",
+            "layernorm_linear_attention_beta",
+            "layernorm_mlp_beta",
+            "shared_moe_mode",
+            "shared_intermediate_size",
+            "sliding_window",
+        }
+    )
 
     def check(self):
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         if self.d_rotary and self.d_rotary > self.d_head:
-            raise Problem(f"rotary_dim = {int(self.d_rotary)} exceeds head_dim = {int(self.d_head)}", "correct one of the two")
+            raise Problem(
+                f"rotary_dim = {int(self.d_rotary)} exceeds head_dim = {int(self.d_head)}", "correct one of the two"
+            )
 
     @property
     def rope(self):
@@ -60,8 +75,11 @@ class MiniMaxM2(Llama):
         return read_rope(partial | self.rope_parameters, theta=5e6)
 
 
-@architecture("minimax_m2", config=MiniMaxM2,
-              fused=FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)})
+@architecture(
+    "minimax_m2",
+    config=MiniMaxM2,
+    fused=FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
+)
 def forward(w, ids, c: MiniMaxM2, past, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -24,7 +24,9 @@ class Ministral(Mistral):
     attention_bias: ClassVar[bool] = False
     mlp_bias: ClassVar[bool] = False
     sliding_window: Size | None = key("sliding_window", 4096)
-    layer_types: list[str] = key("layer_types", lambda c: ["sliding_attention" if c.sliding_window else "full_attention"] * c.n_layers)
+    layer_types: list[str] = key(
+        "layer_types", lambda c: ["sliding_attention" if c.sliding_window else "full_attention"] * c.n_layers
+    )
 
     def check(self):
         super().check()
@@ -52,8 +54,17 @@ class Ministral3(Mistral):
         """The config's rotary embedding, or the published one."""
         if self.rope_parameters.keys() & {"rope_type", "type"}:
             return self.rope_parameters
-        return {"type": "yarn", "rope_theta": 1_000_000.0, "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0,
-                "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1} | self.rope_parameters
+        return {
+            "type": "yarn",
+            "rope_theta": 1_000_000.0,
+            "factor": 16.0,
+            "original_max_position_embeddings": 16384,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1,
+        } | self.rope_parameters
 
     @property
     def rope(self):

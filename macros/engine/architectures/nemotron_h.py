@@ -16,8 +16,8 @@ from ..ops import (
     Full,
     Mixed,
     attend,
-    causal_mask,
     causal_conv,
+    causal_mask,
     choose,
     combine,
     decaying_attention,
@@ -41,7 +41,14 @@ from .qwen3_next import STATE_BYTES
 
 # The letters of `hybrid_override_pattern`, and the names that `layers_block_type` has for the same.
 PARTS = {"M": "mamba", "*": "attention", "E": "moe", "-": "dense"}
-NAMES = {"mamba": "mamba", "linear_attention": "mamba", "attention": "attention", "full_attention": "attention", "moe": "moe", "mlp": "dense"}
+NAMES = {
+    "mamba": "mamba",
+    "linear_attention": "mamba",
+    "attention": "attention",
+    "full_attention": "attention",
+    "moe": "moe",
+    "mlp": "dense",
+}
 
 
 @config
@@ -81,11 +88,13 @@ class NemotronH(Config):
     norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     tied: bool = key("tie_word_embeddings", False)
 
-    ignored = NOT_READ | frozenset("""
+    ignored = NOT_READ | frozenset(
+        """
         attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max mamba_dt_init_floor num_logits_to_keep
         n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers mtp_layers_block_type mtp_hybrid_override_pattern
         rope_theta partial_rotary_factor rope_parameters rope_scaling sliding_window
-    """.split())
+    """.split()
+    )
 
     def check(self):
         self.must_divide("n_kv_heads", "n_heads")
@@ -104,11 +113,20 @@ class NemotronH(Config):
     @property
     def kinds(self):
         """What each layer is, in order."""
-        name, of, listed = ("layers_block_type", NAMES, self.layer_types) if self.layer_types else ("hybrid_override_pattern", PARTS, self.pattern)
+        name, of, listed = (
+            ("layers_block_type", NAMES, self.layer_types)
+            if self.layer_types
+            else ("hybrid_override_pattern", PARTS, self.pattern)
+        )
         if not listed:
-            raise Problem("hybrid_override_pattern is missing", "add it, or layers_block_type: what each layer is has no default")
+            raise Problem(
+                "hybrid_override_pattern is missing", "add it, or layers_block_type: what each layer is has no default"
+            )
         if len(listed) != self.n_layers:
-            raise Problem(f"{name} has {len(listed)} layers, and num_hidden_layers = {int(self.n_layers)}", "correct one of the two")
+            raise Problem(
+                f"{name} has {len(listed)} layers, and num_hidden_layers = {int(self.n_layers)}",
+                "correct one of the two",
+            )
         for part in listed:
             if part not in of:
                 raise Problem(f"{name} has {shorten(part)}", nearest(part, of, f"known ones: {', '.join(of)}"))
@@ -120,8 +138,12 @@ class NemotronH(Config):
         return self.least_dt, math.inf
 
 
-@architecture("nemotron_h", config=NemotronH, spellings={"model.": "backbone."},
-              pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")})
+@architecture(
+    "nemotron_h",
+    config=NemotronH,
+    spellings={"model.": "backbone."},
+    pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")},
+)
 def forward(w, ids, c: NemotronH, past, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.weight", c.vocab_size, c.d_model)
@@ -149,7 +171,9 @@ def mamba2(x, w, past, c, act: str, item_bytes: int):
     The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
     """
     T, N, H, G, Z = x.shape[0], c.n_mamba_heads, c.d_mamba_head, c.n_groups, c.d_state
-    gate, x, dt = np.split(linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1)
+    gate, x, dt = np.split(
+        linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1
+    )
     x = activation(act)(causal_conv(x, w, past, "conv1d", c.d_conv, bias=c.conv_bias))
     x, B, C = np.split(x, [N * H, N * H + G * Z], axis=-1)
     x, B, C = heads(x, N, H), np.repeat(heads(B, G, Z), N // G, axis=1), np.repeat(heads(C, G, Z), N // G, axis=1)
@@ -172,7 +196,13 @@ def attention(x, w, past, c):
 @step
 def feed_forward(x, w, d_ff: int, c: NemotronH):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
-    return linear(activation(c.activation)(linear(x, w, "up_proj", d_ff, bias=c.bias_ff)), w, "down_proj", c.d_model, bias=c.bias_ff)
+    return linear(
+        activation(c.activation)(linear(x, w, "up_proj", d_ff, bias=c.bias_ff)),
+        w,
+        "down_proj",
+        c.d_model,
+        bias=c.bias_ff,
+    )
 
 
 @step

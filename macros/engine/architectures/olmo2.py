@@ -66,7 +66,11 @@ class Olmo3(Olmo2):
         return self.rope_of(Full())
 
     def rope_of(self, reach):
-        return read_rope(self.rope_parameters, 500_000.0, "sliding_attention" if isinstance(reach, SlidingWindow) else "full_attention")
+        return read_rope(
+            self.rope_parameters,
+            500_000.0,
+            "sliding_attention" if isinstance(reach, SlidingWindow) else "full_attention",
+        )
 
 
 @architecture("olmo2", config=Olmo2)

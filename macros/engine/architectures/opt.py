@@ -50,8 +50,13 @@ def forward(w, ids, c: OPT, past, last=True):
     table = "model.decoder.embed_tokens.weight"
     x = embed(ids, w, table, c.vocab_size, c.d_embedding)
     x = x if c.d_embedding == c.d_model else linear(x, w, "model.decoder.project_in", c.d_model)
-    x = x + embed_positions(positions(ids, past) + POSITION_OFFSET, w, "model.decoder.embed_positions.weight",
-                            c.n_positions + POSITION_OFFSET, c.d_model)
+    x = x + embed_positions(
+        positions(ids, past) + POSITION_OFFSET,
+        w,
+        "model.decoder.embed_positions.weight",
+        c.n_positions + POSITION_OFFSET,
+        c.d_model,
+    )
     for _, w_layer, past_layer in w.layers("model.decoder.layers", ["layer"] * c.n_layers, past):
         x = layer(x, w_layer, past_layer, c)
     x = c.norm(x, w, "model.decoder.final_layer_norm") if c.norm_first and not c.no_final_norm else x
@@ -72,9 +77,14 @@ def layer(x, w, past, c: OPT):
 @step
 def attention(x, w, past, c: OPT):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    q, k, v = (heads(linear(x, w, name, c.d_model, bias=c.bias), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj"))
+    q, k, v = (
+        heads(linear(x, w, name, c.d_model, bias=c.bias), c.n_heads, c.d_head)
+        for name in ("q_proj", "k_proj", "v_proj")
+    )
     k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model, bias=c.bias)
+    return linear(
+        attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model, bias=c.bias
+    )
 
 
 @step

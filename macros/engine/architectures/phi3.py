@@ -26,7 +26,9 @@ class Phi3(Mistral):
     def rope(self):
         return read_rope({"original_max_position_embeddings": self.trained_context, **self.rope_parameters})
 
-    ignored = frozenset({"attention_bias", "mlp_bias", "lm_head_bias", "full_attn_mod", "interpolate_factor", "embd_layer"})
+    ignored = frozenset(
+        {"attention_bias", "mlp_bias", "lm_head_bias", "full_attn_mod", "interpolate_factor", "embd_layer"}
+    )
 
 
 @architecture("phi3", config=Phi3)

@@ -32,8 +32,12 @@ class Qwen2(Llama):
 
     def default_layer_types(self) -> list[str]:
         """The first layers see everything, the rest a window, if windows are on at all."""
-        return ["sliding_attention" if self.use_sliding_window and self.sliding_window and i >= self.full_layers else "full_attention"
-                for i in range(self.n_layers)]
+        return [
+            "sliding_attention"
+            if self.use_sliding_window and self.sliding_window and i >= self.full_layers
+            else "full_attention"
+            for i in range(self.n_layers)
+        ]
 
     def check(self):
         super().check()

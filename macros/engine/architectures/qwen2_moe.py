@@ -64,10 +64,16 @@ class Qwen2MoE(Llama):
     @property
     def kinds(self):
         """In order: whether a layer has experts, and what it sees."""
-        types = self.layer_types or ["sliding_attention" if self.use_sliding_window and i % 2 == 0 and i < self.max_window_layers
-                                     else "full_attention" for i in range(self.n_layers)]
-        return [Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
-                for i, reach in enumerate(reaches(types, self.n_layers, self.sliding_window))]
+        types = self.layer_types or [
+            "sliding_attention"
+            if self.use_sliding_window and i % 2 == 0 and i < self.max_window_layers
+            else "full_attention"
+            for i in range(self.n_layers)
+        ]
+        return [
+            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
+            for i, reach in enumerate(reaches(types, self.n_layers, self.sliding_window))
+        ]
 
 
 @architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)

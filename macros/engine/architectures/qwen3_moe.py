@@ -55,8 +55,10 @@ class Qwen3MoE(Llama):
     def kinds(self):
         """In order: whether a layer has experts, and what it sees."""
         reach = SlidingWindow(self.sliding_window) if self.use_sliding_window else Full()
-        return [Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
-                for i in range(self.n_layers)]
+        return [
+            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
+            for i in range(self.n_layers)
+        ]
 
 
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)

@@ -14,8 +14,8 @@ from ..ops import (
     Full,
     Mixed,
     attend,
-    causal_mask,
     causal_conv,
+    causal_mask,
     combine,
     embed,
     feed_forward,
@@ -79,8 +79,10 @@ class Qwen35(Llama):
     @property
     def mixers(self) -> list[str]:
         """How tokens exchange information in each layer, in order."""
-        types = self.layer_types or ["full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
-                                     for i in range(self.n_layers)]
+        types = self.layer_types or [
+            "full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
+            for i in range(self.n_layers)
+        ]
         return mixers(types, self.n_layers, "linear")
 
     @property
@@ -132,8 +134,12 @@ class Qwen3Next(Qwen35):
 
     @property
     def kinds(self):
-        return [Mixed(mixer, "moe" if i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0 else "dense")
-                for i, mixer in enumerate(self.mixers)]
+        return [
+            Mixed(
+                mixer, "moe" if i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0 else "dense"
+            )
+            for i, mixer in enumerate(self.mixers)
+        ]
 
 
 @architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
@@ -198,8 +204,12 @@ def project(x, w, c: Qwen35):
     """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T 2·K·I + N·J], [T N·J], [T N], [T N]."""
     K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     if not c.one_matrix:
-        return (linear(x, w, "in_proj_qkv", 2 * K * I + N * J), linear(x, w, "in_proj_z", N * J),
-                linear(x, w, "in_proj_b", N), linear(x, w, "in_proj_a", N))
+        return (
+            linear(x, w, "in_proj_qkv", 2 * K * I + N * J),
+            linear(x, w, "in_proj_z", N * J),
+            linear(x, w, "in_proj_b", N),
+            linear(x, w, "in_proj_a", N),
+        )
     T, shared = x.shape[0], N // K
     qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * I + 2 * N * J), K, 2 * I + 2 * shared * J)
     q, k, v, z = np.split(qkvz, [I, 2 * I, 2 * I + shared * J], axis=-1)

@@ -34,18 +34,24 @@ class SmolLM3(Llama):
     n_kv_heads: Size = key("num_key_value_heads", 4)
     tied: bool = key("tie_word_embeddings", True)
     no_rope_interval: Interval = key("no_rope_layer_interval", 4)
-    rotates: list[int] = key("no_rope_layers", lambda c: [int((i + 1) % c.no_rope_interval != 0) for i in range(c.n_layers)])
+    rotates: list[int] = key(
+        "no_rope_layers", lambda c: [int((i + 1) % c.no_rope_interval != 0) for i in range(c.n_layers)]
+    )
     use_sliding_window: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", None)
-    layer_types: list[str] = key("layer_types", lambda c: ["full_attention" if r else "sliding_attention" for r in c.rotates])
+    layer_types: list[str] = key(
+        "layer_types", lambda c: ["full_attention" if r else "sliding_attention" for r in c.rotates]
+    )
 
     ignored = Llama.ignored | {"max_window_layers"}
 
     def check(self):
         super().check()
         if len(self.rotates) < self.n_layers:
-            raise Problem(f"no_rope_layers has {len(self.rotates)} entries, and num_hidden_layers = {int(self.n_layers)}",
-                          "correct one of the two")
+            raise Problem(
+                f"no_rope_layers has {len(self.rotates)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                "correct one of the two",
+            )
         self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
@@ -56,7 +62,11 @@ class SmolLM3(Llama):
     def kinds(self):
         """A 1 in `no_rope_layers` is a layer that rotates, in spite of the key's name."""
         has_windows = self.use_sliding_window and self.sliding_window
-        found = reaches(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window) if has_windows else [Full()] * self.n_layers
+        found = (
+            reaches(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window)
+            if has_windows
+            else [Full()] * self.n_layers
+        )
         return [reach if rotates else NoPE(reach) for reach, rotates in zip(found, self.rotates)]
 
 

@@ -68,7 +68,10 @@ def attention(x, w, past, c: StableLM, table):
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if c.qk_norm:
-        q, k = head_norms(q, w, "q_layernorm.norms.{e}.weight", c.norm_eps), head_norms(k, w, "k_layernorm.norms.{e}.weight", c.norm_eps)
+        q, k = (
+            head_norms(q, w, "q_layernorm.norms.{e}.weight", c.norm_eps),
+            head_norms(k, w, "k_layernorm.norms.{e}.weight", c.norm_eps),
+        )
     q, k = rotate(q, table), rotate(k, table)
     k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

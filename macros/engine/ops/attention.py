@@ -10,6 +10,7 @@ from ..dims import smallest
 from ..steps import step
 from .basic import soft_cap, softmax
 
+
 @dataclass(frozen=True)
 class Full:
     """Every earlier token is seen, and kept."""

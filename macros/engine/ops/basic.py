@@ -8,6 +8,7 @@ import numpy as np
 
 from ..steps import step
 
+
 @step
 def embed(ids, w, name: str, rows: int, width: int):
     """Look up one row of the table for each token id: [T], [V D] -> [T D]."""
@@ -37,7 +38,6 @@ def unembed(x, w, name: str, vocabulary: int, *, last: bool, bias: str | None = 
     x = last_row(x) if last else x
     logits = np.einsum("td,vd->tv", x, w(name, vocabulary, x.shape[-1]), optimize=True)
     return logits if bias is None else logits + w(bias, vocabulary)
-
 
 
 @step
@@ -133,12 +133,28 @@ def erf(x):
     """The error function to 1.2e-7 (Numerical Recipes, 3rd ed., section 6.2.2: erfc by Chebyshev fit): same shape."""
     t = 1 / (1 + 0.5 * np.abs(x))
     poly = 0.0
-    for c in (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368):
+    for c in (
+        0.17087277,
+        -0.82215223,
+        1.48851587,
+        -1.13520398,
+        0.27886807,
+        -0.18628806,
+        0.09678418,
+        0.37409196,
+        1.00002368,
+    ):
         poly = poly * t + c
     return np.sign(x) * (1 - t * np.exp(-x * x - 1.26551223 + t * poly))
 
 
 ACTIVATIONS = {
-    "gelu": gelu, "gelu_new": gelu_tanh, "gelu_pytorch_tanh": gelu_tanh, "gelu_fast": gelu_tanh, "silu": silu, "swish": silu,
-    "relu": relu, "relu2": relu_squared,
+    "gelu": gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_fast": gelu_tanh,
+    "silu": silu,
+    "swish": silu,
+    "relu": relu,
+    "relu2": relu_squared,
 }

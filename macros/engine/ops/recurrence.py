@@ -67,7 +67,7 @@ def causal_conv(x, w, past, name: str, width: int, *, bias: bool):
     C = x.shape[1]
     rows = np.concatenate([past.state("convolution", width, C), x], axis=0)
     past.store("convolution", rows[-width:], item_bytes=CONVOLUTION_BYTES)
-    windows = np.stack([rows[width - back:-back or None] for back in range(width - 1, -1, -1)], axis=1)
+    windows = np.stack([rows[width - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
     return y + w(f"{name}.bias", C) if bias else y
 
@@ -86,6 +86,7 @@ def selective_scan(x, dt, A, B, C, past, item_bytes: int = STATE_BYTES):
 
     h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C.
     """
+
     def body(h, x, dt, b, c):
         h = carry(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
         return h, np.einsum("cz,z->c", h, c, optimize=True)
@@ -102,6 +103,7 @@ def decaying_attention(q, k, v, keep, past, item_bytes: int = STATE_BYTES):
     S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and
     keep = exp(Δ·A), Mamba 2 (arXiv 2405.21060, 5.2).
     """
+
     def body(S, q, k, v, keep):
         S = carry(S, keep[:, None, None], k[:, :, None], v[:, None, :])
         return S, np.einsum("ni,nij->nj", q, S, optimize=True)
@@ -118,6 +120,7 @@ def gated_delta_rule(q, k, v, keep, strength, past, item_bytes: int = STATE_BYTE
     What the memory already says to the key is taken out before the value is written: S ← keep·S, S ← S + k ⊗ strength·(v − k·S),
     y = q·S.
     """
+
     def body(S, q, k, v, keep, strength):
         known = np.einsum("ni,nij->nj", k, S, optimize=True) * keep[:, None]
         S = carry(S, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
@@ -135,6 +138,7 @@ def wkv(k, v, decay, bonus, past):
     A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum and sum of
     weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
     """
+
     def body(state, k, v):
         total, weight, largest = state
         top = np.maximum(largest, k + bonus)

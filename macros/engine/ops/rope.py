@@ -34,7 +34,10 @@ class Rope:
         share = Fraction(self.partial).limit_denominator(4096)
         width = head if share == 1 else head * share.numerator // share.denominator
         if int(width) + int(width) % 2 > int(head):
-            raise Problem(f"a head of {int(head)} numbers, of which {int(width)} turn in pairs", "rotary embedding needs an even number")
+            raise Problem(
+                f"a head of {int(head)} numbers, of which {int(width)} turn in pairs",
+                "rotary embedding needs an even number",
+            )
         return width
 
     def frequencies(self, width: int, positions):
@@ -56,7 +59,9 @@ def _dynamic(rope, width, positions):
     """Past the trained length, theta grows with the text (NTK-aware, arXiv 2309.00071, appendix A and B.1)."""
     if int(width) <= 2:
         raise Problem(f"{int(width)} numbers of a head turn", "dynamic rope scaling needs more than 2")
-    stretch = np.maximum(positions[-1:] + 1, rope.more["max_position_embeddings"]) / rope.more["max_position_embeddings"]
+    stretch = (
+        np.maximum(positions[-1:] + 1, rope.more["max_position_embeddings"]) / rope.more["max_position_embeddings"]
+    )
     growth = (rope.factor * stretch - (rope.factor - 1)) ** (width / (width - 2))
     return (rope.theta * growth) ** (np.arange(0, width, 2, like=positions) / -width)
 
@@ -71,8 +76,13 @@ def _llama3(rope, width, positions):
 
 def _yarn(rope, width, positions):
     """The same idea with a ramp over the pair's number (YaRN, arXiv 2309.00071, 3.2)."""
+
     def pair_that_turns(times):
-        return width * math.log(rope.more["original_max_position_embeddings"] / (times * 2 * math.pi)) / (2 * math.log(rope.theta))
+        return (
+            width
+            * math.log(rope.more["original_max_position_embeddings"] / (times * 2 * math.pi))
+            / (2 * math.log(rope.theta))
+        )
 
     low, high = pair_that_turns(rope.more["beta_fast"]), pair_that_turns(rope.more["beta_slow"])
     if rope.more["truncate"]:
@@ -87,14 +97,21 @@ def _longrope(rope, width, positions):
     """Each pair has a divisor of its own, one for texts within the trained length and one for longer ones (arXiv 2402.13753)."""
     for name in ("short_factor", "long_factor"):
         if len(rope.more[name]) != (int(width) + 1) // 2:
-            raise Problem(f"rope_scaling.{name} has {len(rope.more[name])} numbers", f"a head needs {(int(width) + 1) // 2}")
+            raise Problem(
+                f"rope_scaling.{name} has {len(rope.more[name])} numbers", f"a head needs {(int(width) + 1) // 2}"
+            )
     is_long = positions[-1:] + 1 > rope.more["original_max_position_embeddings"]
     divisor = np.where(is_long, np.array(rope.more["long_factor"]), np.array(rope.more["short_factor"]))
     return _default(rope, width, positions) / divisor
 
 
 SCALINGS: dict[str, Callable] = {
-    "default": _default, "linear": _linear, "dynamic": _dynamic, "llama3": _llama3, "yarn": _yarn, "longrope": _longrope,
+    "default": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "llama3": _llama3,
+    "yarn": _yarn,
+    "longrope": _longrope,
 }
 
 

@@ -38,7 +38,12 @@ class Inputs:
                 if path.is_file():
                     at = path.stat()
                     stamp = (at.st_mtime_ns, at.st_size, at.st_ino)
-                    found[path] = str(stamp) if at.st_size > BIG else hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(), stamp
+                    found[path] = (
+                        str(stamp)
+                        if at.st_size > BIG
+                        else hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(),
+                        stamp,
+                    )
             except OSError:  # deleted meanwhile
                 pass
         return found

@@ -19,7 +19,9 @@ def module_name(path: Path) -> str:
 
 def is_kept(name: str) -> bool:
     """Whether the process keeps a module: MkDocs the hooks, the hooks the preview, and both what is remembered."""
-    return name in ("macros", "macros.dependencies", "macros.site", "macros.site.hooks") or f"{name}.".startswith("macros.site.preview.")
+    return name in ("macros", "macros.dependencies", "macros.site", "macros.site.hooks") or f"{name}.".startswith(
+        "macros.site.preview."
+    )
 
 
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
@@ -44,8 +46,11 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
     found, before = set(names), set()
     while found != before:
         before = set(found)
-        found |= {m for m, wanted in imports.items()
-                  if wanted & found or any(w.endswith(".") and any(f.startswith(w) for f in found) for w in wanted)}
+        found |= {
+            m
+            for m, wanted in imports.items()
+            if wanted & found or any(w.endswith(".") and any(f.startswith(w) for f in found) for w in wanted)
+        }
     return found
 
 
@@ -62,7 +67,9 @@ class Modules:
             self.broken.pop(name, None)
             try:
                 source = path.read_text("utf-8")
-                self.imports[name] = imports_of(name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py")
+                self.imports[name] = imports_of(
+                    name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py"
+                )
             except FileNotFoundError:
                 self.imports.pop(name, None)
             except (SyntaxError, ValueError) as error:

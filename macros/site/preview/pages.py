@@ -182,12 +182,18 @@ class Preview:
         self.error, self.first, self.is_behind, self.is_under_way = None, first, False, False
         self.inputs.begin()
         if not self.running:
-            self.running = {p: digest for p, (digest, _) in self.inputs.found.items() if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))}
+            self.running = {
+                p: digest
+                for p, (digest, _) in self.inputs.found.items()
+                if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))
+            }
         try:
             self.start_again([p for p in self.running if self.running[p] != self.inputs.found.get(p, ("",))[0]])
             yield
             if not self.is_under_way:
-                raise PluginError("mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without")
+                raise PluginError(
+                    "mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without"
+                )
         finally:
             gc.enable()
             self.stop()
@@ -244,9 +250,13 @@ class Preview:
         if not kept:
             return
         name = kept[0].relative_to(ROOT)
-        tried = subprocess.run([sys.executable, "-B", "-c", "import macros.site.hooks"], cwd=ROOT, capture_output=True, text=True)
+        tried = subprocess.run(
+            [sys.executable, "-B", "-c", "import macros.site.hooks"], cwd=ROOT, capture_output=True, text=True
+        )
         if tried.returncode:
-            raise PluginError(f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before")
+            raise PluginError(
+                f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before"
+            )
         log.info(f"{name} was edited: the server starts again")
         self.served.close()
         shutil.rmtree(self.served.made_dir, ignore_errors=True)
@@ -264,7 +274,11 @@ class Preview:
         config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
         for name, error in self.modules.broken.items():
             line = one_line(error, [])
-            raise PluginError(line if isinstance(error, SyntaxError) and error.lineno else f"{name.replace('.', '/')}.py: {line}; save it as UTF-8")
+            raise PluginError(
+                line
+                if isinstance(error, SyntaxError) and error.lineno
+                else f"{name.replace('.', '/')}.py: {line}; save it as UTF-8"
+            )
 
     def templates(self, env):
         """An environment for the theme's templates: each is compiled once in the life of the process."""
@@ -280,7 +294,11 @@ class Preview:
         """The addresses that links lead to; macros get files that note which they ask for."""
         self.nav = nav
         addresses = {f.src_uri: f"{f.url} {f.inclusion}" for f in files}
-        changed = {("page", uri) for uri in addresses.keys() | self.addresses.keys() if addresses.get(uri) != self.addresses.get(uri)}
+        changed = {
+            ("page", uri)
+            for uri in addresses.keys() | self.addresses.keys()
+            if addresses.get(uri) != self.addresses.get(uri)
+        }
         if changed:
             changed.add(("pages", None))
         self.addresses = addresses
@@ -288,7 +306,9 @@ class Preview:
             memory.forget(changed)
         remember.forget(changed)
         config.plugins["macros"].variables["files"] = Watched(files)
-        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages(inclusion=SERVED)}
+        self.pages = {
+            f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages(inclusion=SERVED)
+        }
 
     def start(self, page) -> Memory:
         if self.is_abandoned:
@@ -347,13 +367,22 @@ class Preview:
                     Page.render(page, config, Watched(files))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
-            if not errors.lines and "--8<--" not in page.markdown:  # a warning is to be heard again, a snippet read again
+            if (
+                not errors.lines and "--8<--" not in page.markdown
+            ):  # a warning is to be heard again, a snippet read again
                 memory.rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
             if ("error", None) in memory.macros_used and memory.output:
-                page.present_anchor_ids |= memory.result["present_anchor_ids"]  # links to a page that shows an error are not wrong
-            memory.result = {"content": page.content, "toc": page.toc, "_title_from_render": page._title_from_render,
-                             "present_anchor_ids": page.present_anchor_ids, "links_to_anchors": links}
+                page.present_anchor_ids |= memory.result[
+                    "present_anchor_ids"
+                ]  # links to a page that shows an error are not wrong
+            memory.result = {
+                "content": page.content,
+                "toc": page.toc,
+                "_title_from_render": page._title_from_render,
+                "present_anchor_ids": page.present_anchor_ids,
+                "links_to_anchors": links,
+            }
         result = dict(memory.result)
         found = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in found if to is not None}
@@ -394,9 +423,13 @@ class Preview:
         memory = self.page
         if memory.is_indexed:
             page.content = memory.stripped
-            self.entries[self.length:] = memory.entries
+            self.entries[self.length :] = memory.entries
         else:
-            memory.indexed, memory.stripped, memory.entries = memory.next_indexed, page.content, self.entries[self.length:]
+            memory.indexed, memory.stripped, memory.entries = (
+                memory.next_indexed,
+                page.content,
+                self.entries[self.length :],
+            )
 
     def on_post_page_early(self, output, page, config):
         memory = self.page
@@ -423,7 +456,9 @@ class Preview:
 
 def outline(page) -> tuple:
     """A page's place in the navigation."""
-    return tuple(other.url if other else None for other in (page.previous_page, page.next_page)) + tuple(a.title for a in page.ancestors)
+    return tuple(other.url if other else None for other in (page.previous_page, page.next_page)) + tuple(
+        a.title for a in page.ancestors
+    )
 
 
 def outline_of(item) -> Any:

@@ -32,8 +32,10 @@ log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
-BANNER = ('<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
-          'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>')
+BANNER = (
+    '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
+    'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>'
+)
 
 
 class Abandoned(BaseException):
@@ -165,7 +167,9 @@ class Served:
     def build_rest(self, shown: dict, errors: list) -> None:
         """The other pages. Where that changes an open one after all (by another page's title, say), its tab reloads once more."""
         worked = self.build(None)
-        if not self.preview.is_abandoned and (not worked or self.preview.outputs(shown) != shown or self.once.errors != errors):
+        if not self.preview.is_abandoned and (
+            not worked or self.preview.outputs(shown) != shown or self.once.errors != errors
+        ):
             self.is_reloading = worked
             self.reload.write_text(f"{self.reload.read_text()}.")
 
@@ -256,14 +260,18 @@ class Served:
             for source in ("404.html", *sources):
                 path = Path(File(source, None, self.site_dir, True).abs_dest_path)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>")
+                path.write_text(
+                    "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>"
+                )
         self.is_marked = True
         old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
         old = re.compile(re.escape(old).replace("\0", ".*?"))
         for path in Path(self.site_dir).rglob("*.html"):
             text = old.sub("", path.read_text("utf-8", errors="surrogateescape"), count=1)
             marked = path.with_suffix(".marked")
-            marked.write_text(re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape")
+            marked.write_text(
+                re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape"
+            )
             marked.replace(path)
 
 
@@ -292,7 +300,9 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
-        if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (record.levelno >= logging.ERROR or line.startswith("Page skipped")):
+        if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
+            record.levelno >= logging.ERROR or line.startswith("Page skipped")
+        ):
             return False
         if record.name == "mkdocs.config" and threading.current_thread() is not threading.main_thread():
             return False  # the build of the other pages: the first one told it
@@ -330,7 +340,15 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
     at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
-    mend = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else f"; mend the line: {inside[-1].line}" if inside else "; mend the page" if pages else ""
+    mend = (
+        "; save it as UTF-8"
+        if isinstance(error, UnicodeDecodeError)
+        else f"; mend the line: {inside[-1].line}"
+        if inside
+        else "; mend the page"
+        if pages
+        else ""
+    )
     return f"{at}{type(error).__name__}: {message}{mend}"
 
 
