@@ -18,7 +18,7 @@ Used = tuple[str, str | None]  # a kind of thing and its name: ("preset", "gpt2"
 _under_way: ContextVar[set[Used] | None] = ContextVar("under way", default=None)
 
 
-class Kept(dict):
+class CacheEntry(dict):
     """The results of one function by its arguments: (value, what it was computed from)."""
 
     __slots__ = ("__weakref__",)
@@ -26,7 +26,7 @@ class Kept(dict):
 
 # Weak, so that the results of a module that was imported anew go with it.
 _kept: weakref.WeakSet = weakref.WeakSet()
-Kept.__hash__ = object.__hash__
+CacheEntry.__hash__ = object.__hash__
 
 
 def use(kind: str, name: str | None = None) -> None:
@@ -71,7 +71,7 @@ def apart() -> Iterator[None]:
 
 def remembered(function: Callable) -> Callable:
     """A function whose results are kept until something that they were computed from changes. Errors are not kept."""
-    kept = Kept()
+    kept = CacheEntry()
     _kept.add(kept)
 
     @wraps(function)

@@ -29,7 +29,7 @@ from macros.engine.ops import (
 )
 from macros.engine.rules import ShapeError
 from macros.engine.trace import Trace
-from macros.engine.weights import SpecPast, SpecWeights
+from macros.engine.weights import ShapeCache, ShapeWeights
 
 T, C, Z, N, I, J, W = 7, 5, 3, 2, 5, 3, 4
 NEW, CONTEXT = 104_729, 1_299_709
@@ -46,7 +46,7 @@ class Shapes:
     def __init__(self):
         self.run = Trace()
         new, context = free("T", NEW), free("S", CONTEXT)
-        self.sizes, self.past, self.w = {"T": new}, SpecPast(self.run, context - new, context), SpecWeights(self.run)
+        self.sizes, self.past, self.w = {"T": new}, ShapeCache(self.run, context - new, context), ShapeWeights(self.run)
 
     def array(self, *dims):
         return self.run.input(tuple(self.sizes.get(d) or Dim(d, f"s{d}") for d in dims), np.float32)

@@ -15,12 +15,12 @@ from small import configs, random_weights
 
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
-from macros.engine.array import Node, Spec
+from macros.engine.array import Node, ShapeArray
 from macros.engine.checkpoint import Arrays, Past
 from macros.engine.dims import Dim, free
 from macros.engine.forward import logits, trace
 from macros.engine.trace import Trace
-from macros.engine.weights import SpecPast, SpecWeights
+from macros.engine.weights import ShapeCache, ShapeWeights
 
 
 class Carrying(Trace):
@@ -28,11 +28,11 @@ class Carrying(Trace):
 
     def __init__(self):
         super().__init__()
-        self.pairs: dict[int, tuple[Spec, np.ndarray]] = {}
+        self.pairs: dict[int, tuple[ShapeArray, np.ndarray]] = {}
         self.compared = 0
         self.past_rows: np.ndarray | None = None
 
-    def carry(self, spec: Spec, real) -> Spec:
+    def carry(self, spec: ShapeArray, real) -> ShapeArray:
         real = np.asarray(real)
         assert np.shape(real) == tuple(map(int, spec.shape)), f"{spec!r} is {np.shape(real)} on real arrays"
         assert real.dtype.kind == spec.dtype.kind, f"{spec!r} is {spec.dtype}, {real.dtype} on real arrays"
@@ -42,7 +42,7 @@ class Carrying(Trace):
 
     def real(self, x):
         """The real counterpart of anything that a call may be given."""
-        if isinstance(x, Spec):
+        if isinstance(x, ShapeArray):
             return self.pairs[id(x)][1]
         if isinstance(x, (list, tuple)):
             return type(x)(map(self.real, x))
@@ -75,7 +75,7 @@ class Carrying(Trace):
             given = []
             for t in range(int(xs[0].shape[0])):
                 rows = [
-                    self.carry(Spec(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t])
+                    self.carry(ShapeArray(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t])
                     for row, x in zip(rows, xs)
                 ]
                 state, out = body(state, *rows)
@@ -89,7 +89,7 @@ class Carrying(Trace):
         return states, self.carry(out, left[1])
 
 
-class CarryingWeights(SpecWeights):
+class CarryingWeights(ShapeWeights):
     """Shape-only weights with a checkpoint's arrays behind them; every layer by itself."""
 
     def __init__(self, trace, arrays: Arrays, prefix="", layers=None, count=Dim(1), kind=None):
@@ -123,7 +123,7 @@ class CarryingWeights(SpecWeights):
         return spec if counted else self.__tracer__.carry(spec, self.arrays.buffer(name, *shape))
 
 
-class CarryingPast(SpecPast):
+class CarryingPast(ShapeCache):
     """Shape-only memory beside a real one."""
 
     def __init__(self, trace, real: Past, length, context, layers=(0,)):

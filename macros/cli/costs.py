@@ -55,7 +55,7 @@ def data(costs: Costs, asked: Asked) -> dict:
         },
         "cache": [
             {
-                "name": k.name,
+                "name": str(k.holds),
                 "layers": runs(k.layers),
                 "reach": str(k.reach) if k.reach else None,
                 "elements": str(k.elements),
@@ -154,7 +154,7 @@ def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
                 f"causal; 6 for each active parameter is {6 * costs.counts.active:,}",
             ),
             *(
-                (f"{k.name} of {_layers(k.layers)} at {n:,}, bytes", size, str(k.elements))
+                (f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, str(k.elements))
                 for k, size in costs.cache_by_entry(n, item)
             ),
         ]

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, wraps
 
-from ..engine.array import Node, Spec
+import numpy as np
+
+from ..engine.array import Node, ShapeArray
 from ..engine.dims import Call, Dim, Poly, product
 from ..engine.ops import SlidingWindow
-from ..engine.tensors import Kept, Weight
+from ..engine.steps import Access, Keeps, Role
+from ..engine.tensors import Cached, CacheEntry, Weight
 from .accelerators import Accelerator
 from .parameters import HEAD, INDEX, INPUT_TABLES, Counts
 
@@ -85,12 +88,17 @@ CACHE_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8":
 class PartFlops:
     """FLOPs of one step in all layers of a kind: everything, and what it counts over (query, key) pairs, masked or not."""
 
-    name: str
+    node: Node
     kind: object
     layers: int | None
     total: int
     pairs: int
     causal_pairs: int
+
+    @property
+    def name(self) -> str:
+        """The word for the step in data: `attention`."""
+        return str(self.node.role)
 
     @property
     def causal(self) -> int:
@@ -160,7 +168,7 @@ class Costs:
             full = [p.flops(values) for p in pairs]
             rows.append(
                 PartFlops(
-                    step.name,
+                    step,
                     node.kind if node.layers is not None else None,
                     int(node.layer_count) if node.layers is not None else None,
                     flops.at(values) * int(node.layer_count),
@@ -201,7 +209,7 @@ class Costs:
         for node, latent in self._latents.items():
             here = [p for p in self._pairs if node in p.leaf.path()]
             for p in here:
-                wide = {"latent_scores": latent.nope, "mix_latents": latent.value}.get(p.leaf.parent.name)
+                wide = {Role.LATENT_SCORES: latent.nope, Role.MIX_LATENTS: latent.value}.get(p.leaf.parent.role)
                 if wide is not None and any(
                     int(d) == int(latent.rank) and d.symbols & latent.rank.symbols for d in p.leaf.inputs[1].shape
                 ):
@@ -222,7 +230,7 @@ class Costs:
         The backward pass costs twice the forward pass: one contraction for the inputs' gradient, one for the weights'.
         Latent attention is trained with its keys and values written out.
         """
-        head = sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.name == HEAD)
+        head = sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
         return Fraction(3 * (self.expanded_flops(context, context, causal=causal) + (context - 1) * head), context)
 
     @cached_property
@@ -252,13 +260,13 @@ class Costs:
         found = {}
         for node in self.trace.root.children:
             steps = (
-                {n.name: n for n in node.walk() if n.name in ("ask_latents", "read_values")}
+                {n.role: n for n in node.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)}
                 if node.layers is not None
                 else {}
             )
             if len(steps) == 2:
                 (_, nope, rank), (heads, value, _) = (
-                    steps[name].inputs[1].shape for name in ("ask_latents", "read_values")
+                    steps[role].inputs[1].shape for role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)
                 )
                 found[node] = _Latent(heads, nope, value, rank, tuple(steps.values()))
         return found
@@ -280,8 +288,8 @@ class Costs:
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not the head too, and bytes of the experts by (held, used)."""
         tables, head = (
-            {w for n in self.trace.root.children if n.name in names for w in n.all_weights()}
-            for names in (INPUT_TABLES, (HEAD,))
+            {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
+            for roles in (INPUT_TABLES, (HEAD,))
         )
         looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
         always, routed = 0, {}
@@ -302,8 +310,8 @@ class Costs:
                 total += k.elements.at(values) * (k.item_bytes or item_bytes)
                 continue
             rows = k.seen.expr.at(values)
-            if (k.name, k.layers) in self._picked:
-                rows = min(rows, self._picked[k.name, k.layers].at(values) * new)
+            if (k.holds, k.layers) in self._picked:
+                rows = min(rows, self._picked[k.holds, k.layers].at(values) * new)
             total += rows * k.elements_per_token.at(values) * (k.item_bytes or item_bytes)
         return total * batch
 
@@ -340,26 +348,26 @@ class Costs:
         for node in self.trace.root.children:
             for leaf in node.walk() if node.layers is not None else ():
                 if (
-                    leaf.name == "take"
+                    leaf.function is np.take
                     and len(leaf.inputs) == 2
                     and isinstance(leaf.inputs[0].source, Node)
                     and leaf.inputs[0].source.inputs
                 ):
-                    label = leaf.inputs[0].source.inputs[0].label
-                    if label.startswith("past "):
-                        found[label[5:], node.layers] = leaf.inputs[1].shape[-1].expr
+                    rows = leaf.inputs[0].source.inputs[0].source
+                    if isinstance(rows, Cached):
+                        found[rows.holds, node.layers] = leaf.inputs[1].shape[-1].expr
         return found
 
     # --- cache ------------------------------------------------------------------------------------------------------
 
-    def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[Kept, int]]:
+    def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens."""
         values = self.counts.values(S=context)
         return [(k, k.elements.at(values) * (k.item_bytes or item_bytes)) for k in self.trace.kept]
 
     def index_bytes(self, context: int, item_bytes: int = 2) -> int:
         """The part of the cache that is an indexer's keys."""
-        return sum(size for k, size in self.cache_by_entry(context, item_bytes) if k.name == INDEX)
+        return sum(size for k, size in self.cache_by_entry(context, item_bytes) if k.holds is INDEX)
 
     @property
     def has_latents(self) -> bool:
@@ -371,7 +379,7 @@ class Costs:
         expanded = {node.layers: latent for node, latent in self._latents.items()}
         total = 0
         for k, size in self.cache_by_entry(context, item_bytes):
-            if k.layers in expanded and k.name != INDEX:
+            if k.layers in expanded and k.holds is not INDEX:
                 latent = expanded[k.layers]
                 # the row with the latent gives keys and values without position, the other one the rotated part of every head's key
                 width = latent.nope + latent.value if k.row[-1].symbols & latent.rank.symbols else k.row[-1]
@@ -424,7 +432,7 @@ class Costs:
         """
         found = {}
         for leaf in self.trace.root.walk():
-            if not leaf.children and leaf.name not in VIEWS:
+            if not leaf.children and leaf.access is Access.COMPUTES:
                 arrays = [
                     x
                     for x in _distinct(map(_origin, (*leaf.inputs, *leaf.outputs)))
@@ -464,7 +472,7 @@ class Costs:
             return sum(_elements(x, values) for x in saved if pairs or not _is_paired(x))
 
         layers = [n for n in self.trace.root.children if n.layers is not None]
-        elements = own([n for n in self.trace.root.children if n.layers is None and n.name != HEAD])
+        elements = own([n for n in self.trace.root.children if n.layers is None and n.role is not HEAD])
         if recompute:
             elements += sum(_elements(n.outputs[0], values) * int(n.layer_count) for n in layers)
             elements += max((own([n]) for n in layers), default=0)
@@ -472,10 +480,10 @@ class Costs:
             elements += sum(own([n]) * int(n.layer_count) for n in layers)
         logits = 0
         for node in self.trace.root.children:
-            if node.name == HEAD:  # the trace has the last token's; training needs all tokens'
+            if node.role is HEAD:  # the trace has the last token's; training needs all tokens'
                 rows = [_elements(x, values) for x in node.inputs if _is_data(x)]
                 elements += (
-                    rows[0] + own([n for n in node.children if n.children and n.name not in KEEPS_NOTHING]) * context
+                    rows[0] + own([n for n in node.children if n.children and n.keeps is not Keeps.NOTHING]) * context
                 )
                 logits += sum(_elements(x, values) for x in node.outputs) * context
         return (elements * 2 + logits * 4) * batch
@@ -639,41 +647,7 @@ def fits(
 
 
 # Sizes that tensor parallelism cuts evenly.
-EVENLY = ("d_ff", "d_expert", "d_shared", "d_inner", "vocab")
-# Calls that only move numbers or look at them another way: no array of their own.
-VIEWS = frozenset(
-    {
-        "reshape",
-        "transpose",
-        "swapaxes",
-        "moveaxis",
-        "getitem",
-        "split",
-        "repeat",
-        "expand_dims",
-        "broadcast_to",
-        "astype",
-        "concatenate",
-        "stack",
-        "take",
-    }
-)
-# Calls whose output is their first input, looked at another way.
-LOOKS = ("reshape", "transpose", "swapaxes", "moveaxis", "getitem", "split", "repeat", "share_heads")
-# Steps and calls whose gradient needs none of their inputs.
-KEEPS_NOTHING = VIEWS | {
-    "add",
-    "subtract",
-    "masked",
-    "where",
-    "share_heads",
-    "rotate",
-    "rotate_pairs",
-    "embed",
-    "embed_positions",
-    "last_row",
-    "arange",
-}
+EVENLY = ("d_ff", "d_inner", "vocab_size")
 
 
 @dataclass(frozen=True)
@@ -702,39 +676,41 @@ def _bytes(w: Weight, format: str) -> int:
     return _format(w, format).size(w.shape, int(w.copies))
 
 
-def _saved(node: Node) -> list[Spec]:
+def _saved(node: Node) -> list[ShapeArray]:
     """The arrays that the steps inside `node` keep for the backward pass: a step without steps inside keeps its inputs."""
     inner = [c for c in node.children if c.children]
-    if node.name in KEEPS_NOTHING:
+    if node.keeps is Keeps.NOTHING:
         return []
-    if node.name == "softmax":
+    if node.keeps is Keeps.OUTPUT:
         return [_origin(x) for x in node.outputs]
     if not inner:
         return [_new_rows(x) for x in node.inputs if _is_data(x) and x.dtype.kind == "f"]
     return [x for child in node.children if child.outputs and child.outputs[0].dtype.kind == "f" for x in _saved(child)]
 
 
-def _origin(x: Spec) -> Spec:
+def _origin(x: ShapeArray) -> ShapeArray:
     """The array that a view looks at."""
-    while isinstance(x.source, Node) and x.source.name in LOOKS:
+    while isinstance(x.source, Node) and x.source.access is Access.LOOKS:
         x = x.source.inputs[0]
     return x
 
 
-def _is_cache(x: Spec) -> bool:
+def _is_cache(x: ShapeArray) -> bool:
     """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
     return (
-        isinstance(x.source, Node) and x.source.name == "concatenate" and x.source.inputs[0].label.startswith("past ")
+        isinstance(x.source, Node)
+        and x.source.function is np.concatenate
+        and isinstance(x.source.inputs[0].source, Cached)
     )
 
 
-def _new_rows(x: Spec) -> Spec:
+def _new_rows(x: ShapeArray) -> ShapeArray:
     """Of rows added to a cache, the new ones."""
     x = _origin(x)
     return _origin(x.source.inputs[-1]) if _is_cache(x) else x
 
 
-def _distinct(arrays: Iterable[Spec]) -> list[Spec]:
+def _distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
     return list({id(x): x for x in arrays}.values())
 
 
@@ -744,16 +720,16 @@ def _letters(leaf: Node) -> dict[str, Dim]:
     return {letter: d for term, x in zip(terms, leaf.inputs) for letter, d in zip(term, x.shape)}
 
 
-def _elements(x: Spec, values: Mapping[str, int]) -> int:
+def _elements(x: ShapeArray, values: Mapping[str, int]) -> int:
     return _size(x).at(values)
 
 
-def _size(x: Spec) -> Poly:
+def _size(x: ShapeArray) -> Poly:
     """An array's elements."""
     return _shape(tuple(d.expr for d in x.shape))[0]
 
 
-def _is_paired(x: Spec) -> bool:
+def _is_paired(x: ShapeArray) -> bool:
     """Whether an array has an axis of queries and one of keys."""
     return _shape(tuple(d.expr for d in x.shape))[1]
 
@@ -770,5 +746,5 @@ def of(counts: Counts) -> Costs:
     return Costs(counts)
 
 
-def _is_data(x: Spec) -> bool:
-    return not isinstance(x.source, Weight) and not x.label.startswith("past ")
+def _is_data(x: ShapeArray) -> bool:
+    return not isinstance(x.source, (Weight, Cached))

@@ -9,25 +9,35 @@ from functools import cached_property
 
 from ..engine.array import Node
 from ..engine.dims import Atom, Dim, Poly
-from ..engine.tensors import Kept, Weight
+from ..engine.steps import Holds, Role
+from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
 
 # Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
-INPUT_TABLES = ("embed", "embed_positions")
-HEAD = "unembed"
+INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS)
+HEAD = Role.UNEMBED
 
-# The name under which a layer keeps the keys of an indexer, which no figure of the KV cache in circulation counts.
-INDEX = "index"
+# The keys of an indexer, which no figure of the KV cache in circulation counts.
+INDEX = Holds.INDEX_KEYS
 
 
 @dataclass(frozen=True)
 class Part:
     """A part of the model, such as attention in all layers of a kind: its steps and the weights that they use."""
 
-    name: str
-    kind: object
     node: Node
+    kind: object
     weights: tuple[Weight, ...]
+
+    @property
+    def role(self) -> Role | None:
+        """What the step is that the weights belong to."""
+        return self.node.role
+
+    @property
+    def name(self) -> str:
+        """The word for it in pages: `params("gpt2", "attention")`."""
+        return str(self.role)
 
     @property
     def count(self) -> int:
@@ -112,9 +122,9 @@ class Counts:
         """Whether the head is the input table."""
         return bool(self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
 
-    def _touched_by(self, steps: tuple[str, ...]) -> set[Weight]:
+    def _touched_by(self, roles: tuple[Role, ...]) -> set[Weight]:
         return {
-            w for node in self.trace.root.children if node.name in steps for w in node.all_weights() if not w.is_buffer
+            w for node in self.trace.root.children if node.role in roles for w in node.all_weights() if not w.is_buffer
         }
 
     @cached_property
@@ -129,11 +139,11 @@ class Counts:
                 weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
                 if weights:
                     seen.update(weights)
-                    found.append(Part(inner.name, node.kind if node.layers is not None else None, inner, weights))
+                    found.append(Part(inner, node.kind if node.layers is not None else None, weights))
             loose = tuple(w for w in node.weights if node.layers is not None and not w.is_buffer and w not in seen)
             if loose:
                 seen.update(loose)
-                found.append(Part(node.name, node.kind, node, loose))
+                found.append(Part(node, node.kind, loose))
         return tuple(found)
 
     # FLOPs
@@ -170,7 +180,7 @@ class Counts:
     # cache
 
     @property
-    def kept(self) -> tuple[Kept, ...]:
+    def kept(self) -> tuple[CacheEntry, ...]:
         """What the layers keep between steps."""
         return tuple(self.trace.kept)
 
@@ -193,11 +203,11 @@ class Counts:
 
     def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
         """The same with every attention layer taken as growing without end, and without the keys of an indexer."""
-        return self._row_bytes((k for k in self.kept if k.name != INDEX), item_bytes)
+        return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
 
     def index_bytes_per_token(self, item_bytes: int = 2) -> int:
         """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else 0."""
-        return self._row_bytes((k for k in self.kept if k.name == INDEX), item_bytes)
+        return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
 
-    def _row_bytes(self, kept: Iterable[Kept], item_bytes: int) -> int:
+    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: int) -> int:
         return sum(k.elements_per_token.at(self.values()) * (k.item_bytes or item_bytes) for k in kept)

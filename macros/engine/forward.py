@@ -9,7 +9,7 @@ from .architectures.config import Config
 from .checkpoint import Arrays, Past
 from .dims import free
 from .trace import Trace
-from .weights import SpecPast, SpecWeights
+from .weights import ShapeCache, ShapeWeights
 
 # The sizes that T and S stand for during a trace. Primes that no model has as a size, so that nothing is equal by chance;
 # whatever depends on them is a polynomial, evaluated later at the sizes that a reader asks about.
@@ -22,7 +22,7 @@ def trace(architecture: Architecture, config: Config) -> Trace:
     new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
     run.symbols |= config.symbols
     ids = run.input((new,), np.int64, "token ids")
-    logits = architecture.forward(SpecWeights(run), ids, config, SpecPast(run, context - new, context), last=True)
+    logits = architecture.forward(ShapeWeights(run), ids, config, ShapeCache(run, context - new, context), last=True)
     run.root.inputs, run.root.outputs = [ids], [logits]
     return run
 

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
+from ..counting.parameters import HEAD, INPUT_TABLES
 from ..dependencies import remembered
+from ..engine.steps import EVERY_NORM, FEED_FORWARDS, Role
 from . import numbers, values
 from .markup import block, row, table, tag, text, var
 from .tables import undisclosed
@@ -25,8 +27,6 @@ Link = Callable[[str], str | None]
 WIDTH = 340  # one panel: as wide as a phone, so that its text is read at about its own size
 PLOT = (42, 10, 330, 226)  # left, top, right, bottom of a panel's plot
 HEIGHT = 262
-
-FEED_FORWARD = ("feed_forward", "mixture_of_experts", "channel_mix", "mlp")
 
 
 class Kind(NamedTuple):
@@ -51,16 +51,16 @@ def shares(slug: str) -> tuple[int, ...]:
     """Parameters of the embedding, attention (or another mixing of tokens), feed-forward, norms and head of a model."""
     model, found = values.disclosed(slug), [0] * len(PARTS)
     for part in model.counts.parts:
-        norms = {w for n in part.node.walk() if n.name.endswith("norm") for w in n.all_weights()}
+        norms = {w for n in part.node.walk() if n.role in EVERY_NORM for w in n.all_weights()}
         here = (
             0
-            if part.name.startswith("embed") or (part.kind is None and part.name == "linear")
+            if part.role in INPUT_TABLES or (part.kind is None and part.role is Role.LINEAR)
             else 4
-            if part.name == "unembed"
+            if part.role is HEAD
             else 2
-            if part.name in FEED_FORWARD
+            if part.role in FEED_FORWARDS
             else 3
-            if part.name.endswith("norm")
+            if part.role in EVERY_NORM
             else 1
         )
         for w in part.weights:
@@ -131,12 +131,8 @@ def kind(model: Model) -> int:
     at, counts = model.counts.values(), model.counts
     if counts.active != counts.total:
         return 2
-    mixing = {
-        p.name
-        for p in counts.parts
-        if p.kind is not None and p.name not in FEED_FORWARD and not p.name.endswith("norm")
-    }
-    if mixing != {"attention"} or "n_heads" not in at:
+    mixing = {p.role for p in counts.parts if p.kind is not None and p.role not in FEED_FORWARDS | EVERY_NORM}
+    if mixing != {Role.ATTENTION} or "n_heads" not in at:
         return 3
     classic = (
         at["d_ff"] == 4 * at["d_model"]

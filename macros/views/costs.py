@@ -16,6 +16,7 @@ from ..dependencies import remembered
 from ..engine.dims import latex_name
 from ..engine.errors import Problem, nearest
 from ..engine.ops import Chunked
+from ..engine.steps import Holds
 from . import numbers, values, words
 from .formulas import math, total_latex
 from .markup import block, conventions, in_symbols, layer_range, row, tag, text, var, whole_number
@@ -174,11 +175,10 @@ def flops_table(slug: str, context: int | None = None) -> str:
         return undisclosed(slug, "its FLOPs")
     one, whole = costs.flops_by_part(1, context), costs.flops_by_part(context, context)
     kinds = len({p.kind for p in whole if p.layers})
-    docs = {n.name: n.doc for top in costs.trace.root.children for n in (top, *top.children)}
     decode, full, causal = sum(p.total for p in one), sum(p.total for p in whole), sum(p.causal for p in whole)
     lines = []
     for a, b in zip(one, whole):
-        title, where = text(words.group(b.name, docs.get(b.name, ""))), _kind(b.kind, b.layers, kinds)
+        title, where = text(words.group(b.node)), _kind(b.kind, b.layers, kinds)
         split = [
             ("maps by weights", a.total - a.pairs, b.total - b.pairs, b.total - b.pairs),
             ("scores and averages", a.pairs, b.pairs, b.causal_pairs),
@@ -409,7 +409,7 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> s
             row(
                 [
                     (f"{kind}{text(layer_range(k.layers))}", False),
-                    (text(ENTRIES.get(k.name, k.name.replace("_", " "))), False),
+                    (text(ENTRIES.get(k.holds, k.holds)), False),
                     (in_symbols(k.shape), False),
                     (str(int(k.layer_count)), True),
                     (numbers.grouped(size), True),
@@ -445,10 +445,10 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> s
 
 
 ENTRIES = {
-    "k": "keys",
-    "v": "values",
-    "latent": "latents",
-    "k_rope": "rotated keys, one for all heads",
+    Holds.KEYS: "keys",
+    Holds.VALUES: "values",
+    Holds.LATENT: "latents",
+    Holds.ROPE_KEY: "rotated keys, one for all heads",
     INDEX: "the indexer’s keys",
 }
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Callable
 
+import numpy as np
+
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parameters import INPUT_TABLES
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
+from ..engine.steps import FEED_FORWARDS, ROPES, Role
 from . import numbers, values, words
 from .catalogue import iso
 from .charts import (
-    FEED_FORWARD,
     HEIGHT,
     PLOT,
     WIDTH,
@@ -42,15 +44,15 @@ Link = Callable[[str], str | None]
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
 HALF_A_YEAR = 0.5
 
-ACTIVATIONS = {
-    "gelu": "GELU",
-    "gelu_tanh": "GELU",
-    "silu": "SiLU",
-    "relu": "ReLU",
-    "relu_squared": "squared ReLU",
-    "xielu": "xIELU",
+ACTIVATION_TITLES = {
+    Role.GELU: "GELU",
+    Role.GELU_TANH: "GELU",
+    Role.SILU: "SiLU",
+    Role.RELU: "ReLU",
+    Role.RELU_SQUARED: "squared ReLU",
+    Role.XIELU: "xIELU",
 }
-NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "gated_rms_norm": "RMSNorm"}
+NORM_TITLES = {Role.LAYER_NORM: "LayerNorm", Role.RMS_NORM: "RMSNorm", Role.GATED_RMS_NORM: "RMSNorm"}
 
 
 def members(family: str) -> list[str]:
@@ -79,9 +81,9 @@ def _biases(m: Model) -> str:
     """Which matrices of the layers have a bias."""
     found: dict[str, list[str]] = {}
     for part in m.counts.parts:
-        if part.kind is None or part.name in NORMS:
+        if part.kind is None or part.role in NORM_TITLES:
             continue
-        norms = {w for n in part.node.walk() if n.name in NORMS for w in n.all_weights()}
+        norms = {w for n in part.node.walk() if n.role in NORM_TITLES for w in n.all_weights()}
         plain = [
             w
             for w in part.weights
@@ -91,8 +93,10 @@ def _biases(m: Model) -> str:
         if not biases:
             continue
         matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
-        title = "feed-forward" if part.name in FEED_FORWARD else "attention" if part.name == "attention" else "mixer"
-        gives = [g for w in biases if (g := (words.of_weight(w.name) or words.fallback("")).gives)]
+        title = (
+            "feed-forward" if part.role in FEED_FORWARDS else "attention" if part.role is Role.ATTENTION else "mixer"
+        )
+        gives = [g for w in biases if (g := words.of_tensor(w.name).gives)]
         if len(biases) < len(matrices):
             title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
         found.setdefault(title, [])
@@ -104,14 +108,12 @@ def _norms(m: Model) -> str:
     found, places, of_heads = {}, {}, False
     for layer in (n for n in m.trace.root.children if n.layers is not None):
         for node in layer.walk():
-            if (node.name == "unit_norm" and any(n.name == "attention" for n in node.path())) or any(
-                (words.of_weight(w.name) or words.fallback("")).gives in ("q", "k")
-                for w in node.weights
-                if node.name in NORMS
+            if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
+                words.of_tensor(w.name).gives in ("q", "k") for w in node.weights if node.role in NORM_TITLES
             ):
                 of_heads = True
-            elif node.parent is layer and node.name in NORMS:
-                found[NORMS[node.name]] = None
+            elif node.parent is layer and node.role in NORM_TITLES:
+                found[NORM_TITLES[node.role]] = None
                 title = place_of_norm(node)
                 places["after" if title.endswith("found") else "sum" if title.endswith("stream") else "before"] = None
     where = " and ".join(p for p in ("before", "after") if p in places)
@@ -120,17 +122,17 @@ def _norms(m: Model) -> str:
 
 
 def _positions(m: Model) -> str:
-    names = {n.name for n in m.trace.root.walk()}
+    roles = {n.role for n in m.trace.root.walk()}
     turned = [
-        any(n.name.startswith("rotate") for n in layer.walk())
+        any(n.role in ROPES for n in layer.walk())
         for layer in m.trace.root.children
         if layer.layers is not None
-        if any(n.name in ("attention", "latent_attention") for n in layer.walk())
+        if any(n.role is Role.ATTENTION for n in layer.walk())
     ]
     biased = any(
-        n.name == "add" and n.parent.name == "attention" and n.inputs[0].ndim == 3 for n in m.trace.root.walk()
+        n.function is np.add and n.parent.role is Role.ATTENTION and n.inputs[0].ndim == 3 for n in m.trace.root.walk()
     )  # a term for each head
-    found = ["learned"] * (INPUT_TABLES[1] in names) + ["ALiBi"] * biased
+    found = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * biased
     if any(turned):
         found.append("rotary" if all(turned) else "rotary, none in some layers")
     return ", ".join(found) or ("by the recurrence" if any(k.row is None for k in m.counts.kept) else "none")
@@ -143,18 +145,18 @@ def _window(m: Model) -> int | None:
 
 def _activation(m: Model) -> str:
     for part in m.counts.parts:
-        if part.name in FEED_FORWARD:
-            steps = {n.name for n in part.node.walk()}
+        if part.role in FEED_FORWARDS:
+            steps = {n.role for n in part.node.walk()}
             slope = getattr(m.config, "gate_slope", None)
             bends = (
                 [f"Swish of slope {slope}"]
                 if slope
-                else [title for name, title in ACTIVATIONS.items() if name in steps]
+                else [title for role, title in ACTIVATION_TITLES.items() if role in steps]
             )
             gated = any(
-                n.name == "multiply" and len([a for a in n.inputs if a.ndim > 1]) == 2
+                n.function is np.multiply and len([a for a in n.inputs if a.ndim > 1]) == 2
                 for n in part.node.walk()
-                if not any(up.name in ACTIVATIONS for up in n.path())
+                if not n.is_inside(*ACTIVATION_TITLES)
             )
             if bends:
                 return f"{bends[0]}, gated" if gated else bends[0]

@@ -6,6 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from ..dependencies import remembered
 from ..engine.dims import Dim, Poly
 from . import notation, numbers, values, walkthrough, words
@@ -38,8 +40,8 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     row = walkthrough.find(model, what)
     (left, left_weight), (right, right_weight) = row.factors
     product = (
-        next(n for n in row.node.walk() if n.name == "einsum" and n.own_flops is not None)
-        if row.node.own_flops is None or row.node.name == "einsum"
+        next(n for n in row.node.walk() if n.function is np.einsum and n.own_flops is not None)
+        if row.node.own_flops is None or row.node.function is np.einsum
         else None
     )
     each, sides = _sides(product, left, right)
@@ -47,7 +49,7 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     figure = drawing(
         *(d.expr.at(at) for d in sides),
         labels=tuple(letters(d.expr) for d in sides),
-        names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.name, ("A", "B", "C")),
+        names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.role, ("A", "B", "C")),
         weights=(left_weight, right_weight),
         title=f"{row.words.title}, {model.name}",
     )

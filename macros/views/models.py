@@ -13,6 +13,7 @@ from ..dependencies import remembered
 from ..engine.architectures import architectures
 from ..engine.errors import Problem
 from ..engine.files import place, read_text
+from ..engine.steps import Holds
 from . import numbers, values
 from .markup import row, table, tag, text
 
@@ -140,9 +141,9 @@ def kind_of(model: Model) -> tuple[str, str]:
     growing = [k for k in model.counts.kept if k.row is not None]
     fixed = [k for k in model.counts.kept if k.row is None]
     found = []
-    if any(k.name == INDEX for k in growing):
+    if any(k.holds is INDEX for k in growing):
         found.append("sparse")
-    if any("latent" in k.name for k in growing):
+    if any(k.holds is Holds.LATENT for k in growing):
         found.append("latent")
     elif growing:
         n, k = (model.trace.symbols.get(s, 0) for s in ("n_heads", "n_kv_heads"))

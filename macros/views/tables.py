@@ -66,13 +66,13 @@ def groups(model: Model) -> list[Group]:
     ordered = []
     for node in counts.trace.root.children:
         inner = node.children if node.layers is not None else [node]
-        late = [n for n in inner if node.layers is not None and words.group(n.name, n.doc) == "Norms"]
+        late = [n for n in inner if node.layers is not None and words.group(n) == "Norms"]
         for n in [*(n for n in inner if n not in late), node, *late]:
             own = n.weights if n is node and node.layers is not None else n.all_weights()
             fresh = [w for w in own if not w.is_buffer and w not in seen]
             seen.update(fresh)
             if fresh:
-                title = words.group(n.name, n.doc)
+                title = words.group(n)
                 if title == "Norms" and node.layers is None:
                     title = "Last norm" if any(g.layers for g in ordered) else "First norm"
                 key = (title, fresh[0].layers)
@@ -243,8 +243,8 @@ def names_line(model: Model) -> str:
 
 def _tied(model: Model) -> list[Weight]:
     nodes = model.trace.root.children
-    inputs = {w for n in nodes if n.name == INPUT_TABLES[0] for w in n.all_weights()}
-    return [w for n in nodes if n.name == HEAD for w in n.all_weights() if w in inputs]
+    inputs = {w for n in nodes if n.role is INPUT_TABLES[0] for w in n.all_weights()}
+    return [w for n in nodes if n.role is HEAD for w in n.all_weights() if w in inputs]
 
 
 def _sum_row(title: str, count: int, whole: int, cls: str | None = None) -> str:
@@ -446,12 +446,12 @@ def _tables(model: Model) -> list[tuple[Weight, str]]:
     """The tables at either end of the model, each with what it is used for."""
     uses: dict[Weight, list[str]] = {}
     for node in model.trace.root.children:
-        for name, what in (
+        for role, what in (
             (INPUT_TABLES[0], "the input table"),
             (INPUT_TABLES[1], "the position table"),
             (HEAD, "the head"),
         ):
-            for w in node.all_weights() if node.name == name else ():
+            for w in node.all_weights() if node.role is role else ():
                 if not w.is_buffer:
                     uses.setdefault(w, []).append(what)
     return [(w, " and ".join(what)) for w, what in uses.items()]

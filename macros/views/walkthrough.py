@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from ..catalogue.presets import Model
 from ..dependencies import remembered
-from ..engine.array import Node, Spec
+from ..engine.array import Node, ShapeArray
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem, nearest
-from ..engine.tensors import Weight
+from ..engine.steps import NORMS, ROPES, Role
+from ..engine.tensors import Cached, Weight
 from . import numbers, values, words
 from .formulas import math
 from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, text, whole_number
@@ -21,12 +24,9 @@ from .tables import FLOP_CONVENTIONS, limit, tensor_name, undisclosed
 from .words import Words
 
 # Steps that are one row though they call another step.
-ONE_ROW = {"unembed", "index_scores", "latent_scores"}
-# Rows of STEPS that are chosen by what a NumPy call does, not by a step's name.
-BY_MEANING = ("alibi", "scale_embeddings")
-NORMS = {"layer_norm", "rms_norm"}
+ONE_ROW = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES}
 # Rows whose title says which of q, k and v they work on.
-NAMED = {"rotate", "rotate_pairs", "share_heads", "unit_norm", "l2_norm"}
+NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
 
 
 @dataclass
@@ -77,13 +77,9 @@ class Section:
                     yield row, n * int(item.node.layer_count)
 
 
-def is_step(node: Node) -> bool:
-    return bool(node.doc or node.children)
-
-
 def is_container(node: Node) -> bool:
     """Whether a step is shown as a heading with rows below: it calls other steps."""
-    return node.name not in ONE_ROW and any(is_step(c) for c in node.children)
+    return node.role not in ONE_ROW and any(c.step for c in node.children)
 
 
 @remembered
@@ -93,12 +89,12 @@ def sections(model: Model) -> Section:
 
 
 def _section(node: Node, seen: set[Weight]) -> Section:
-    section = Section(node, words.of_step(node.name) or words.fallback(node.name, node.doc))
+    section = Section(node, words.of_step(node))
     for child in node.children:
         if is_container(child):
             section.content.append(_section(child, seen))
             continue
-        row = _step(child, seen) if is_step(child) else _leaf(child, seen)
+        row = _step(child, seen) if child.step else _leaf(child, seen)
         if row is None:
             continue
         seen.update(row.weights)
@@ -112,36 +108,27 @@ def _section(node: Node, seen: set[Weight]) -> Section:
 
 def _step(node: Node, seen: set[Weight]) -> Row:
     """A row for a step: words of its weight where it has one, else of the step itself."""
-    own, weights = (
-        words.of_step(node.name, node.parent.name),
-        node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)],
-    )
-    of_weight = words.of_weight(weights[0].name) if weights else None
-    if own is None or (of_weight and node.name in words.NAMED_BY_WEIGHT):
-        own = own or words.fallback(node.name, node.doc)
-        found = (
-            of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
-            if of_weight
-            else own
-        )
-    else:
-        found = own
-    if node.name in NORMS:
-        found = found._replace(title=place_of_norm(node) or found.title)
-    products = [n for n in node.walk() if n.name == "einsum" and n.own_flops is not None]
-    about = one_role(node.inputs[0]) if node.name in NAMED and node.inputs else ""
+    weights = node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)]
+    of_weight = words.of_weight(weights[0].name) if weights and node.role in words.NAMED_BY_WEIGHT else None
+    said = own = words.of_step(node)
+    if of_weight:
+        said = of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
+    if node.role in NORMS:
+        said = said._replace(title=place_of_norm(node) or said.title)
+    products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
+    about = one_role(node.inputs[0]) if node.role in NAMED and node.inputs else ""
     if len(products) == 1:
-        return Row(node, found, _factors(products[0]), [o.shape for o in node.outputs], weights, about)
+        return Row(node, said, _factors(products[0]), [o.shape for o in node.outputs], weights, about)
     if node.own_flops is not None:
         x, *more = (a for a in node.inputs if a.dtype.kind == "f")
         factors = [(x.shape, False)] + [
             (_facing(a.shape, x.shape[-1]), True) if from_weight(a) else (a.shape, False) for a in more
         ]
-        return Row(node, found, factors, [o.shape for o in node.outputs], weights, about)
+        return Row(node, said, factors, [o.shape for o in node.outputs], weights, about)
     if products:
         return Row(
             node,
-            found,
+            said,
             [(a.shape, from_weight(a)) for a in node.inputs if a.dtype.kind == "f" and a.ndim > 1],
             [o.shape for o in node.outputs],
             weights,
@@ -149,7 +136,7 @@ def _step(node: Node, seen: set[Weight]) -> Row:
         )
     return Row(
         node,
-        found,
+        said,
         [(node.inputs[0].shape, False)] if node.inputs else [],
         [o.shape for o in node.outputs],
         weights,
@@ -172,18 +159,17 @@ def place_of_norm(node: Node) -> str:
     source = _top(node.inputs[0].source, node.parent)
     if source is not None and is_container(source):
         return f"Normalise what {_title(source)} found"
-    if any(n.name == "add" and any(a is node.outputs[0] for a in n.inputs) for n in siblings):
+    if any(n.function is np.add and any(a is node.outputs[0] for a in n.inputs) for n in siblings):
         return "Normalise the residual stream"
     for other in siblings:
         if is_container(other) and any(a is node.outputs[0] for a in other.inputs):
             return f"Normalise before {_title(other)}"
-    return "Normalise the residual stream" if source is not None and source.name == "add" else ""
+    return "Normalise the residual stream" if source is not None and source.function is np.add else ""
 
 
 def _title(node: Node) -> str:
     """A part's name inside a sentence: `attention`, `the feed-forward part`."""
-    found = words.of_step(node.name) or words.fallback(node.name, node.doc)
-    return words.IN_A_SENTENCE.get(node.name) or found.title.lower()
+    return words.IN_A_SENTENCE.get(node.role) or words.of_step(node).title.lower()
 
 
 def _factors(product: Node) -> list[tuple[tuple[Dim, ...], bool]]:
@@ -207,7 +193,7 @@ def _facing(shape: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:
     return shape
 
 
-def from_weight(a: Spec) -> bool:
+def from_weight(a: ShapeArray) -> bool:
     """Whether an array is a weight, or one only reshaped, cut or rescaled."""
     for _ in range(8):
         if isinstance(a.source, Weight):
@@ -226,47 +212,42 @@ def _leaf(node: Node, seen: set[Weight]) -> Row | None:
     plain = [(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
     outputs = [o.shape for o in node.outputs]
     if fresh:
-        found = words.of_weight(fresh[0].name) or words.fallback(words_of_name(fresh[0].name))
+        found = words.of_tensor(fresh[0].name)
         return Row(node, found, plain, outputs, fresh)
-    if node.name == "einsum":
+    if node.function is np.einsum:
         return (
             Row(node, words.LEAVES["einsum"], _factors(node), outputs, weights) if node.own_flops is not None else None
         )
     if not data or len(data) < len([a for a in node.inputs if a.ndim]):
         return None
-    match node.name:
-        case "add" if len(data) == 2:
+    match node.function:
+        case np.add if len(data) == 2:
             return Row(node, _sum(node), plain, outputs)
-        case "multiply" if len(data) == 2:
+        case np.multiply if len(data) == 2:
             return Row(node, words.LEAVES["multiply"], plain, outputs)
-        case "multiply" if node.parent.parent is None:
-            return Row(node, words.STEPS["scale_embeddings"], plain, outputs)
-        case "reshape" if (len(outputs[0]), data[0].ndim) == (3, 2):
+        case np.multiply if node.parent.parent is None:
+            return Row(node, words.LEAVES["scale_embeddings"], plain, outputs)
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (3, 2):
             return Row(node, words.LEAVES["reshape"], plain, outputs, about=one_role(data[0]))
-        case "reshape" if (len(outputs[0]), data[0].ndim) == (2, 3):
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (2, 3):
             return Row(node, words.LEAVES["merge"], plain, outputs)
-        case "split" if not from_weight(data[0]):
+        case np.split if not from_weight(data[0]):
             return Row(node, words.LEAVES["split"], plain, outputs, about=role(data[0]))
-        case "concatenate" if any(a.label.startswith("past ") for a in node.inputs):
+        case np.concatenate if any(isinstance(a.source, Cached) for a in node.inputs):
             return Row(node, words.LEAVES["cache"], plain, outputs, about=one_role(data[0]))
-        case "concatenate":
+        case np.concatenate:
             return Row(node, words.LEAVES["concatenate"], plain, outputs)
     return None
-
-
-def words_of_name(name: str) -> str:
-    """A tensor's name as words, for the fallback."""
-    return values.short_name(name)
 
 
 def _sum(node: Node) -> Words:
     """An addition: to the residual stream in a layer, of two tables before the first."""
     sources = [_top(a.source, node.parent) for a in node.inputs]
-    if any(s is not None and s.name == "embed_positions" for s in sources):
+    if any(s is not None and s.role is Role.EMBED_POSITIONS for s in sources):
         return words.LEAVES["positions"]
-    if node.parent.name == "attention" and node.inputs[0].ndim == 3:
-        return words.STEPS["alibi"]
-    sources = [_top(s.inputs[0].source, node.parent) if s is not None and s.name in NORMS else s for s in sources]
+    if node.parent.role is Role.ATTENTION and node.inputs[0].ndim == 3:
+        return words.LEAVES["alibi"]
+    sources = [_top(s.inputs[0].source, node.parent) if s is not None and s.role in NORMS else s for s in sources]
     parts = [_title(s) for s in sources if s is not None and is_container(s) and s.layers is None]
     found = words.LEAVES["residual" if node.parent.layers is not None else "add"]
     return found._replace(title=f"{found.title} what {' and '.join(parts)} found") if parts else found
@@ -281,27 +262,27 @@ def _top(node: object, below: Node) -> Node | None:
     return node
 
 
-def role(a: Spec, depth: int = 12) -> str:
+def role(a: ShapeArray, depth: int = 12) -> str:
     """What an array is, from where it was made: q, k, v; empty where the names do not say."""
-    if a.source is None:
-        return a.label.removeprefix("past ") if a.label.startswith("past ") else ""
-    if isinstance(a.source, Weight) or not depth:
+    if isinstance(a.source, Cached):
+        return str(a.source.holds)
+    if not isinstance(a.source, Node) or not depth:
         return ""
     node = a.source
-    if node.name == "split":
+    if node.function is np.split:
         names = role(node.inputs[0], depth - 1).split(", ")
         at = next(i for i, o in enumerate(node.outputs) if o is a)
         return names[at] if len(names) == len(node.outputs) else ""
     while node.parent is not None and not is_container(node.parent):
         node = node.parent
     for w in node.weights:
-        gives = (words.of_weight(w.name) or words.fallback("")).gives
+        gives = words.of_tensor(w.name).gives
         if gives:
             return gives
     return role(node.inputs[0], depth - 1) if node.inputs else ""
 
 
-def one_role(a: Spec) -> str:
+def one_role(a: ShapeArray) -> str:
     """Its role where it is one thing, not several still in one vector."""
     found = role(a)
     return "" if "," in found else found
@@ -322,17 +303,17 @@ def _of_latents(node: Node) -> Poly:
 
 # Over how many numbers the product of a query and a key sums, by the step that multiplies it.
 WIDTHS = {
-    "scores": lambda node: node.inputs[0].shape[-1].expr,
-    "index_scores": lambda node: node.inputs[0].shape[-1].expr,
-    "latent_scores": _of_latents,
+    Role.SCORES: lambda node: node.inputs[0].shape[-1].expr,
+    Role.INDEX_SCORES: lambda node: node.inputs[0].shape[-1].expr,
+    Role.LATENT_SCORES: _of_latents,
 }
 
 
 def with_scale(row: Row, model: Model) -> Words:
     """The words of a row, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
-    if row.node.name not in WIDTHS:
+    if row.node.role not in WIDTHS:
         return row.words
-    width, by = WIDTHS[row.node.name](row.node), scale(row.node)
+    width, by = WIDTHS[row.node.role](row.node), scale(row.node)
     before, product, after = re.split("[⟨⟩]", row.words.equation)
     number, why = by * maths.sqrt(width.at(model.counts.values())), row.words.why
     if not maths.isclose(by, 1):
@@ -506,11 +487,11 @@ def find(model: Model, what: str) -> Row:
     """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
     rows = [r for r, _ in sections(model).rows() if r.flops.terms and len(r.factors) == 2]
     for row in rows:
-        if row.node.name == what or any(
+        if row.node.role == what or any(
             w.name in (what, f"{what}.weight") or w.name.endswith((f".{what}", f".{what}.weight")) for w in row.weights
         ):
             return row
-    known = list(dict.fromkeys([values.short_name(r.weights[0].name) if r.weights else r.node.name for r in rows]))
+    known = list(dict.fromkeys([values.short_name(r.weights[0].name) if r.weights else str(r.node.role) for r in rows]))
     raise Problem(
         f"{model.slug} has no multiplication {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed, xielu
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, activation, config, key, read_rope
 from .llama import Llama
@@ -54,14 +54,14 @@ def forward(w, ids, c: Apertus, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Apertus, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "attention_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + feed_forward(rms_norm(x, w, "feedforward_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Apertus, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -69,12 +69,12 @@ def attention(x, w, past, c: Apertus, reach, table):
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Apertus):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     x = linear(x, w, "up_proj", c.d_ff)

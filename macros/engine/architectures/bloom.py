@@ -6,7 +6,7 @@ Source: arXiv 2211.05100, 2108.12409 (ALiBi); tensor names as transformers' Bloo
 from __future__ import annotations
 
 from ..ops import Full, alibi, attend, causal_mask, embed, gelu_tanh, layer_norm, linear, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, key
 
@@ -55,7 +55,7 @@ def forward(w, ids, c: Bloom, past, last=True):
     return unembed(x, w, "transformer.word_embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Bloom):
     """One transformer block: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
@@ -64,19 +64,19 @@ def layer(x, w, past, c: Bloom):
     return (y if c.residual_after_norm else x) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Bloom):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=True).reshape(
         x.shape[0], c.n_heads, 3, c.d_head
     )
     q, k, v = (qkv[:, :, i] for i in range(3))
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     mixed = attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5, bias=alibi(k, c.n_heads))
     return linear(mixed, w, "dense", c.d_model, bias=True)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Bloom):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(gelu_tanh(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True)), w, "dense_4h_to_h", c.d_model, bias=True)

@@ -23,7 +23,7 @@ from ..ops import (
     rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Size, config, full_every, key, reaches, read_rope
 from .llama import Llama, feed_forward
@@ -93,14 +93,14 @@ def forward(w, ids, c: Cohere, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last) * c.logit_scale
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Cohere, reach, table):
     """One transformer block, its two halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
     return x + attention(y, w.at("self_attn"), past, c, reach, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Cohere, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -110,6 +110,6 @@ def attention(x, w, past, c: Cohere, reach, table):
         q, k = head_norms(q, w, "q_norm.weight", c.norm_eps), head_norms(k, w, "k_norm.weight", c.norm_eps)
     if not isinstance(reach, NoPE):
         q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -38,7 +38,7 @@ from ..ops import (
     weigh,
     yarn_mscale,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Size, activation, config, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
@@ -168,7 +168,7 @@ def forward(w, ids, c: DeepSeekV2, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: DeepSeekV2, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
@@ -178,7 +178,7 @@ def layer(x, w, past, c: DeepSeekV2, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.mlp_bias)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: LatentMoE, table):
     """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
@@ -208,7 +208,7 @@ def latents(x, w, past, c: LatentMoE, table):
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
     latent = rms_norm(latent, w, "kv_a_layernorm", LATENT_EPS)
     k_rope = turn(k_rope[:, None, :], c, table)[:, 0]
-    return past.extend("latent", latent, Full()), past.extend("k_rope", k_rope, Full())
+    return past.extend(Holds.LATENT, latent, Full()), past.extend(Holds.ROPE_KEY, k_rope, Full())
 
 
 def turn(x, c: LatentMoE, table):
@@ -226,7 +226,7 @@ def read_out(q, q_rope, latent, k_rope, mask, w, c: LatentMoE):
     return linear(values.reshape(values.shape[0], N * V), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: DeepSeekV2):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)

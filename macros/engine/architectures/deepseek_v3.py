@@ -25,7 +25,7 @@ from ..ops import (
     unembed,
     weigh,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
@@ -70,7 +70,7 @@ def forward(w, ids, c: DeepSeekV3, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: DeepSeekV3, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
@@ -80,7 +80,7 @@ def layer(x, w, past, c: DeepSeekV3, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: DeepSeekV3):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 

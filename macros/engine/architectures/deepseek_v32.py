@@ -31,7 +31,7 @@ from ..ops import (
     rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import compress_query, latents, queries, read_out
@@ -119,7 +119,7 @@ def forward(w, ids, c: DeepSeekV32, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
     mixed, seen = attention(
@@ -132,7 +132,7 @@ def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation)), seen
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     """Let each token gather information from the tokens that the indexer picks: [T D] -> [T D], [T I]."""
     narrow = compress_query(x, w, c)
@@ -145,13 +145,13 @@ def attention(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     return read_out(q, q_rope, latent, k_rope, np.take_along_axis(mask, seen, axis=1), w, c), seen
 
 
-@step
+@step(Role.INDEXER)
 def pick_tokens(x, narrow, mask, w, past, c: DeepSeekV32, table):
     """The `index_topk` tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I]."""
     N, H = c.index_n_heads, c.index_head_dim
     turn = rotate_pairs if c.index_rope_pairs else rotate
     q = turn(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
     k = turn(heads(layer_norm(linear(x, w, "wk", H), w, "k_norm", INDEX_EPS), 1, H), table)[:, 0]
-    k = past.extend("index", k, Full())
+    k = past.extend(Holds.INDEX_KEYS, k, Full())
     fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
     return choose(np.where(mask, fit, -np.inf), smallest(c.index_topk, k.shape[0]))

@@ -27,7 +27,7 @@ from ..ops import (
     unembed,
     weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Interval, Positive, Size, activation, config, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
@@ -123,7 +123,7 @@ def forward(w, ids, c: Ernie45MoE, past, last=True):
     )
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Ernie45MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
@@ -133,18 +133,18 @@ def layer(x, w, past, c: Ernie45MoE, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.bias)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Ernie45MoE, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
     q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model, bias=c.bias)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Ernie45MoE):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 

@@ -22,7 +22,7 @@ from ..ops import (
     rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, full_every, key, reaches
 from .llama import Llama, feed_forward
@@ -74,14 +74,14 @@ def forward(w, ids, c: Exaone4, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Exaone4, reach, table):
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
     x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Exaone4, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
@@ -90,5 +90,5 @@ def attention(x, w, past, c: Exaone4, reach, table):
     q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
     if not isinstance(reach, NoPE):
         q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     return linear(attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5), w, "o_proj", c.d_model)

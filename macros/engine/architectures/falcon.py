@@ -19,7 +19,7 @@ from ..ops import (
     rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -76,7 +76,7 @@ def forward(w, ids, c: Falcon, past, last=True):
     return unembed(x, w, "transformer.word_embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Falcon, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
@@ -88,7 +88,7 @@ def layer(x, w, past, c: Falcon, table):
     return x + attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Falcon, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     T, K, H, shared = x.shape[0], c.n_kv_heads, c.d_head, c.n_heads // c.n_kv_heads
@@ -97,14 +97,14 @@ def attention(x, w, past, c: Falcon, table):
     k, v = qkv[:, :, -2], qkv[:, :, -1]
     if table is not None:
         q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     far = alibi(k, c.n_heads) * H**-0.5 if c.alibi else None
     return linear(
         attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Falcon):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))

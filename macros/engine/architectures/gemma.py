@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ..errors import Problem
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, key
 from .llama import Llama, feed_forward
@@ -53,21 +53,21 @@ def forward(w, ids, c: Gemma, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Gemma, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
     return x + feed_forward(norm(x, w, "post_attention_layernorm", c), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Gemma, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 

@@ -6,7 +6,7 @@ Source: arXiv 2408.00118; tensor names as the published files.
 from __future__ import annotations
 
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rope_table, rotate, soft_cap, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, full_every, key, reaches
 from .gemma import Gemma, norm
@@ -48,7 +48,7 @@ def forward(w, ids, c: Gemma2, past, last=True):
     return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Gemma2, reach, table):
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
     y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
@@ -57,13 +57,13 @@ def layer(x, w, past, c: Gemma2, reach, table):
     return x + norm(y, w, "post_feedforward_layernorm", c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Gemma2, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.query_scalar**-0.5, cap=c.attention_cap)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -20,7 +20,7 @@ from ..ops import (
     soft_cap,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, config, fold_rope_by_layer_type, full_every, key, read_rope
 from .gemma import norm
@@ -72,7 +72,7 @@ def forward(w, ids, c: Gemma3, past, last=True):
     return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Gemma3, reach, table):
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
     y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
@@ -81,7 +81,7 @@ def layer(x, w, past, c: Gemma3, reach, table):
     return x + norm(y, w, "post_feedforward_layernorm", c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Gemma3, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -89,6 +89,6 @@ def attention(x, w, past, c: Gemma3, reach, table):
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = norm(q, w, "q_norm", c), norm(k, w, "k_norm", c)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.query_scalar**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

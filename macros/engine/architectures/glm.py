@@ -20,7 +20,7 @@ from ..ops import (
     rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, key, read_rope
 from .llama import Llama
@@ -61,7 +61,7 @@ def forward(w, ids, c: GLM, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GLM, table):
     """One transformer block, in the 0414 release with a norm after each half too: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
@@ -70,12 +70,12 @@ def layer(x, w, past, c: GLM, table):
     return x + (rms_norm(y, w, "post_mlp_layernorm", c.norm_eps) if c.norms_outputs else y)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: GLM, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

@@ -23,7 +23,7 @@ from ..ops import (
     rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
 from .deepseek_v2 import check_groups
@@ -77,7 +77,7 @@ def forward(w, ids, c: Glm4MoE, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Glm4MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
@@ -87,7 +87,7 @@ def layer(x, w, past, c: Glm4MoE, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Glm4MoE, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -96,5 +96,5 @@ def attention(x, w, past, c: Glm4MoE, table):
     if c.qk_norm:
         q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

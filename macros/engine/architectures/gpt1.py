@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..ops import embed, embed_positions, layer_norm, positions, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, key
 from .gpt2 import attention, feed_forward
@@ -56,7 +56,7 @@ def forward(w, ids, c: GPT1, past, last=True):
     return unembed(x, w, "transformer.tokens_embed.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GPT1):
     """One transformer block: [T D] -> [T D]."""
     x = layer_norm(x + attention(x, w.at("attn"), past, c), w, "ln_1", c.norm_eps)

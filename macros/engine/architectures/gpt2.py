@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from ..ops import Full, attend, causal_mask, conv1d, embed, embed_positions, heads, layer_norm, positions, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
 
@@ -74,25 +74,25 @@ def forward(w, ids, c: GPT2, past, last=True):
     return unembed(x, w, "transformer.wte.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GPT2):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(layer_norm(x, w, "ln_1", c.norm_eps), w.at("attn"), past, c)
     return x + feed_forward(layer_norm(x, w, "ln_2", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: GPT2):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = np.split(conv1d(x, w, "c_attn", 3 * c.d_model), 3, axis=-1)
     q, k, v = (heads(a, *c.cut) for a in (q, k, v))
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     scale = (c.cut[1] ** -0.5 if c.scale_attention else 1.0) / (w.index + 1 if c.scale_by_layer else 1)
     mixed = attend(q, k, v, causal_mask(past, q, k, Full()), scale)
     return conv1d(mixed, w, "c_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPT2):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return conv1d(activation(c.activation)(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

@@ -6,7 +6,7 @@ Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as th
 from __future__ import annotations
 
 from ..ops import Full, Rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -55,7 +55,7 @@ def forward(w, ids, c: GPTNeoX, past, last=True):
     return unembed(x, w, "gpt_neox.embed_in.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GPTNeoX, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), past, c, table)
@@ -63,19 +63,19 @@ def layer(x, w, past, c: GPTNeoX, table):
     return attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: GPTNeoX, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=c.attention_bias)
     qkv = qkv.reshape(x.shape[0], c.n_heads, 3, c.d_head)
     q, k, v = rotate(qkv[:, :, 0], table), rotate(qkv[:, :, 1], table), qkv[:, :, 2]
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(
         attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPTNeoX):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))

@@ -27,7 +27,7 @@ from ..ops import (
     sigmoid,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .config import Positive, Size, config, full_every, key, reaches, read_rope
 from .llama import Llama
@@ -77,27 +77,27 @@ def forward(w, ids, c: GptOss, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GptOss, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: GptOss, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = rotate(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
     k = rotate(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     fit = masked(scores(q, share_heads(k, N), H**-0.5), causal_mask(past, q, k, reach))
     mixed = mix(softmax_with_sink(fit, w("sinks", N)), share_heads(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
 def softmax_with_sink(x, sinks):
     """Shares that add up to less than 1: a learned score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
     sinks = sinks[:, None, None]
@@ -106,14 +106,14 @@ def softmax_with_sink(x, sinks):
     return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GptOss):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts, bias=True), c.n_experts_per_token)
     return combine(experts(x, chosen, w.at("experts"), c), shares)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: GptOss):
     """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff

@@ -20,7 +20,7 @@ from ..ops import (
     rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
 
@@ -64,23 +64,23 @@ def forward(w, ids, c: GPTJ, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last, bias="lm_head.bias")
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GPTJ, table):
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
     return x + attention(y, w.at("attn"), past, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: GPTJ, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (heads(linear(x, w, name, c.d_model), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj"))
     q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPTJ):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc_in", c.d_ff, bias=True)), w, "fc_out", c.d_model, bias=True)

@@ -6,7 +6,7 @@ Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03
 from __future__ import annotations
 
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, config, key
 from .llama import Llama, feed_forward
@@ -34,7 +34,7 @@ def forward(w, ids, c: Granite, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Granite, reach, table):
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
@@ -44,7 +44,7 @@ def layer(x, w, past, c: Granite, reach, table):
     )
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Granite, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -52,6 +52,6 @@ def attention(x, w, past, c: Granite, reach, table):
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if table is not None:
         q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.attention_multiplier)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -18,7 +18,7 @@ from ..ops import (
     rope_table,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key
 from .granite import Granite, attention
@@ -54,7 +54,7 @@ def forward(w, ids, c: GraniteMoE, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GraniteMoE, reach, table):
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
@@ -63,14 +63,14 @@ def layer(x, w, past, c: GraniteMoE, reach, table):
     return x + y * c.residual_multiplier
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GraniteMoE):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
     return combine(experts(x, chosen, w, c), shares)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: GraniteMoE):
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff

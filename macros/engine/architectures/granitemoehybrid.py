@@ -24,7 +24,7 @@ from ..ops import (
     rope_table,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Size, activation, config, key, mixers
 from .granite import Granite, attention
@@ -99,7 +99,7 @@ def forward(w, ids, c: GraniteMoEHybrid, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
@@ -115,14 +115,14 @@ def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
     return x + found * c.residual_multiplier
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GraniteMoEHybrid):
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GraniteMoEHybrid):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Size, activation, config, key
 from .mamba import NOT_READ, mamba
@@ -94,7 +94,7 @@ def forward(w, ids, c: Jamba, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Jamba, kind: Mixed):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
@@ -105,7 +105,7 @@ def layer(x, w, past, c: Jamba, kind: Mixed):
     return x + feed_forward(y, w.at("feed_forward"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Jamba):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token, normalise=False)

@@ -32,7 +32,7 @@ from ..ops import (
     unembed,
     weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Size, activation, config, key, read_rope
 from .llama import Llama
@@ -116,7 +116,7 @@ def forward(w, ids, c: Llama4, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Llama4, kind: Kind, table, at):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, at)
@@ -126,7 +126,7 @@ def layer(x, w, past, c: Llama4, kind: Kind, table, at):
     return x + feed_forward(y, w.at("feed_forward"), c.d_ff_dense, activation(c.activation))
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Llama4, kind: Kind, table, at):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
@@ -139,25 +139,25 @@ def attention(x, w, past, c: Llama4, kind: Kind, table, at):
             q, k = unit_norm(q, c.norm_eps), unit_norm(k, c.norm_eps)
     elif c.temperature_tuning:
         q = sharpen(q, at, c.temperature_from, c.temperature_slope)
-    k, v = past.extend("k", k, kind.reach), past.extend("v", v, kind.reach)
+    k, v = past.extend(Holds.KEYS, k, kind.reach), past.extend(Holds.VALUES, v, kind.reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, kind.reach), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.UNIT_NORM)
 def unit_norm(x, eps: float):
     """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
-@step
+@step(Role.TEMPERATURE)
 def sharpen(q, at, start: float, slope: float):
     """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H] (arXiv 2501.19399)."""
     scale = np.log1p(np.floor((at + 1) / start)) * slope + 1
     return q * scale.astype(np.float32)[:, None, None]
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Llama4):
     """A chosen expert works on the token times its score, a shared one on the token itself: [T D] -> [T k D] -> [T D]."""
     fit = linear(x, w, "router", c.n_experts)
@@ -167,7 +167,7 @@ def mixture_of_experts(x, w, c: Llama4):
     return routed.sum(axis=1) + shared_experts(x, w.at("shared_expert"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: Llama4):
     """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, softplus, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, key
 
@@ -74,13 +74,13 @@ def forward(w, ids, c: Mamba, past, last=True):
     return unembed(x, w, "backbone.embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Mamba):
     """One block, nothing but a mixer: [T D] -> [T D]."""
     return x + mamba(rms_norm(x, w, "norm", c.norm_eps), w.at("mixer"), past, c)
 
 
-@step
+@step(Role.MAMBA)
 def mamba(x, w, past, c: Mamba):
     """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
     act = activation(c.activation)
@@ -96,7 +96,7 @@ def mamba(x, w, past, c: Mamba):
     return linear((y + w("D", c.d_inner) * x) * act(gate), w, "out_proj", c.d_model, bias=c.bias)
 
 
-@step
+@step(Role.UNIT_NORM)
 def unit_norm(x, eps: float):
     """Divide each vector by its root mean square, without weights: [T Z] -> [T Z]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)

@@ -27,7 +27,7 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, mixers, read_rope
 from .llama import Llama, attention
@@ -123,7 +123,7 @@ def forward(w, ids, c: MiniMax, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: MiniMax, kind: Mixed, table):
     """One block; what is added to each half is its normed input, weighted: [T D] -> [T D]."""
     x = rms_norm(x, w, "input_layernorm", c.norm_eps)
@@ -135,7 +135,7 @@ def layer(x, w, past, c: MiniMax, kind: Mixed, table):
     return x * c.experts_alpha + mixture_of_experts(x, w.at("mlp"), c) * c.experts_beta
 
 
-@step
+@step(Role.LIGHTNING_ATTENTION)
 def lightning_attention(x, w, past, c: MiniMax):
     """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
 
@@ -150,7 +150,7 @@ def lightning_attention(x, w, past, c: MiniMax):
     return linear(gate * rms_norm(y, w, "norm", 1e-6), w, "out_proj", c.d_model)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: MiniMax):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)

@@ -21,7 +21,7 @@ from ..ops import (
     unembed,
     weigh,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key, read_rope
 from .llama import Llama
@@ -90,14 +90,14 @@ def forward(w, ids, c: MiniMaxM2, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: MiniMaxM2, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: MiniMaxM2):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D].
 

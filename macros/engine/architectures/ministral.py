@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture, llama
 from .config import Positive, Size, config, key, reaches, read_rope
 from .llama import Mistral, feed_forward
@@ -86,26 +86,26 @@ def forward(w, ids, c: Ministral3, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.TEMPERATURE)
 def query_growth(positions, scaling: dict):
     """1 up to the trained length, then slowly more, so that attention stays sharp over a longer text: [T] -> [T 1 1]."""
     times = np.floor(positions / scaling.get("original_max_position_embeddings", 16384))
     return (1 + scaling.get("llama_4_scaling_beta", 0.1) * np.log(1 + times)).astype(np.float32)[:, None, None]
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Ministral3, reach, table, growth):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table, growth)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Ministral3, reach, table, growth):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     q, k = rotate(q, table) * growth, rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     return linear(attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5), w, "o_proj", c.d_model)

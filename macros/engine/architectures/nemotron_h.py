@@ -33,7 +33,7 @@ from ..ops import (
     unembed,
     weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, key
 from .mamba import NOT_READ
@@ -153,7 +153,7 @@ def forward(w, ids, c: NemotronH, past, last=True):
     return unembed(x, w, "model.embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: NemotronH, kind: Mixed):
     """One block, a single part: [T D] -> [T D]."""
     y, w = rms_norm(x, w, "norm", c.norm_eps), w.at("mixer")
@@ -164,7 +164,7 @@ def layer(x, w, past, c: NemotronH, kind: Mixed):
     return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c.d_ff, c))
 
 
-@step
+@step(Role.MAMBA2)
 def mamba2(x, w, past, c, act: str, item_bytes: int):
     """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
 
@@ -183,17 +183,17 @@ def mamba2(x, w, past, c, act: str, item_bytes: int):
     return linear(gated_rms_norm(y, gate, w, "norm", c.norm_eps, G), w, "out_proj", c.d_model, bias=c.bias)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c):
     """Let each token gather information from itself and the tokens before it, wherever they stand: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, d_ff: int, c: NemotronH):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(
@@ -205,7 +205,7 @@ def feed_forward(x, w, d_ff: int, c: NemotronH):
     )
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: NemotronH):
     """A few experts chosen for each token, in a narrower space if the config has one, and a shared one: [T D] -> [T k D] -> [T D].
 
@@ -223,7 +223,7 @@ def mixture_of_experts(x, w, c: NemotronH):
     return routed + shared_experts(x, w.at("shared_experts"), c)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: NemotronH):
     """Each token through its chosen experts, which have no gate: [T D], [T k] -> [T k F] -> [T k D]."""
     E, k, I, F = c.n_experts, c.n_experts_per_token, x.shape[1], c.d_ff_expert
@@ -231,7 +231,7 @@ def experts(x, chosen, w, c: NemotronH):
     return expert_linear(wide, w.stack("experts.down_proj", E, I, F, used=k), chosen)
 
 
-@step
+@step(Role.SHARED_EXPERTS)
 def shared_experts(x, w, c: NemotronH):
     """The expert that every token passes through: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "up_proj", c.d_ff_shared, bias=c.bias_ff))

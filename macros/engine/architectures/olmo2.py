@@ -22,7 +22,7 @@ from ..ops import (
     rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, fold_rope_by_layer_type, full_every, key, reaches, read_rope
 from .llama import Llama, feed_forward
@@ -85,14 +85,14 @@ def forward(w, ids, c: Olmo2, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Olmo2, reach, table):
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
     x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Olmo2, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
@@ -100,6 +100,6 @@ def attention(x, w, past, c: Olmo2, reach, table):
     v = linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias)
     q, k, v = heads(q, c.n_heads, c.d_head), heads(k, c.n_kv_heads, c.d_head), heads(v, c.n_kv_heads, c.d_head)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

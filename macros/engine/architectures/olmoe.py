@@ -22,7 +22,7 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .llama import Llama
@@ -55,14 +55,14 @@ def forward(w, ids, c: OLMoE, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: OLMoE, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: OLMoE, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
@@ -71,12 +71,12 @@ def attention(x, w, past, c: OLMoE, reach, table):
     if c.clip:
         q, k, v = (np.clip(a, -c.clip, c.clip) for a in (q, k, v))
     q, k = rotate(heads(q, c.n_heads, c.d_head), table), rotate(heads(k, c.n_kv_heads, c.d_head), table)
-    k, v = past.extend("k", k, reach), past.extend("v", heads(v, c.n_kv_heads, c.d_head), reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, heads(v, c.n_kv_heads, c.d_head), reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: OLMoE):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)

@@ -6,7 +6,7 @@ Source: arXiv 2205.01068; tensor names as the published files. The position tabl
 from __future__ import annotations
 
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Size, activation, config, derived, key
 
@@ -64,7 +64,7 @@ def forward(w, ids, c: OPT, past, last=True):
     return unembed(x, w, table if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: OPT):
     """One transformer block, norms before each half or after: [T D] -> [T D]."""
     if c.norm_first:
@@ -74,20 +74,20 @@ def layer(x, w, past, c: OPT):
     return c.norm(x + feed_forward(x, w, c), w, "final_layer_norm")
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: OPT):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=c.bias), c.n_heads, c.d_head)
         for name in ("q_proj", "k_proj", "v_proj")
     )
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(
         attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model, bias=c.bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: OPT):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=c.bias)), w, "fc2", c.d_model, bias=c.bias)

@@ -6,7 +6,7 @@ Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the publ
 from __future__ import annotations
 
 from ..ops import Full, attend, causal_mask, embed, heads, layer_norm, linear, positions, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -51,14 +51,14 @@ def forward(w, ids, c: Phi, past, last=True):
     return unembed(x, w, head, c.vocab_size, last=last, bias="lm_head.bias")
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Phi, table):
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     return x + attention(y, w.at("self_attn"), past, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Phi, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=True), c.n_heads, c.d_head)
@@ -67,11 +67,11 @@ def attention(x, w, past, c: Phi, table):
     if c.qk_norm:
         q, k = layer_norm(q, w, "q_layernorm", c.norm_eps), layer_norm(k, w, "k_layernorm", c.norm_eps)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=True)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Phi):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

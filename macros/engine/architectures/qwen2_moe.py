@@ -22,7 +22,7 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Interval, Size, activation, config, key, reaches
 from .llama import Llama
@@ -87,7 +87,7 @@ def forward(w, ids, c: Qwen2MoE, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Qwen2MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
@@ -97,7 +97,7 @@ def layer(x, w, past, c: Qwen2MoE, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Qwen2MoE):
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)

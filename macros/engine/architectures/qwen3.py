@@ -6,7 +6,7 @@ Source: arXiv 2505.09388; tensor names as the published files.
 from __future__ import annotations
 
 from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, key
 from .llama import feed_forward
@@ -32,14 +32,14 @@ def forward(w, ids, c: Qwen3, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Qwen3, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Qwen3, reach, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -47,6 +47,6 @@ def attention(x, w, past, c: Qwen3, reach, table):
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
+    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
     mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -37,7 +37,7 @@ from ..ops import (
     softplus,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Size, activation, config, key, mixers, read_rope
 from .llama import Llama
@@ -155,7 +155,7 @@ def forward(w, ids, c: Qwen35, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: Qwen35, kind: Mixed, table):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
@@ -169,7 +169,7 @@ def layer(x, w, past, c: Qwen35, kind: Mixed, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: Qwen35, table):
     """Let each token gather information from all before it, and gate what each head found: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
@@ -178,12 +178,12 @@ def attention(x, w, past, c: Qwen35, table):
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps, offset=1), rms_norm(k, w, "k_norm", c.norm_eps, offset=1)
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     mixed = attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5)
     return linear(mixed * sigmoid(gate.reshape(x.shape[0], N * H)), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.GATED_DELTA_NET)
 def gated_delta_net(x, w, past, c: Qwen35):
     """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
 
@@ -218,7 +218,7 @@ def project(x, w, c: Qwen35):
     return qkv, z.reshape(T, N * J), b.reshape(T, N), a.reshape(T, N)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c):
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import embed, layer_norm, linear, relu_squared, sigmoid, token_shift, unembed, wkv
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, key
 
@@ -50,7 +50,7 @@ def forward(w, ids, c: RWKV, past, last=True):
     return unembed(x, w, "rwkv.embeddings.weight" if c.tied else "head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: RWKV):
     """One block: [T D] -> [T D]."""
     halvings = c.halvings(w.index)
@@ -64,10 +64,10 @@ def blend(x, before, w, name: str):
     return x * share + before * (1 - share)
 
 
-@step
+@step(Role.TIME_MIX)
 def time_mix(x, w, past, c: RWKV):
     """Let each token gather what is remembered of those before it: [T D] -> [T C] -> [T D]."""
-    before = token_shift(x, past, "attention's last token")
+    before = token_shift(x, past, Holds.ATTENTION_SHIFT)
     k = linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_inner)
     v = linear(blend(x, before, w, "time_mix_value"), w, "value", c.d_inner)
     gate = sigmoid(linear(blend(x, before, w, "time_mix_receptance"), w, "receptance", c.d_inner))
@@ -75,10 +75,10 @@ def time_mix(x, w, past, c: RWKV):
     return linear(gate * y, w, "output", c.d_model)
 
 
-@step
+@step(Role.CHANNEL_MIX)
 def channel_mix(x, w, past, c: RWKV):
     """Work on each token and the one before it, in a wider space: [T D] -> [T F] -> [T D]."""
-    before = token_shift(x, past, "feed-forward's last token")
+    before = token_shift(x, past, Holds.FEED_FORWARD_SHIFT)
     wide = relu_squared(linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_ff))
     gate = sigmoid(linear(blend(x, before, w, "time_mix_receptance"), w, "receptance", c.d_model))
     return gate * linear(wide, w, "value", c.d_model)

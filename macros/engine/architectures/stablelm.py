@@ -19,7 +19,7 @@ from ..ops import (
     rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, key, read_rope
 from .llama import Llama, feed_forward
@@ -51,7 +51,7 @@ def forward(w, ids, c: StableLM, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: StableLM, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
@@ -61,7 +61,7 @@ def layer(x, w, past, c: StableLM, table):
     return attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
+@step(Role.ATTENTION)
 def attention(x, w, past, c: StableLM, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
@@ -73,5 +73,5 @@ def attention(x, w, past, c: StableLM, table):
             head_norms(k, w, "k_layernorm.norms.{e}.weight", c.norm_eps),
         )
     q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = past.extend(Holds.KEYS, k, Full()), past.extend(Holds.VALUES, v, Full())
     return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

@@ -6,7 +6,7 @@ Source: arXiv 2402.19173; tensor names as the published files.
 from __future__ import annotations
 
 from ..ops import embed, layer_norm, linear, positions, rope_table, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .llama import Mistral, attention
@@ -37,14 +37,14 @@ def forward(w, ids, c: StarCoder2, past, last=True):
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.LAYER)
 def layer(x, w, past, c: StarCoder2, reach, table):
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
     return x + feed_forward(layer_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: StarCoder2):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "c_fc", c.d_ff, bias=c.mlp_bias))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dims import smallest
-from ..steps import step
+from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
 
 
@@ -113,7 +113,7 @@ def causal_mask(past, queries, keys, reach):
     return reach.allows(query[:, None], key[None, :])
 
 
-@step
+@step(Role.HEAD_NORMS)
 def head_norms(x, w, name: str, eps: float):
     """Layer norm without shift, with weights of its own for each head: [T N H], [N H] -> [T N H]."""
     x = x - x.mean(axis=-1, keepdims=True)
@@ -121,25 +121,25 @@ def head_norms(x, w, name: str, eps: float):
     return x * w.stack(name, x.shape[1], x.shape[2], used=x.shape[1])
 
 
-@step
+@step(Role.REPEAT_KV, keeps=Keeps.NOTHING, access=Access.LOOKS)
 def share_heads(x, n_heads: int):
     """Each key/value head serves several query heads: [S K H] -> [S N H]."""
     return np.repeat(x, n_heads // x.shape[1], axis=1)
 
 
-@step
+@step(Role.SCORES)
 def scores(q, k, scale: float):
     """How well each new token's query fits each key, head by head: [T N H], [S N H] -> [N T S]."""
     return np.einsum("tnh,snh->nts", q, k, optimize=True) * scale
 
 
-@step
+@step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
 def masked(x, mask):
     """Hide what must not be seen, above all the future: [N T S], [T S] -> [N T S]."""
     return np.where(mask, x, -np.inf)
 
 
-@step
+@step(Role.MIX)
 def mix(shares, v):
     """Average the values by their shares: [N T S], [S N H] -> [T N H]."""
     return np.einsum("nts,snh->tnh", shares, v, optimize=True)
