@@ -8,6 +8,7 @@ from fractions import Fraction
 from html import unescape
 from math import ceil
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from macros.counting import accelerators
 from macros.counting.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
+from macros.engine.steps import Role
 from macros.views import costs as views
 from macros.views import tables
 
@@ -155,7 +157,7 @@ def test_chunks_by_hand():
 
 
 @pytest.mark.parametrize(
-    "reach, allowed",
+    "mask, allowed",
     [
         (Full(), lambda q, k: k <= q),
         (SlidingWindow(5), lambda q, k: q - 5 < k <= q),
@@ -163,9 +165,9 @@ def test_chunks_by_hand():
         (NoPE(SlidingWindow(3)), lambda q, k: q - 3 < k <= q),
     ],
 )
-def test_pairs_are_those_of_the_mask(reach, allowed):
+def test_pairs_are_those_of_the_mask(mask, allowed):
     for n in (1, 2, 5, 6, 7, 8, 23):
-        assert reach.pairs(n) == sum(allowed(q, k) and bool(reach.allows(q, k)) for q in range(n) for k in range(n))
+        assert mask.pairs(n) == sum(allowed(q, k) and bool(mask.allows(q, k)) for q in range(n) for k in range(n))
 
 
 def test_training_flops_by_hand():
@@ -315,7 +317,7 @@ def test_parts_and_kinds_add_up(slug):
         assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
         assert all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts)
         assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(
-            isinstance(k.reach, Chunked) for k in costs.counts.kept
+            isinstance(k.mask, Chunked) for k in costs.counts.kept
         )
     assert sum(size for _, size in costs.cache_by_entry(4099)) == costs.counts.cache_bytes(4099)
 
@@ -323,7 +325,7 @@ def test_parts_and_kinds_add_up(slug):
 @pytest.mark.parametrize("slug", EVERY)
 def test_decoding_is_the_difference_of_two_prefills_with_the_causal_half(slug):
     costs = of(slug)
-    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.name == "unembed")
+    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
     for S in (2, 1000, 4097, 9000):
         whole, before, one = costs.causal_flops(S, S), costs.causal_flops(S - 1, S - 1), costs.causal_flops(1, S)
         assert whole - before == one - head  # each has the logits of its last token
@@ -478,7 +480,7 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
 @SLOW
 @given(models(), st.integers(2, 60))
 def test_decoding_is_a_difference_for_any_config(costs, S):
-    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.name == "unembed")
+    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
     assert costs.causal_flops(S, S) - costs.causal_flops(S - 1, S - 1) == costs.causal_flops(1, S) - head
     assert costs.causal_flops(1, S) == costs.counts.decode_flops(S)
 
@@ -487,7 +489,7 @@ def test_decoding_is_a_difference_for_any_config(costs, S):
 @given(models(), LENGTHS)
 def test_a_window_stops_the_cache_of_its_layers(costs, S):
     for kept, size in costs.cache_by_entry(S):
-        window = getattr(kept.reach, "size", None)
+        window = getattr(kept.mask, "size", None)
         row = kept.elements_per_token.at(costs.counts.values()) * 2
         assert size == row * (S if window is None else min(S, int(window)))
 
@@ -624,7 +626,7 @@ def test_the_largest_batch_fits_and_one_more_does_not():
 def test_the_largest_operation_of_one_token():
     """Llama 3 8B at 8,192 tokens: scores of 32 heads before and after the mask, and the mask; the cache is no activation."""
     node, elements = of("llama3-8b").largest_operation(1, 8192)
-    assert node.name == "where" and elements == 2 * 32 * 8192 + 8192
+    assert node.function is np.where and elements == 2 * 32 * 8192 + 8192
     assert of("llama3-8b").largest_operation(1, 8192, pairs=False)[1] == 4096 + 128256  # the head
 
 

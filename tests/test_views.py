@@ -26,6 +26,7 @@ from macros.engine.architectures.config import fields_of
 from macros.engine.dims import Poly, latex_name
 from macros.engine.errors import Problem
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
+from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import registry
 from macros.views import figures, formulas, guide, notation, numbers, tables, values, walkthrough, words
@@ -463,21 +464,17 @@ def test_every_weight_and_step_has_words(slug):
     """Mend: add a row to WEIGHTS or STEPS of macros/views/words.py."""
     model = presets.model(slug)
     assert [w.name for w in model.trace.weights.values() if words.of_weight(w.name) is None] == []
-    assert (
-        sorted({n.name for n in model.trace.root.walk() if walkthrough.is_step(n) and words.of_step(n.name) is None})
-        == []
-    )
+    roles = {n.role for n in model.trace.root.walk() if n.step}
+    assert sorted(roles - set(words.STEPS) - words.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
 
 
 def test_no_words_are_left_over():
     """Mend: delete the row, nothing has that name any more."""
-    steps, weights = set(walkthrough.BY_MEANING), set()
+    steps, weights = set(), set()
     for model in map(presets.model, DISCLOSED):
-        steps |= {
-            name for n in model.trace.root.walk() for name in (n.name, f"{n.parent.name}.{n.name}" if n.parent else "")
-        }
+        steps |= {key for n in model.trace.root.walk() for key in (n.role, n.parent and (n.parent.role, n.role))}
         weights |= {id(words.of_weight(w.name)) for w in model.trace.weights.values()}
-    assert sorted(set(words.STEPS) - steps) == []
+    assert set(words.STEPS) - steps == set()
     assert sorted(name for name, found in words.WEIGHTS.items() if id(found) not in weights) == []
     assert sorted(s.name for s in notation.SYMBOLS if s.name not in tables._all_symbols() | {"T", "S"}) == []
 
@@ -744,17 +741,18 @@ def factor_of(equation: str, model: Model) -> float:
 def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
     """What the function of a score is given as its scale when the forward pass calls it."""
     given, model, call = [], presets.model(slug), Trace.call
+    scored = (Role.SCORES, Role.LATENT_SCORES)
     said = [
         factor_of(walkthrough.with_scale(row, model).equation, model)
         for row, _ in walkthrough.sections(model).rows()
-        if row.node.name in ("scores", "latent_scores")
+        if row.node.role in scored
     ]
     monkeypatch.setattr(
         Trace,
         "call",
-        lambda self, function, args, kwargs, rule=None: (
-            given.append(args[-1]) if function.__name__ in ("scores", "latent_scores") else None,
-            call(self, function, args, kwargs, rule),
+        lambda self, step, args, kwargs: (
+            given.append(args[-1]) if step.role in scored else None,
+            call(self, step, args, kwargs),
         )[1],
     )
     run.trace(model.architecture, model.config)

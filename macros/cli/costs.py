@@ -57,7 +57,7 @@ def data(costs: Costs, asked: Asked) -> dict:
             {
                 "name": str(k.holds),
                 "layers": runs(k.layers),
-                "reach": str(k.reach) if k.reach else None,
+                "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": k.item_bytes or item,
                 "bytes_at": at(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),

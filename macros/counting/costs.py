@@ -114,7 +114,7 @@ class _Pairs:
     layers: int
     queries: Poly
     keys: Poly
-    reach: object
+    mask: object
 
     def flops(self, values: Mapping[str, int]) -> int:
         return self.leaf.own_flops.at(values) * self.layers
@@ -122,16 +122,14 @@ class _Pairs:
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
         new, context = values["T"], values["S"]
-        reach = SlidingWindow(self.picked(values)) if self.picks else self.reach
-        return Fraction(
-            reach.pairs(context) - reach.pairs(context - new), self.queries.at(values) * self.keys.at(values)
-        )
+        mask = SlidingWindow(self.picked(values)) if self.picks else self.mask
+        return Fraction(mask.pairs(context) - mask.pairs(context - new), self.queries.at(values) * self.keys.at(values))
 
     @property
     def picks(self) -> bool:
         """Whether each query has keys picked for it, a fixed number at most: min(S, index_topk)."""
         [(monomial, _)] = self.keys.terms.items() if len(self.keys.terms) == 1 else [((), 0)]
-        return len(monomial) == 1 and isinstance(monomial[0][0], Call) and not getattr(self.reach, "size", None)
+        return len(monomial) == 1 and isinstance(monomial[0][0], Call) and not getattr(self.mask, "size", None)
 
     def picked(self, values: Mapping[str, int]) -> int:
         [(atom, _)] = next(iter(self.keys.terms))
@@ -236,10 +234,10 @@ class Costs:
     @cached_property
     def _pairs(self) -> tuple[_Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows."""
-        reaches = {k.layers: k.reach for k in self.trace.kept if k.reach is not None}
+        masks = {k.layers: k.mask for k in self.trace.kept if k.mask is not None}
         new, found = Poly.of(self.trace.root.inputs[0].shape[0]), []
         for node in self.trace.root.children:
-            for leaf in node.walk() if node.layers in reaches else ():
+            for leaf in node.walk() if node.layers in masks else ():
                 if leaf.own_flops is not None and leaf.note:
                     free = [d.expr for d in _letters(leaf).values() if d.expr.is_free]
                     if len(free) == 2 and new in free:
@@ -249,7 +247,7 @@ class Costs:
                                 int(node.layer_count),
                                 new,
                                 next(p for p in free if p != new),
-                                reaches[node.layers],
+                                masks[node.layers],
                             )
                         )
         return tuple(found)

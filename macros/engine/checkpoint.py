@@ -55,13 +55,13 @@ class Arrays:
         """The same weights below `prefix`."""
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
-    def layers(self, prefix: str, kinds, past: Past) -> Iterator[tuple]:
-        """(kind, weights, past) for every layer, in order."""
+    def layers(self, prefix: str, kinds, cache: Cache) -> Iterator[tuple]:
+        """(kind, weights, cache) for every layer, in order."""
         for i, kind in enumerate(kinds):
-            yield kind, self.at(f"{prefix}.{i}", i), past.layer(i)
+            yield kind, self.at(f"{prefix}.{i}", i), cache.layer(i)
 
 
-class Past:
+class Cache:
     """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
 
     `after()` is the memory to hand to the next step.
@@ -71,15 +71,15 @@ class Past:
         self.length, self.kept, self.index = length, kept or {}, layer
         self.left: dict = {} if left is None else left
 
-    def layer(self, index: int) -> Past:
+    def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
-        return Past(self.length, self.kept, index, self.left)
+        return Cache(self.length, self.kept, index, self.left)
 
-    def extend(self, holds: Holds, new: np.ndarray, reach) -> np.ndarray:
-        """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""
+    def extend(self, holds: Holds, new: np.ndarray, mask) -> np.ndarray:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         old = self.kept.get((self.index, holds), np.zeros((0, *new.shape[1:]), new.dtype))
-        rows = np.concatenate([old[len(old) - int(reach.seen(self.length)) :], new], axis=0)
-        self.left[self.index, holds] = rows[len(rows) - int(reach.kept(self.length + len(new))) :]
+        rows = np.concatenate([old[len(old) - int(mask.seen(self.length)) :], new], axis=0)
+        self.left[self.index, holds] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
         return rows
 
     def state(self, holds: Holds, *shape: int) -> np.ndarray:
@@ -90,9 +90,9 @@ class Past:
         """Leave a state of fixed size to the next step."""
         self.left[self.index, holds] = new
 
-    def after(self, tokens: int) -> Past:
+    def after(self, tokens: int) -> Cache:
         """The memory after a step of `tokens` new tokens."""
-        return Past(self.length + tokens, dict(self.left))
+        return Cache(self.length + tokens, dict(self.left))
 
 
 def published_parts(

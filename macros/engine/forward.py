@@ -6,7 +6,7 @@ import numpy as np
 
 from .architectures import Architecture
 from .architectures.config import Config
-from .checkpoint import Arrays, Past
+from .checkpoint import Arrays, Cache
 from .dims import free
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
@@ -28,10 +28,10 @@ def trace(architecture: Architecture, config: Config) -> Trace:
 
 
 def logits(
-    architecture: Architecture, config: Config, weights: Arrays, ids, past: Past | None = None, last: bool = False
+    architecture: Architecture, config: Config, weights: Arrays, ids, cache: Cache | None = None, last: bool = False
 ):
     """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the memory for the next step)."""
-    past = past or Past()
+    cache = cache or Cache()
     ids = np.asarray(ids, np.int64)
-    out = architecture.forward(weights, ids, config, past, last=last)
-    return out, past.after(len(ids))
+    out = architecture.forward(weights, ids, config, cache, last=last)
+    return out, cache.after(len(ids))

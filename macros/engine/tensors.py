@@ -68,7 +68,7 @@ class CacheEntry:
     """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
 
     `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how many
-    earlier rows a step reads, and `reach` the rule that says which.
+    earlier rows a step reads, and `mask` the rule that says which.
     """
 
     holds: Holds
@@ -78,7 +78,7 @@ class CacheEntry:
     layer_count: Dim
     item_bytes: int | None = None
     seen: Dim | None = None
-    reach: object = None
+    mask: object = None
 
     @property
     def elements(self) -> Poly:

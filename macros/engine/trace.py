@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .array import Node, ShapeArray, arrays_in
-from .dims import Poly
+from .dims import Dim, Poly
 from .rules import Shape, ShapeError, argument, show
 from .steps import Step
 from .tensors import Cached, CacheEntry, Weight
@@ -42,6 +42,15 @@ class Trace:
             self.here.weights.append(self.weights[key])
         return self._leaves[key]
 
+    def declare(self, symbol: str, value: int) -> Dim:
+        """A new size of this model: a symbol that another size has already gets a number."""
+        name, number = symbol, 1
+        while name in self.symbols and self.symbols[name] != value:
+            number += 1
+            name = f"{symbol.removesuffix('layers')}{number}_layers"
+        self.symbols[name] = value
+        return Dim(value, name)
+
     def keep(self, kept: CacheEntry) -> None:
         """Write down what a layer keeps for the next step."""
         self.kept.append(kept)
@@ -53,13 +62,13 @@ class Trace:
             if getattr(a, "layers_here", None) and all(n.layers is None for n in node.path()):
                 node.layers, node.layer_count, node.kind = a.layers_here, a.layer_count, a.kind
         try:
-            out = step.function(*args, **kwargs) if step.rule is None else self._primitive(step, args, kwargs)
+            out = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
         finally:
             self.here = node.parent
         node.inputs, node.outputs = arrays_in(args), arrays_in((out,))
         return out
 
-    def _primitive(self, step: Step, args: tuple, kwargs: dict):
+    def primitive(self, step: Step, args: tuple, kwargs: dict):
         """An indivisible step: its own rule gives the output's shape and the multiply-adds."""
         shape, multiply_adds = step.rule(*args, **kwargs)
         self.here.own_flops = Poly.of(multiply_adds) * 2
@@ -101,7 +110,7 @@ class Trace:
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise ShapeError(f"{name}({', '.join(map(argument, args))}): {error}") from None
+            raise ShapeError(f"{name}({', '.join(map(argument, args))}){_place(node)}: {error}") from None
         finally:
             self.here = node.parent
         node.inputs = arrays_in(args)
@@ -115,3 +124,13 @@ class Trace:
         self.here.children.append(node)
         self.here = node
         return node
+
+
+def _place(node: Node) -> str:
+    """In which layers and steps a call is: ` in layers 0–31, attention, linear`; empty outside of all steps."""
+    steps = [n for n in node.path() if n.step]
+    layers = next((n.layers for n in steps if n.layers is not None), None)
+    words = [n.name for n in steps if n.layers is None]
+    if layers is not None:
+        words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
+    return f" in {', '.join(words)}" if words else ""

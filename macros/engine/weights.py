@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -52,16 +53,15 @@ class ShapeWeights:
         inner.index = self.index
         return inner
 
-    def layers(self, prefix: str, kinds, past: ShapeCache) -> Iterator[tuple]:
-        """(kind, weights, past) for each kind of layer once, in order of first appearance; real weights give every layer."""
+    def layers(self, prefix: str, kinds, cache: ShapeCache) -> Iterator[tuple]:
+        """(kind, weights, cache) for each kind of layer once, in order of first appearance; real weights give every layer."""
         distinct = list(dict.fromkeys(kinds))
-        for kind in distinct:
-            at = tuple(i for i, k in enumerate(kinds) if k == kind)
-            symbol = "n_layers" if len(distinct) == 1 else f"n_{str(kind).replace(', ', '_').replace(' ', '_')}_layers"
-            self.__tracer__.symbols[symbol] = len(at)
-            count = Dim(len(at), symbol)
-            weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", at, count, kind)
-            yield kind, weights, ShapeCache(self.__tracer__, past.length, past.context, at, count)
+        for kind, name in zip(distinct, _names(distinct)):
+            layers = tuple(i for i, k in enumerate(kinds) if k == kind)
+            words = "" if len(distinct) == 1 else f"{name}_"
+            count = self.__tracer__.declare(f"n_{words.replace(', ', '_').replace(' ', '_')}layers", len(layers))
+            weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", layers, count, name)
+            yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
 
     def _leaf(self, name, shape, members=None, used=None, is_buffer=False) -> ShapeArray:
         shape = tuple(d if isinstance(d, Dim) else Dim(d) for d in shape)
@@ -73,6 +73,17 @@ class ShapeWeights:
                 shape, members = whole, None
         weight = Weight(self.prefix + name, shape, self.layers_here, self.layer_count, members, is_buffer, routed)
         return self.__tracer__.weight(weight, whole)
+
+
+def _names(kinds: Iterable[object]) -> list[str]:
+    """What each kind of layer is called: itself as text, with a number where several print alike."""
+    texts = list(map(str, kinds))
+    seen: Counter[str] = Counter()
+    names = []
+    for text in texts:
+        seen[text] += 1
+        names.append(f"{text} {seen[text]}" if texts.count(text) > 1 else text)
+    return names
 
 
 class ShapeCache:
@@ -87,11 +98,11 @@ class ShapeCache:
             count,
         )
 
-    def extend(self, holds: Holds, new: ShapeArray, reach) -> ShapeArray:
-        """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""
+    def extend(self, holds: Holds, new: ShapeArray, mask) -> ShapeArray:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         row = new.shape[1:]
-        old = self.__tracer__.input((reach.seen(self.length), *row), new.dtype, f"cached {holds}", Cached(holds))
-        self._keep(holds, (reach.kept(self.context), *row), row, seen=old.shape[0], reach=reach)
+        old = self.__tracer__.input((mask.seen(self.length), *row), new.dtype, f"cached {holds}", Cached(holds))
+        self._keep(holds, (mask.kept(self.context), *row), row, seen=old.shape[0], mask=mask)
         return np.concatenate([old, new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> ShapeArray:
@@ -102,5 +113,5 @@ class ShapeCache:
         """Leave a state of fixed size to the next step; `item_bytes` where its elements have a size of their own."""
         self._keep(holds, new.shape, None, item_bytes)
 
-    def _keep(self, holds, shape, row, item_bytes=None, seen=None, reach=None):
-        self.__tracer__.keep(CacheEntry(holds, shape, row, self.layers, self.layer_count, item_bytes, seen, reach))
+    def _keep(self, holds, shape, row, item_bytes=None, seen=None, mask=None):
+        self.__tracer__.keep(CacheEntry(holds, shape, row, self.layers, self.layer_count, item_bytes, seen, mask))

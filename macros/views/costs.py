@@ -574,7 +574,7 @@ def _legend(slugs: list[str]) -> str:
 
 def fullest(costs: Costs, context: int, item: int) -> int:
     """Bytes of the cache at a context, chunks as full as they were at most up to there."""
-    sizes = {int(k.reach.size) for k in costs.counts.kept if isinstance(k.reach, Chunked)}
+    sizes = {int(k.mask.size) for k in costs.counts.kept if isinstance(k.mask, Chunked)}
     return max(
         costs.counts.cache_bytes(at, item) for at in {context, *(context // s * s - 1 for s in sizes if context >= s)}
     )

@@ -140,7 +140,7 @@ def _positions(m: Model) -> str:
 
 def _window(m: Model) -> int | None:
     """The size of the window, in a model that has layers with one."""
-    return next((int(k.reach.size) for k in m.counts.kept if isinstance(k.reach, SlidingWindow)), None)
+    return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
 
 
 def _activation(m: Model) -> str:

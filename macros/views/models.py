@@ -148,9 +148,9 @@ def kind_of(model: Model) -> tuple[str, str]:
     elif growing:
         n, k = (model.trace.symbols.get(s, 0) for s in ("n_heads", "n_kv_heads"))
         found.append("multi-head" if k in (0, n) else "multi-query" if k == 1 else "grouped-query")
-    if any(isinstance(k.reach, SlidingWindow) for k in growing):
+    if any(isinstance(k.mask, SlidingWindow) for k in growing):
         found.append("sliding window")
-    if any(isinstance(k.reach, Chunked) for k in growing):
+    if any(isinstance(k.mask, Chunked) for k in growing):
         found.append("chunked")
     if fixed:
         found.append("recurrent")

@@ -626,7 +626,10 @@ KINDS = {
 
 def of_kind(kind: object) -> str:
     """The kind of a layer in words: `sliding, moe` is sliding window, mixture of experts."""
-    return ", ".join(KINDS.get(part, part) for part in str(kind).split(", "))
+    words, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
+    if not number.isdigit():
+        words, number = str(kind), ""
+    return ", ".join(KINDS.get(part, part) for part in words.split(", ")) + (f" {number}" if number else "")
 
 
 @cache

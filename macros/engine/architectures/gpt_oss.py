@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import (
+    apply_rope,
     causal_mask,
     chosen_softmax_routing,
     combine,
@@ -19,17 +20,16 @@ from ..ops import (
     masked,
     mix,
     positions,
+    repeat_kv,
     rms_norm,
     rope_table,
-    rotate,
     scores,
-    share_heads,
     sigmoid,
     unembed,
 )
 from ..steps import Holds, Keeps, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, reaches, read_rope
+from .config import Positive, Size, config, full_every, key, masks, read_rope
 from .llama import Llama
 
 
@@ -63,37 +63,37 @@ class GptOss(Llama):
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return masks(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @architecture("gpt_oss", config=GptOss)
-def forward(w, ids, c: GptOss, past, last=True):
+def forward(w, ids, c: GptOss, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, past, c: GptOss, reach, table):
+def layer(x, w, cache, c: GptOss, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, past, c: GptOss, reach, table):
+def attention(x, w, cache, c: GptOss, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
-    q = rotate(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
-    k = rotate(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
+    q = apply_rope(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
+    k = apply_rope(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
-    k, v = past.extend(Holds.KEYS, k, reach), past.extend(Holds.VALUES, v, reach)
-    fit = masked(scores(q, share_heads(k, N), H**-0.5), causal_mask(past, q, k, reach))
-    mixed = mix(softmax_with_sink(fit, w("sinks", N)), share_heads(v, N))
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
+    mixed = mix(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 

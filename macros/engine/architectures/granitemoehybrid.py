@@ -88,25 +88,25 @@ class GraniteMoEHybrid(Granite):
         "router.weight": "router.layer.weight",
     },
 )
-def forward(w, ids, c: GraniteMoEHybrid, past, last=True):
+def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
-    table = rope_table(positions(ids, past), c.d_head, c.rope) if c.position_embedding == "rope" else None
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope) if c.position_embedding == "rope" else None
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
 @step(Role.LAYER)
-def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
+def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
-        y = mamba2(y, w.at("mamba"), past, c, c.activation, STATE_BYTES["float32"])
+        y = mamba2(y, w.at("mamba"), cache, c, c.activation, STATE_BYTES["float32"])
     else:
-        y = attention(y, w.at("self_attn"), past, c, Full(), table)
+        y = attention(y, w.at("self_attn"), cache, c, Full(), table)
     x = x + y * c.residual_multiplier
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     found = feed_forward(y, w.at("shared_mlp"), c)

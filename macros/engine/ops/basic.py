@@ -21,9 +21,9 @@ def embed_positions(positions, w, name: str, rows: int, width: int):
     return np.take(w(name, rows, width), positions, axis=0)
 
 
-def positions(ids, past):
+def positions(ids, cache):
     """The place of each new token in the whole text: [T] -> [T]."""
-    return np.arange(ids.shape[0], like=ids) + past.length
+    return np.arange(ids.shape[0], like=ids) + cache.length
 
 
 @step(Role.LAST_ROW, keeps=Keeps.NOTHING)

@@ -21,11 +21,11 @@ class Kind:
     """What a layer is made of: a mixture of experts or a plain feed-forward part, and what its attention sees."""
 
     moe: bool
-    reach: object = Full()
+    mask: object = Full()
 
     def __str__(self):
         feed_forward = "moe" if self.moe else "dense"
-        return feed_forward if self.reach == Full() else f"{self.reach}, {feed_forward}"
+        return feed_forward if self.mask == Full() else f"{self.mask}, {feed_forward}"
 
 
 def _expert_linear_rule(x, W, chosen, *, transposed: bool = False):
@@ -50,13 +50,13 @@ def expert_linear(x, W, chosen, *, transposed: bool = False):
 
 
 @step(Role.SIGMOID_SCORES)
-def separate_scores(x):
+def sigmoid_scores(x):
     """A score between 0 and 1 for each expert by itself, the sigmoid: [T E] -> [T E]."""
     return sigmoid(x)
 
 
 @step(Role.TOP_K)
-def choose(scores, k: int):
+def top_k(scores, k: int):
     """The k highest scores' places, best first: [T E] -> [T k]."""
     return np.argsort(-scores, axis=-1, kind="stable")[:, :k]
 
@@ -72,7 +72,7 @@ def keep_groups(scores, n_groups: int, n_kept: int, best: int):
 
 
 @step(Role.ROUTING_WEIGHTS)
-def weigh(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20):
+def routing_weights(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20):
     """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k]."""
     shares = np.take_along_axis(scores, chosen, axis=-1)
     if normalise:
@@ -126,11 +126,11 @@ def packed_experts(x, chosen, w, names: tuple[str, str], n_experts: int, d_ff: i
 def softmax_routing(scores, k: int, *, normalise: bool, scale: float = 1.0):
     """The usual choice: the k experts with the largest share of a softmax: [T E] -> [T k] places, [T k] shares."""
     fit = softmax(scores)
-    chosen = choose(fit, k)
-    return chosen, weigh(fit, chosen, normalise=normalise, scale=scale)
+    chosen = top_k(fit, k)
+    return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 
 
 def chosen_softmax_routing(scores, k: int):
     """The k highest scores, and a softmax of these alone: [T E] -> [T k] places, [T k] shares."""
-    chosen = choose(scores, k)
-    return chosen, softmax(weigh(scores, chosen))
+    chosen = top_k(scores, k)
+    return chosen, softmax(routing_weights(scores, chosen))

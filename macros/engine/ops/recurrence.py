@@ -59,29 +59,29 @@ def carry(state, keep, key, value=None):
 
 
 @step(Role.CONVOLUTION)
-def causal_conv(x, w, past, name: str, width: int, *, bias: bool):
+def causal_conv(x, w, cache, name: str, width: int, *, bias: bool):
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
     The last W rows are kept, at the model's 2 bytes, as transformers and mamba_ssm keep them (the next step reads W − 1).
     """
     C = x.shape[1]
-    rows = np.concatenate([past.state(Holds.CONVOLUTION, width, C), x], axis=0)
-    past.store(Holds.CONVOLUTION, rows[-width:], item_bytes=CONVOLUTION_BYTES)
+    rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
+    cache.store(Holds.CONVOLUTION, rows[-width:], item_bytes=CONVOLUTION_BYTES)
     windows = np.stack([rows[width - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
     return y + w(f"{name}.bias", C) if bias else y
 
 
 @step(Role.TOKEN_SHIFT)
-def token_shift(x, past, name: str):
+def token_shift(x, cache, name: str):
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
-    rows = np.concatenate([past.state(name, 1, x.shape[1]), x], axis=0)
-    past.store(name, rows[-1:], item_bytes=CONVOLUTION_BYTES)
+    rows = np.concatenate([cache.state(name, 1, x.shape[1]), x], axis=0)
+    cache.store(name, rows[-1:], item_bytes=CONVOLUTION_BYTES)
     return rows[:-1]
 
 
 @step(Role.SELECTIVE_SCAN)
-def selective_scan(x, dt, A, B, C, past, item_bytes: int = STATE_BYTES):
+def selective_scan(x, dt, A, B, C, cache, item_bytes: int = STATE_BYTES):
     """Mamba's state space, a state for each channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C] (arXiv 2312.00752, 3.2).
 
     h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C.
@@ -91,13 +91,13 @@ def selective_scan(x, dt, A, B, C, past, item_bytes: int = STATE_BYTES):
         h = carry(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
         return h, np.einsum("cz,z->c", h, c, optimize=True)
 
-    h, y = scan(body, past.state(Holds.STATE, *A.shape), (x, dt, B, C))
-    past.store(Holds.STATE, h, item_bytes=item_bytes)
+    h, y = scan(body, cache.state(Holds.STATE, *A.shape), (x, dt, B, C))
+    cache.store(Holds.STATE, h, item_bytes=item_bytes)
     return y
 
 
 @step(Role.DECAYING_ATTENTION)
-def decaying_attention(q, k, v, keep, past, item_bytes: int = STATE_BYTES):
+def decaying_attention(q, k, v, keep, cache, item_bytes: int = STATE_BYTES):
     """Linear attention whose memory fades: [T N I], [T N I], [T N J], [T N] shares kept -> [T N J].
 
     S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and
@@ -108,13 +108,13 @@ def decaying_attention(q, k, v, keep, past, item_bytes: int = STATE_BYTES):
         S = carry(S, keep[:, None, None], k[:, :, None], v[:, None, :])
         return S, np.einsum("ni,nij->nj", q, S, optimize=True)
 
-    S, y = scan(body, past.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
-    past.store(Holds.STATE, S, item_bytes=item_bytes)
+    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
+    cache.store(Holds.STATE, S, item_bytes=item_bytes)
     return y
 
 
 @step(Role.GATED_DELTA_RULE)
-def gated_delta_rule(q, k, v, keep, strength, past, item_bytes: int = STATE_BYTES):
+def gated_delta_rule(q, k, v, keep, strength, cache, item_bytes: int = STATE_BYTES):
     """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J] (arXiv 2412.06464).
 
     What the memory already says to the key is taken out before the value is written: S ← keep·S, S ← S + k ⊗ strength·(v − k·S),
@@ -126,13 +126,13 @@ def gated_delta_rule(q, k, v, keep, strength, past, item_bytes: int = STATE_BYTE
         S = carry(S, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
         return S, np.einsum("ni,nij->nj", q, S, optimize=True)
 
-    S, y = scan(body, past.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
-    past.store(Holds.STATE, S, item_bytes=item_bytes)
+    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
+    cache.store(Holds.STATE, S, item_bytes=item_bytes)
     return y
 
 
 @step(Role.WKV)
-def wkv(k, v, decay, bonus, past):
+def wkv(k, v, decay, bonus, cache):
     """RWKV's weighted average of all values so far: [T C], [T C], [C], [C] -> [T C] (arXiv 2305.13048, 3.1).
 
     A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum and sum of
@@ -149,11 +149,11 @@ def wkv(k, v, decay, bonus, past):
         return (carry(total, old, new, v), carry(weight, old, new), top), y
 
     names, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
-    total, weight, largest = (past.state(name, C) for name in names)
+    total, weight, largest = (cache.state(name, C) for name in names)
     largest = np.where(weight > 0, largest, -1e38)  # no token has been weighed yet
     state, y = scan(body, (total, weight, largest), (k, v))
     for name, new in zip(names, state):
-        past.store(name, new, item_bytes=STATE_BYTES)
+        cache.store(name, new, item_bytes=STATE_BYTES)
     return y
 
 

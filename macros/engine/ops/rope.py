@@ -131,7 +131,7 @@ def rope_table(positions, width: int, rope: Rope):
 
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
-def rotate(x, table):
+def apply_rope(x, table):
     """Turn a head's pairs by the position's angle, its first half with its second half: [T N H] -> [T N H].
 
     A table narrower than the head turns the head's first part only.
@@ -143,7 +143,7 @@ def rotate(x, table):
 
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
-def rotate_pairs(x, table):
+def apply_rope_pairs(x, table):
     """The same with neighbours as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, 2 * table[0].shape[1])
