@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .cli.costs import Asked
 from .cli.describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
-from .counting.costs import CACHE_BYTES, FORMATS
+from .counting.formats import CACHE_BYTES, FORMATS
 from .engine.errors import Problem
 
 

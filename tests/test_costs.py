@@ -17,7 +17,8 @@ from macros.__main__ import main
 from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
-from macros.counting.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
+from macros.counting.costs import COMPUTE, MEMORY, Costs, roofline
+from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import Role
@@ -607,20 +608,13 @@ def test_an_unknown_accelerator_names_the_nearest():
 # --- what fits --------------------------------------------------------------------------------------------------------
 
 
-def test_fits():
-    chosen = [of(s) for s in ("gpt2", "llama3-8b", "llama3-70b")]
-    assert fits(chosen, 24 * GIGA, 8192) == chosen[:2]
-    assert fits(chosen, 24 * GIGA, 8192, batch=20) == chosen[:1]
-    assert fits(chosen, 80 * GIGA, 8192, format="int4") == chosen
-    one = chosen[1].inference_bytes(1, 8192)
-    assert fits(chosen[1:2], sum(one.values()), 8192) and not fits(chosen[1:2], sum(one.values()) - 1, 8192)
-
-
-def test_the_largest_batch_fits_and_one_more_does_not():
-    costs, memory = of("llama3-8b"), 24 * GIGA
-    batch = costs.largest_batch(memory, 8192)
-    assert fits([costs], memory, 8192, batch) and not fits([costs], memory, 8192, batch + 1)
-    assert of("llama3-70b").largest_batch(memory, 8192) == 0
+@pytest.mark.parametrize("memory, format", [(24 * GIGA, "bfloat16"), (80 * GIGA, "int4"), (141 * GIGA, "fp8")])
+def test_the_largest_batch_fits_and_one_more_does_not(memory, format):
+    costs = of("llama3-8b")
+    batch = costs.largest_batch(memory, 8192, format)
+    assert sum(costs.inference_bytes(1, 8192, batch, format).values()) <= memory
+    assert sum(costs.inference_bytes(1, 8192, batch + 1, format).values()) > memory
+    assert of("llama3-70b").largest_batch(24 * GIGA, 8192) == 0
 
 
 def test_the_largest_operation_of_one_token():

@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..counting.accelerators import Accelerator, accelerators
-from ..counting.costs import CACHE_BYTES, FORMATS, Costs
+from ..counting.costs import Costs
+from ..counting.formats import CACHE_BYTES, FORMATS
 from ..engine.tensors import runs
 
 DEVICES = (1, 2, 4, 8, 16)

@@ -57,7 +57,7 @@ class Node:
     @property
     def keeps(self) -> Keeps:
         """What training keeps of the call."""
-        return self.step.keeps if self.step else keeps_of(self.function)
+        return self.step.keeps if self.step else keeps_of(self.function, len(self.inputs))
 
     @property
     def access(self) -> Access:

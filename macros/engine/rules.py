@@ -331,7 +331,8 @@ def access_of(function: Callable[..., Any] | None) -> Access:
     return Access.LOOKS if function in _LOOKS else Access.MOVES if function in _MOVES else Access.COMPUTES
 
 
-def keeps_of(function: Callable[..., Any] | None) -> Keeps:
-    """What training keeps of a NumPy function."""
+def keeps_of(function: Callable[..., Any] | None, arrays: int) -> Keeps:
+    """What training keeps of a NumPy function of so many arrays: of a product with a plain number, nothing."""
     moves = access_of(function) is not Access.COMPUTES
-    return Keeps.NOTHING if moves or function in _KEEPS_NOTHING else Keeps.INPUTS
+    scales = function in (np.multiply, np.divide) and arrays == 1
+    return Keeps.NOTHING if moves or scales or function in _KEEPS_NOTHING else Keeps.INPUTS

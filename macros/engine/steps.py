@@ -56,6 +56,8 @@ class Role(StrEnum):
     RELU = "relu"
     RELU_SQUARED = "relu_squared"
     XIELU = "xielu"
+    CLIPPED_SWIGLU = "clipped_swiglu"
+    SIGMOID = "sigmoid"
     SOFTPLUS = "softplus"
     SOFT_CAP = "soft_cap"
     # attention

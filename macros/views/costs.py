@@ -9,8 +9,9 @@ from math import log2, log10
 from ..catalogue import presets
 from ..catalogue import published_costs as claims
 from ..counting import accelerators as machines
-from ..counting.costs import CACHE_BYTES, FORMATS, Bound, Costs
+from ..counting.costs import Bound, Costs
 from ..counting.costs import of as costs_of
+from ..counting.formats import CACHE_BYTES, FORMATS
 from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name

@@ -112,6 +112,12 @@ STEPS = {
         r"\mathrm{xielu}(x)",
         "Without a bend between them, two matrices would be one; two trained numbers shape this one.",
     ),
+    Role.CLIPPED_SWIGLU: Words(
+        "Clip both halves, and gate",
+        r"\tilde{g} \, \sigma(\alpha \tilde{g}) \, (\tilde{u} + 1)",
+        "No number of either half goes beyond the limit. " + _GATE_WHY,
+    ),
+    Role.SIGMOID: Words("Open the gate between 0 and 1", r"\sigma(g)", "0 lets nothing pass, 1 everything."),
     Role.SOFTPLUS: Words("Make positive", r"\ln(1 + e^x)", "A step size cannot be negative."),
     # attention
     Role.ROPE_TABLE: Words(

@@ -17,6 +17,7 @@ from ..ops import (
     expert_linear,
     heads,
     linear,
+    logistic,
     masked,
     mix,
     positions,
@@ -24,7 +25,6 @@ from ..ops import (
     rms_norm,
     rope_table,
     scores,
-    sigmoid,
     unembed,
 )
 from ..steps import Holds, Keeps, Role, step
@@ -119,7 +119,13 @@ def experts(x, chosen, w, c: GptOss):
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
-    gate, up = np.minimum(wide[..., ::2], c.gate_limit), np.clip(wide[..., 1::2], -c.gate_limit, c.gate_limit)
-    wide = gate * sigmoid(gate * c.gate_slope) * (up + 1)
+    wide = clipped_swiglu(wide, c.gate_limit, c.gate_slope)
     down = expert_linear(wide, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
     return down + np.take(w.stack("down_proj_bias", E, D, used=k), chosen, axis=0)
+
+
+@step(Role.CLIPPED_SWIGLU)
+def clipped_swiglu(x, limit: float, slope: float):
+    """Gate and up values in turn, both clipped: gate · σ(slope · gate) · (up + 1): [T k 2F] -> [T k F]."""
+    gate, up = np.minimum(x[..., ::2], limit), np.clip(x[..., 1::2], -limit, limit)
+    return gate * logistic(gate * slope) * (up + 1)

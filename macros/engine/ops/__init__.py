@@ -31,6 +31,7 @@ from .basic import (
     last_row,
     layer_norm,
     linear,
+    logistic,
     positions,
     relu,
     relu_squared,

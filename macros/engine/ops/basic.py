@@ -102,7 +102,7 @@ def gelu(x):
 @step(Role.SILU)
 def silu(x):
     """SiLU: x · sigmoid(x): [T F] -> [T F]."""
-    return x * sigmoid(x)
+    return x * logistic(x)
 
 
 @step(Role.RELU)
@@ -124,7 +124,13 @@ def relu_squared(x):
     return np.maximum(x, 0) * np.maximum(x, 0)
 
 
+@step(Role.SIGMOID, keeps=Keeps.OUTPUT)
 def sigmoid(x):
+    """How far a gate is open, each by itself: between 0 and 1, same shape."""
+    return logistic(x)
+
+
+def logistic(x):
     """1 / (1 + e⁻ˣ), without overflow: same shape."""
     return 0.5 * (1 + np.tanh(0.5 * x))
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dims import same
-from ..steps import Role, step
+from ..steps import Keeps, Role, step
 from .attention import Full
-from .basic import linear, sigmoid, softmax
+from .basic import linear, logistic, softmax
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ def expert_linear(x, W, chosen, *, transposed: bool = False):
     return out
 
 
-@step(Role.SIGMOID_SCORES)
+@step(Role.SIGMOID_SCORES, keeps=Keeps.OUTPUT)
 def sigmoid_scores(x):
     """A score between 0 and 1 for each expert by itself, the sigmoid: [T E] -> [T E]."""
-    return sigmoid(x)
+    return logistic(x)
 
 
 @step(Role.TOP_K)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dims import product
 from ..steps import Holds, Role, step, tracer_of
-from .basic import sigmoid
+from .basic import logistic
 
 # Bytes of an element of a state, whatever the format of the model and of its cache.
 CONVOLUTION_BYTES, STATE_BYTES = 2, 4
@@ -161,7 +161,7 @@ def wkv(k, v, decay, bonus, cache):
 def gated_rms_norm(x, z, w, name: str, eps: float, groups: int = 1):
     """Gate with SiLU, divide each group of numbers by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
     T, C = x.shape
-    y = (x * z * sigmoid(z)).reshape(T, groups, C // groups)
+    y = (x * z * logistic(z)).reshape(T, groups, C // groups)
     y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
     return y.reshape(T, C) * w(f"{name}.weight", C)
 

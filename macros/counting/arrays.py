@@ -1,0 +1,64 @@
+"""What counts as an array of data: the one that a view looks at, not a weight, not what the cache holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import numpy as np
+
+from ..engine.array import Node, ShapeArray
+from ..engine.dims import Poly
+from ..engine.steps import Access
+from ..engine.tensors import Cached, Weight
+
+
+def origin(x: ShapeArray) -> ShapeArray:
+    """The array that a view looks at."""
+    while isinstance(x.source, Node) and x.source.access is Access.LOOKS:
+        x = x.source.inputs[0]
+    return x
+
+
+def is_cache(x: ShapeArray) -> bool:
+    """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
+    return (
+        isinstance(x.source, Node)
+        and x.source.function is np.concatenate
+        and isinstance(x.source.inputs[0].source, Cached)
+    )
+
+
+def new_rows(x: ShapeArray) -> ShapeArray:
+    """Of rows added to a cache, the new ones."""
+    x = origin(x)
+    return origin(x.source.inputs[-1]) if is_cache(x) else x
+
+
+def distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
+    return list({id(x): x for x in arrays}.values())
+
+
+def elements(x: ShapeArray, values: Mapping[str, int]) -> int:
+    return size(x).at(values)
+
+
+def size(x: ShapeArray) -> Poly:
+    """An array's elements."""
+    return _shape(tuple(d.expr for d in x.shape))[0]
+
+
+def is_paired(x: ShapeArray) -> bool:
+    """Whether an array has an axis of queries and one of keys."""
+    return _shape(tuple(d.expr for d in x.shape))[1]
+
+
+@cache
+def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
+    """(elements, whether two axes vary with the text) of a shape: models share many of them."""
+    return math.prod(axes, start=Poly.of(1)), sum(p.is_free for p in axes) > 1
+
+
+def is_data(x: ShapeArray) -> bool:
+    return not isinstance(x.source, (Weight, Cached))
