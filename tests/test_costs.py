@@ -210,6 +210,90 @@ def test_activations_of_llama_by_hand():
     assert of("llama3-8b").activation_bytes(S) == L * layer + 2 * S * D + 2 * S * D + 4 * S * V
 
 
+def activations(slug: str, tokens: int, layers: int, pairs: int, **config: str) -> int:
+    """Bytes of all activations: the layers' numbers (`layers` without pairs of tokens, `pairs` with), then the ends."""
+    D, V = (sizes(slug)[config.get(k, k)] for k in ("hidden_size", "vocab_size"))
+    return 2 * (layers + pairs) + 2 * tokens * D + 2 * tokens * D + 4 * tokens * V
+
+
+def test_activations_with_sinks_and_experts_by_hand():
+    """gpt-oss: the softmax keeps its shares, not its scores; an expert keeps gate and up in one, and what goes down."""
+    c, S = sizes("gpt-oss-20b"), 4099
+    D, N, K, H, F = (
+        c[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size")
+    )
+    E, k, L = c["num_local_experts"], c["num_experts_per_tok"], c["num_hidden_layers"]
+    attention = D + D + N * H + 2 * K * H + N * H  # norm, maps, query, key and value, output map
+    experts = D + D + E + 3 * k * F + k * D + k  # norm, router and experts, router's scores, answers, shares
+    by_hand = activations("gpt-oss-20b", S, L * S * (attention + experts), L * N * S * S)
+    assert of("gpt-oss-20b").activation_bytes(S) == by_hand
+
+
+def test_activations_of_experts_by_hand():
+    """Mixtral: gate, its activation, up and their product for each chosen expert; the shares of all experts."""
+    c, S = sizes("mixtral-8x7b"), 127
+    D, N, K, F = (c[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size"))
+    E, k, L, H = c["num_local_experts"], c["num_experts_per_tok"], c["num_hidden_layers"], D // N
+    layer = 2 * D + 2 * N * H + 2 * K * H + 2 * D + E + 4 * k * F + k * D + k
+    assert of("mixtral-8x7b").activation_bytes(S) == activations("mixtral-8x7b", S, L * S * layer, L * N * S * S)
+
+
+def test_activations_of_latent_attention_by_hand():
+    """DeepSeek-V3 as it is trained: a key and a value of each head from the latent; sigmoid scores, a shared expert."""
+    c, S = sizes("deepseek-v3"), 127
+    D, N, Q, R, nope, rope, V = (
+        c[k]
+        for k in (
+            "hidden_size",
+            "num_attention_heads",
+            "q_lora_rank",
+            "kv_lora_rank",
+            "qk_nope_head_dim",
+            "qk_rope_head_dim",
+            "v_head_dim",
+        )
+    )
+    E, k, F, dense, L = (
+        c[name]
+        for name in (
+            "n_routed_experts",
+            "num_experts_per_tok",
+            "moe_intermediate_size",
+            "first_k_dense_replace",
+            "num_hidden_layers",
+        )
+    )
+    queries = D + D + 2 * Q + N * nope + N * rope  # norm, first maps, the compressed query before and after its norm
+    keys_and_values = 2 * R + rope + N * nope + N * V + N * V  # the latent likewise; values, and what the heads give
+    experts = 2 * D + E + 4 * k * F + k * D + k + 4 * c["n_shared_experts"] * F
+    plain = 2 * D + 4 * c["intermediate_size"]
+    layers = L * (queries + keys_and_values) + (L - dense) * experts + dense * plain
+    assert of("deepseek-v3").activation_bytes(S) == activations("deepseek-v3", S, S * layers, L * N * S * S)
+
+
+def test_activations_of_recurrences_by_hand():
+    """Mamba and RWKV: what the scan reads, not its states; of weights only what is computed from them."""
+    c, S = sizes("mamba-130m"), 127
+    D, Z, L, R = (c[k] for k in ("hidden_size", "state_size", "num_hidden_layers", "time_step_rank"))
+    C = 2 * D
+    # convolution, activation, scan's x, step size before and after, gate, scan's result, gate's activation, output map
+    layer = S * (2 * D + 9 * C + R + 2 * Z) + 2 * C * Z
+    assert of("mamba-130m").activation_bytes(S) == activations("mamba-130m", S, L * layer, 0)
+
+    c = sizes("rwkv-4-169m")
+    D, L = c["hidden_size"], c["num_hidden_layers"]
+    F = c.get("intermediate_size") or 4 * D
+    mixing = (
+        3 * D + 3 * D + 2 * D + 3 * D
+    )  # norm, token and the one before; three blends; key, value; gate, average, map
+    channels = (
+        3 * D + 2 * D + 2 * F + 2 * D
+    )  # norm, token and the one before; two blends; before and after; gate, answer
+    layer = S * (mixing + channels) + 5 * D + D
+    first_norm = S * D
+    assert of("rwkv-4-169m").activation_bytes(S) == activations("rwkv-4-169m", S, L * layer + first_norm, 0)
+
+
 def test_training_memory_is_sixteen_bytes_and_the_activations():
     terms = of("llama3-8b").training_bytes(127, 2)
     assert sum(terms.values()) == 16 * of("llama3-8b").counts.total + of("llama3-8b").activation_bytes(127, 2)

@@ -21,6 +21,15 @@ def origin(x: ShapeArray) -> ShapeArray:
     return x
 
 
+def part(x: ShapeArray) -> ShapeArray:
+    """The array whose numbers a view has, and no others: a part of a larger one stands for itself."""
+    while (
+        isinstance(x.source, Node) and x.source.access is Access.LOOKS and int(x.source.inputs[0].size) <= int(x.size)
+    ):
+        x = x.source.inputs[0]
+    return x
+
+
 def is_cache(x: ShapeArray) -> bool:
     """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
     return (
@@ -32,8 +41,8 @@ def is_cache(x: ShapeArray) -> bool:
 
 def new_rows(x: ShapeArray) -> ShapeArray:
     """Of rows added to a cache, the new ones."""
-    x = origin(x)
-    return origin(x.source.inputs[-1]) if is_cache(x) else x
+    x = part(x)
+    return part(x.source.inputs[-1]) if is_cache(x) else x
 
 
 def distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
@@ -61,4 +70,5 @@ def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
 
 
 def is_data(x: ShapeArray) -> bool:
-    return not isinstance(x.source, (Weight, Cached))
+    """Whether an array is neither a weight (however it is looked at) nor what an earlier step left in the cache."""
+    return not isinstance(origin(x).source, (Weight, Cached))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
 from ..engine.steps import Keeps, Role
-from .arrays import distinct, is_data, is_paired, new_rows, origin, size
+from .arrays import distinct, is_data, is_paired, new_rows, part, size
 from .compute import once
 from .memory import Memory
 from .parameters import HEAD
@@ -91,7 +91,7 @@ def _saved(node: Node) -> list[ShapeArray]:
     if node.keeps is Keeps.NOTHING:
         return []
     if node.keeps is Keeps.OUTPUT:
-        return [origin(x) for x in node.outputs]
+        return [part(x) for x in node.outputs]
     if any(child.step for child in node.children):
         return [x for child in node.children if _is_of_numbers(child) for x in _saved(child)]
     return [new_rows(x) for x in node.inputs if is_data(x) and x.dtype.kind == "f"]

@@ -322,8 +322,9 @@ def argument(a) -> str:
 # Calls whose result is their first input looked at another way, and those that only move numbers.
 _LOOKS = frozenset((np.reshape, np.transpose, np.swapaxes, np.moveaxis, operator.getitem, np.split, np.repeat))
 _MOVES = frozenset((np.expand_dims, np.broadcast_to, np.astype, np.concatenate, np.stack, np.take))
-# Calls whose gradient needs none of their inputs.
-_KEEPS_NOTHING = frozenset((np.add, np.subtract, np.where, np.arange))
+# Calls whose gradient needs none of their inputs, and those whose gradient is a function of their result.
+_KEEPS_NOTHING = frozenset((np.add, np.subtract, np.negative, np.where, np.arange))
+_KEEPS_OUTPUT = frozenset((np.exp, np.tanh, np.sqrt))
 
 
 def access_of(function: Callable[..., Any] | None) -> Access:
@@ -335,4 +336,6 @@ def keeps_of(function: Callable[..., Any] | None, arrays: int) -> Keeps:
     """What training keeps of a NumPy function of so many arrays: of a product with a plain number, nothing."""
     moves = access_of(function) is not Access.COMPUTES
     scales = function in (np.multiply, np.divide) and arrays == 1
-    return Keeps.NOTHING if moves or scales or function in _KEEPS_NOTHING else Keeps.INPUTS
+    if moves or scales or function in _KEEPS_NOTHING:
+        return Keeps.NOTHING
+    return Keeps.OUTPUT if function in _KEEPS_OUTPUT else Keeps.INPUTS

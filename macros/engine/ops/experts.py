@@ -55,13 +55,13 @@ def sigmoid_scores(x):
     return logistic(x)
 
 
-@step(Role.TOP_K)
+@step(Role.TOP_K, keeps=Keeps.NOTHING)
 def top_k(scores, k: int):
     """The k highest scores' places, best first: [T E] -> [T k]."""
     return np.argsort(-scores, axis=-1, kind="stable")[:, :k]
 
 
-@step(Role.EXPERT_GROUPS)
+@step(Role.EXPERT_GROUPS, keeps=Keeps.NOTHING)
 def keep_groups(scores, n_groups: int, n_kept: int, best: int):
     """Leave only the best groups of experts to choose from; a group is worth its `best` highest scores: [T E] -> [T E]."""
     T, E = scores.shape

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dims import product
-from ..steps import Holds, Role, step, tracer_of
+from ..steps import Holds, Keeps, Role, step, tracer_of
 from .basic import logistic
 
 # Bytes of an element of a state, whatever the format of the model and of its cache.
@@ -72,7 +72,7 @@ def causal_conv(x, w, cache, name: str, width: int, *, bias: bool):
     return y + w(f"{name}.bias", C) if bias else y
 
 
-@step(Role.TOKEN_SHIFT)
+@step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
 def token_shift(x, cache, name: str):
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
     rows = np.concatenate([cache.state(name, 1, x.shape[1]), x], axis=0)
