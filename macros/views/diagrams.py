@@ -21,7 +21,9 @@ from ..engine.dims import Dim, Free, Poly
 from ..engine.errors import Problem, nearest
 from ..engine.tensors import Weight
 from . import values, words
-from .markup import in_symbols, layer_range, text
+from .html import text
+from .layers import layer_range
+from .shapes import in_symbols
 from .tables import undisclosed
 from .walkthrough import NORMS, Row, Section, is_step, sections
 
