@@ -19,6 +19,7 @@ from ..engine.ops import SlidingWindow
 from ..engine.tensors import Kept, Weight
 from .accelerators import Accelerator
 from .parameters import HEAD, INDEX, INPUT_TABLES, Counts
+from .parts import cut
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,9 @@ class Costs:
     def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
         """Each step with FLOPs: its layer, itself, FLOPs in one layer, and its contractions over pairs."""
         pairs, found = {id(p.leaf): p for p in self._pairs}, []
-        for node in self.trace.root.children:
-            for step in node.children if node.layers is not None else [node]:
-                if (flops := step.flops).terms:
-                    found.append((node, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]))
+        for node, step in cut(self.trace):
+            if (flops := step.flops).terms:
+                found.append((node, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]))
         return found
 
     def pair_flops(self, new: int, context: int) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
-from ..engine.array import Node
 from ..engine.dims import Atom, Dim, Poly
 from ..engine.tensors import Kept, Weight
 from ..engine.trace import Trace
+from .parts import Part, partition
 
 # Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
 INPUT_TABLES = ("embed", "embed_positions")
@@ -18,21 +17,6 @@ HEAD = "unembed"
 
 # The name under which a layer keeps the keys of an indexer, which no figure of the KV cache in circulation counts.
 INDEX = "index"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the model, such as attention in all layers of a kind: its steps and the weights that they use."""
-
-    name: str
-    kind: object
-    node: Node
-    weights: tuple[Weight, ...]
-
-    @property
-    def count(self) -> int:
-        """Parameters of the part, all its layers together."""
-        return sum(int(w.count) for w in self.weights)
 
 
 class Counts:
@@ -119,22 +103,8 @@ class Counts:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The model cut into parts: the steps of the forward pass, and inside each kind of layer its own steps.
-
-        Every weight is in one part only, that of its first use.
-        """
-        found, seen = [], set()
-        for node in self.trace.root.children:
-            for inner in node.children if node.layers is not None else [node]:
-                weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
-                if weights:
-                    seen.update(weights)
-                    found.append(Part(inner.name, node.kind if node.layers is not None else None, inner, weights))
-            loose = tuple(w for w in node.weights if node.layers is not None and not w.is_buffer and w not in seen)
-            if loose:
-                seen.update(loose)
-                found.append(Part(node.name, node.kind, node, loose))
-        return tuple(found)
+        """The model cut into parts; every weight is in one of them."""
+        return partition(self.trace)
 
     # FLOPs
 

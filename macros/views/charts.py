@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
+from ..counting.parts import Category, by_category
 from ..dependencies import remembered
 from . import rounding, values
 from .html import Html, Link, anchor, html, joined, number, table, tag
@@ -47,37 +48,20 @@ from .svg import (
 )
 from .tables import undisclosed
 
-FEED_FORWARD = ("feed_forward", "mixture_of_experts", "channel_mix", "mlp")
-
-PARTS = (
-    Kind("Embedding", "#b07d2b", "dots"),
-    Kind("Attention", GREEN, "hatch"),
-    Kind("Feed-forward", VIOLET, "plain"),
-    Kind("Norms", "#7b8591", "full"),
-    Kind("Head", "#c0663f", "cross"),
-)
+PARTS = {
+    Category.EMBEDDING: Kind("Embedding", "#b07d2b", "dots"),
+    Category.MIXING: Kind("Attention", GREEN, "hatch"),
+    Category.FEED_FORWARD: Kind("Feed-forward", VIOLET, "plain"),
+    Category.NORMS: Kind("Norms", "#7b8591", "full"),
+    Category.HEAD: Kind("Head", "#c0663f", "cross"),
+}
 
 
 @remembered
 def shares(slug: str) -> tuple[int, ...]:
     """Parameters of the embedding, attention (or another mixing of tokens), feed-forward, norms and head of a model."""
-    model, found = values.disclosed(slug), [0] * len(PARTS)
-    for part in model.counts.parts:
-        norms = {w for n in part.node.walk() if n.name.endswith("norm") for w in n.all_weights()}
-        here = (
-            0
-            if part.name.startswith("embed") or (part.kind is None and part.name == "linear")
-            else 4
-            if part.name == "unembed"
-            else 2
-            if part.name in FEED_FORWARD
-            else 3
-            if part.name.endswith("norm")
-            else 1
-        )
-        for w in part.weights:
-            found[3 if w in norms else here] += int(w.count)
-    return tuple(found)
+    counts = by_category(values.disclosed(slug).counts.parts)
+    return tuple(counts[category] for category in PARTS)
 
 
 # The catalogue
@@ -135,12 +119,8 @@ def kind(model: Model) -> int:
     sizes, counts = model.counts.values(), model.counts
     if counts.active != counts.total:
         return 2
-    mixing = {
-        p.name
-        for p in counts.parts
-        if p.kind is not None and p.name not in FEED_FORWARD and not p.name.endswith("norm")
-    }
-    if mixing != {"attention"} or "n_heads" not in sizes:
+    mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
+    if not mixing or not all(p.is_attention for p in mixing) or "n_heads" not in sizes:
         return 3
     classic = (
         sizes["d_ff"] == 4 * sizes["d_model"]
@@ -152,7 +132,7 @@ def kind(model: Model) -> int:
 
 def matrices(model: Model) -> int | None:
     """How many matrices the dense feed-forward part has: 2, or 3 where it is gated; None without such a part."""
-    parts = [p for p in model.counts.parts if p.name == "feed_forward"]
+    parts = [p for p in model.counts.parts if p.is_dense_feed_forward]
     if not parts:
         return None
     sizes = model.counts.values()
@@ -175,8 +155,8 @@ def parts_chart(models: Iterable[str], link: Link | None = None) -> Html:
 @remembered
 def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     prefix = f"ep{zlib.crc32(repr(slugs).encode()):08x}"
-    left, wide, drawn, rows = 4, WIDTH - 8, [patterns(PARTS, prefix)], []
-    for i, part in enumerate(PARTS):
+    left, wide, drawn, rows = 4, WIDTH - 8, [patterns(PARTS.values(), prefix)], []
+    for i, part in enumerate(PARTS.values()):
         x, y = left + (i % 3) * 112, 12.0 + 18 * (i // 3)
         drawn += [area(part, prefix, x, y - 10, 14, 12), label(x + 19, y, part.title)]
     y += 14
@@ -188,7 +168,7 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
             label(left + wide, y + 15, rounding.grouped(total), "end", 12),
         ]
         cells = []
-        for part, n in zip(PARTS, counts):
+        for part, n in zip(PARTS.values(), counts):
             width, share = wide * n / total, rounding.percent(n, total)
             if n:
                 drawn.append(area(part, prefix, x, y + 21, width, 24, f"{part.title}: {rounding.grouped(n)}, {share}"))
@@ -202,13 +182,15 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
         y += 54
     as_table = table(
         "Where the parameters are",
-        ["Model", *(number(part.title) for part in PARTS), number("All")],
+        ["Model", *(number(part.title) for part in PARTS.values()), number("All")],
         rows,
         name="Where the parameters are",
     )
     described = "; ".join(
         f"{values.disclosed(s).name}: "
-        + ", ".join(f"{k.title.lower()} {rounding.percent(n, sum(shares(s)))}" for k, n in zip(PARTS, shares(s)) if n)
+        + ", ".join(
+            f"{k.title.lower()} {rounding.percent(n, sum(shares(s)))}" for k, n in zip(PARTS.values(), shares(s)) if n
+        )
         for s in slugs
     )
     return figure(

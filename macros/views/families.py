@@ -9,12 +9,13 @@ from typing import NamedTuple
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parameters import INPUT_TABLES
+from ..counting.parts import Category
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
 from . import rounding, values, words
 from .catalogue import iso
-from .charts import FEED_FORWARD, year
+from .charts import year
 from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, number, table, tag
 from .layers import kinds, n_layers
 from .models import all_rows, growth, kind_of
@@ -83,9 +84,9 @@ def _biases(m: Model) -> str:
     """Which matrices of the layers have a bias."""
     having: dict[str, None] = {}
     for part in m.counts.parts:
-        if part.kind is None or part.name in NORMS:
+        if part.layer is None or part.category is Category.NORMS:
             continue
-        norms = {w for n in part.node.walk() if n.name in NORMS for w in n.all_weights()}
+        norms = part.norms
         plain = [
             w
             for w in part.weights
@@ -95,7 +96,9 @@ def _biases(m: Model) -> str:
         if not biases:
             continue
         matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
-        title = "feed-forward" if part.name in FEED_FORWARD else "attention" if part.name == "attention" else "mixer"
+        title = "attention" if part.is_attention else "mixer"
+        if part.category is Category.FEED_FORWARD:
+            title = "feed-forward"
         gives = [g for w in biases if (g := (words.of_weight(w.name) or words.fallback("")).gives)]
         if len(biases) < len(matrices):
             title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
@@ -146,7 +149,7 @@ def _window(m: Model) -> int | None:
 
 def _activation(m: Model) -> str:
     for part in m.counts.parts:
-        if part.name in FEED_FORWARD:
+        if part.category is Category.FEED_FORWARD:
             steps = {n.name for n in part.node.walk()}
             slope = getattr(m.config, "gate_slope", None)
             bends = (

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..counting.parts import Group
 from ..dependencies import remembered
 from ..engine.dims import Poly, latex_name
 from . import rounding, values
 from .equations import by_letter, math, total_latex
 from .html import Html, Row, block, conventions, html, joined, number, table, tag
-from .parts import Group, group_title, groups
+from .parts import group_title, groups
 from .tables import undisclosed
 
 

@@ -163,7 +163,7 @@ def formula_against_parts(slug: str) -> Html:
     formulas = (("–", 0), ("4 · L · D²", 4 * square), ("8 · L · D²", 8 * square), ("–", 0), ("–", 0))
     parts = [
         (part.title, formula, given, count)
-        for part, (formula, given), count in zip(charts.PARTS, formulas, charts.shares(slug))
+        for part, (formula, given), count in zip(charts.PARTS.values(), formulas, charts.shares(slug))
     ]
     whole = ("All", "12 · L · D²", sum(given for *_, given, _ in parts), sum(count for *_, count in parts))
 

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parameters import HEAD, INPUT_TABLES
+from ..counting.parts import Group
 from ..dependencies import remembered
 from ..engine.architectures import architectures
 from ..engine.architectures.config import fields_of
@@ -36,7 +37,7 @@ from .html import (
     text,
 )
 from .layers import kinds, layer_range, n_layers
-from .parts import Group, group_title, groups
+from .parts import group_title, groups
 from .shapes import in_numbers, in_symbols, var
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
