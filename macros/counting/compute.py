@@ -11,7 +11,8 @@ from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.ops import SlidingWindow
 from ..engine.steps import Role
-from .parameters import HEAD, Counts
+from .parameters import Counts
+from .parts import HEAD, cut
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,9 @@ class Compute:
     def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
         """Each step with FLOPs: its layer, itself, FLOPs in one layer, and its contractions over pairs."""
         pairs, found = {id(p.leaf): p for p in self._pairs}, []
-        for node in self.trace.root.children:
-            for step in node.children if node.layers is not None else [node]:
-                if (flops := step.flops).terms:
-                    found.append((node, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]))
+        for node, step in cut(self.trace):
+            if (flops := step.flops).terms:
+                found.append((node, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]))
         return found
 
     def pair_flops(self, new: int, context: int) -> int:

@@ -4,45 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
-from ..engine.array import Node
 from ..engine.dims import Atom, Dim, Poly
 from ..engine.steps import Holds, Role
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
-
-# Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
-INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS)
-HEAD = Role.UNEMBED
+from .parts import HEAD, INPUT_TABLES, Part, partition
 
 # The keys of an indexer, which no figure of the KV cache in circulation counts.
 INDEX = Holds.INDEX_KEYS
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the model, such as attention in all layers of a kind: its steps and the weights that they use."""
-
-    node: Node
-    kind: object
-    weights: tuple[Weight, ...]
-
-    @property
-    def role(self) -> Role | None:
-        """What the step is that the weights belong to."""
-        return self.node.role
-
-    @property
-    def name(self) -> str:
-        """The word for it in pages: `params("gpt2", "attention")`."""
-        return str(self.role)
-
-    @property
-    def count(self) -> int:
-        """Parameters of the part, all its layers together."""
-        return sum(int(w.count) for w in self.weights)
 
 
 class Counts:
@@ -129,22 +100,8 @@ class Counts:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The model cut into parts: the steps of the forward pass, and inside each kind of layer its own steps.
-
-        Every weight is in one part only, that of its first use.
-        """
-        found, seen = [], set()
-        for node in self.trace.root.children:
-            for inner in node.children if node.layers is not None else [node]:
-                weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
-                if weights:
-                    seen.update(weights)
-                    found.append(Part(inner, node.kind if node.layers is not None else None, weights))
-            loose = tuple(w for w in node.weights if node.layers is not None and not w.is_buffer and w not in seen)
-            if loose:
-                seen.update(loose)
-                found.append(Part(node, node.kind, loose))
-        return tuple(found)
+        """The model cut into parts; every weight is in one of them."""
+        return partition(self.trace)
 
     # FLOPs
 

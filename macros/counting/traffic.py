@@ -12,7 +12,7 @@ from ..engine.dims import Poly
 from ..engine.tensors import Cached, Weight
 from .compute import Compute, once
 from .formats import format_of, weight_bytes
-from .parameters import HEAD, INPUT_TABLES
+from .parts import HEAD, INPUT_TABLES
 
 
 class Traffic(Compute):

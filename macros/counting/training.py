@@ -10,7 +10,7 @@ from ..engine.steps import Keeps, Role
 from .arrays import distinct, is_data, is_paired, new_rows, part, size
 from .compute import once
 from .memory import Memory
-from .parameters import HEAD
+from .parts import HEAD
 
 
 class Training(Memory):

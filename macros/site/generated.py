@@ -15,7 +15,8 @@ from ..engine.errors import Problem
 from ..engine.files import place
 from ..views import diagrams, values, words
 from ..views.catalogue import family_slug
-from ..views.markup import layer_range, text
+from ..views.html import text
+from ..views.layers import layer_range
 from ..views.models import released
 
 log = logging.getLogger("mkdocs.macros.site")

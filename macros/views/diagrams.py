@@ -25,7 +25,9 @@ from ..engine.errors import Problem, nearest
 from ..engine.steps import NORMS, Holds, Role
 from ..engine.tensors import Cached, Weight
 from . import values, words
-from .markup import in_symbols, layer_range, text
+from .html import text
+from .layers import layer_range
+from .shapes import in_symbols
 from .tables import undisclosed
 from .walkthrough import Row, Section, sections
 

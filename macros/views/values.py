@@ -12,8 +12,9 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
-from . import numbers
-from .markup import text
+from . import rounding
+from .arguments import significant_digits
+from .html import text
 
 UNDISCLOSED = "undisclosed"
 
@@ -174,8 +175,8 @@ def calc(
     x = compute(str(expression), lookup)
     if unit in ("%", "+%"):
         x = Fraction(x)
-        return (numbers.signed_percent if unit == "+%" else numbers.percent)(
-            x.numerator, x.denominator, 1 if digits is None else checked_digits(digits) - 1
+        return (rounding.signed_percent if unit == "+%" else rounding.percent)(
+            x.numerator, x.denominator, 1 if digits is None else significant_digits(digits) - 1
         )
     return shown(x, unit, digits)
 
@@ -197,14 +198,14 @@ def value(
 
 def shown(x: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:
     """A figure in the form asked for: exact and grouped, in a unit, or to so many significant digits."""
-    digits = checked_digits(digits)
+    digits = significant_digits(digits)
     if unit is not None:
-        return numbers.in_unit(x, str(unit), digits or numbers.DIGITS)
+        return rounding.in_unit(x, str(unit), digits or rounding.DIGITS)
     if Fraction(x).denominator != 1:
-        rounded = numbers.significant(x, digits or numbers.DIGITS)
+        rounded = rounding.significant(x, digits or rounding.DIGITS)
         is_exact = digits is None and Fraction(rounded.replace(",", "").replace("−", "-")) == x
         return rounded.rstrip("0").rstrip(".") if is_exact else rounded
-    return numbers.grouped(int(x)) if digits is None else numbers.significant(x, digits)
+    return rounding.grouped(int(x)) if digits is None else rounding.significant(x, digits)
 
 
 def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
@@ -214,8 +215,8 @@ def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
         return UNDISCLOSED
     n = count(found, what)
     if rounded is False:
-        return numbers.grouped(n)
-    return numbers.short(n, numbers.DIGITS if rounded is True else checked_digits(rounded))
+        return rounding.grouped(n)
+    return rounding.short(n, rounding.DIGITS if rounded is True else significant_digits(rounded))
 
 
 COUNTABLE = (
@@ -277,12 +278,3 @@ def date(released: object) -> str:
         return f"{released.day} {released:%B %Y}"
     year, _, month = str(released).partition("-")
     return f"{datetime.date(int(year), int(month), 1):%B %Y}" if month else year
-
-
-def checked_digits(digits: object) -> int | None:
-    """A number of significant digits, or None. Raises `Problem`."""
-    if digits is None:
-        return None
-    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 12:
-        raise Problem(f"digits = {digits!r}: expected a whole number from 1 to 12", "correct the argument")
-    return digits

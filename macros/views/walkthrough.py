@@ -1,4 +1,4 @@
-"""Life of a tensor: each operation of one forward pass, in words, as an equation, in symbols and in numbers."""
+"""Life of a tensor: each operation of one forward pass, in words, as an equation, in symbols and in rounding."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem, nearest
 from ..engine.steps import NORMS, ROPES, Role
 from ..engine.tensors import Cached, Weight
-from . import numbers, values, words
-from .formulas import math
-from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, text, whole_number
+from . import rounding, values, words
+from .arguments import whole_number
+from .equations import math
+from .html import Html, block, conventions, html, text
+from .layers import layer_range
+from .shapes import expression, in_numbers, in_symbols
 from .tables import FLOP_CONVENTIONS, limit, tensor_name, undisclosed
 from .words import Words
 
@@ -326,7 +329,7 @@ def with_scale(row: Row, model: Model) -> Words:
         elif maths.isclose(round(by**-2), by**-2):
             under = rf"\sqrt{{{round(by**-2)}}}"
         else:
-            under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{numbers.significant(Fraction(number), 4)} \cdot "
+            under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{rounding.significant(Fraction(number), 4)} \cdot "
             why += f" The number in front makes the shares that come of the scores {'sharper' if number > 1 else 'more even'}."
         product = rf"\frac{{{product}}}{{{under}}}"
     return row.words._replace(equation=before + product + after, why=why)
@@ -348,13 +351,18 @@ def walkthrough(slug: str, tokens: int = 5, context: int | None = None, depth: s
     body = _content(root, model, at, depth)
     flops = sum(r.flops.at(at) * n for r, n in root.rows())
     end = (
-        f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{numbers.grouped(model.counts.total)} parameters, '
-        f"{numbers.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>"
+        f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{rounding.grouped(model.counts.total)} parameters, '
+        f"{rounding.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>"
     )
     return block(
-        f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>',
+        Html(f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>'),
         conventions(
-            f"T = {_tokens(at['T'], 'new ')}, S = {_tokens(at['S'])} of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
+            html(
+                "T = {}, S = {} of context. A matrix is shown the way round in which the vector meets it; the file may store "
+                "it the other way round.",
+                _tokens(at["T"], "new "),
+                _tokens(at["S"]),
+            ),
             *FLOP_CONVENTIONS,
         ),
     )
@@ -422,7 +430,7 @@ def _touched(node: Node) -> str:
         for count in (lambda w: w.count, lambda w: w.active)
     )
     return (
-        f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {numbers.grouped(touched)} of the {numbers.grouped(whole)} parameters '
+        f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {rounding.grouped(touched)} of the {rounding.grouped(whole)} parameters '
         f"that this part has in each layer.</div>"
     )
 
@@ -434,7 +442,7 @@ def _part(section: Section, at) -> str:
     return (
         f'<li class="ep-step"><div class="ep-what"><strong>{text(section.words.title)}</strong></div>'
         f"{_shapes([(node.inputs[0].shape, False)], [o.shape for o in node.outputs], at, '×')}"
-        f'<div class="ep-meta">{numbers.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
+        f'<div class="ep-meta">{rounding.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
         + (f'<div class="ep-why">{text(section.words.why)}</div>' if section.words.why else "")
         + "</li>"
     )
@@ -469,15 +477,15 @@ def _weight(w: Weight, at) -> str:
     kind = "stored numbers, not trained" if w.is_buffer else "parameters"
     members = f"{int(w.members):,} × " if w.members is not None else ""
     used = (
-        f", of which a token uses {numbers.grouped(int(w.active) // int(w.layer_count))}"
+        f", of which a token uses {rounding.grouped(int(w.active) // int(w.layer_count))}"
         if w.routed is not None
         else ""
     )
-    return f'<div class="ep-tensor">{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {numbers.grouped(one)} {kind}{each}{used}</div>'
+    return f'<div class="ep-tensor">{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {rounding.grouped(one)} {kind}{each}{used}</div>'
 
 
 def _flops(p: Poly, at) -> str:
-    return f"{expression(p)} = {numbers.grouped(p.at(at))} FLOPs"
+    return f"{expression(p)} = {rounding.grouped(p.at(at))} FLOPs"
 
 
 # --- the same, for one multiplication ---
