@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -107,8 +108,13 @@ def test_the_wheel_carries_every_file_once(wheel):
                 ours[f"{target}/{path.relative_to(source).as_posix()}"] = path.read_bytes()
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+        metadata = next(archive.read(n) for n in archive.namelist() if n.endswith(".dist-info/METADATA")).decode()
+        licences = [n for n in archive.namelist() if ".dist-info/licenses/" in n]
     assert packed.keys() == ours.keys()
     assert packed == ours
+    assert re.search(r"^License-Expression: MIT$", metadata, re.M)
+    assert any(name.endswith("docs/reference/licence.md") for name in licences)
+    assert sum(name.endswith(".txt") for name in licences) == len(list(ROOT.glob("docs/assets/vendor/*.txt"))) + 1
 
 
 PAGE = """
@@ -191,3 +197,38 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
     assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
     assert not built.stdout, built.stdout[-3000:]
+
+
+# --- the licences -----------------------------------------------------------------------------------------------------
+
+
+def test_the_licence_page_names_every_file_of_others_with_its_version():
+    """Mend: a row for the file on docs/reference/licence.md, and its licence as a .txt beside it."""
+    page = (ROOT / "docs/reference/licence.md").read_text("utf-8")
+    carried = [p for p in (ROOT / "docs/assets/vendor").iterdir() if p.suffix != ".txt"]
+    carried += (ROOT / "macros").rglob("*.min.js")
+    assert len(carried) > 4
+    for path in carried:
+        (row,) = [line for line in page.splitlines() if f"`{path.relative_to(ROOT).as_posix()}`" in line]
+        text = next(p for p in path.parent.glob("*.txt") if path.name in p.read_text("utf-8").partition("\n\n")[0])
+        assert text.name in row
+        assert set(re.findall(r"\d+\.\d+\.\d+", row)) <= set(re.findall(r"\d+\.\d+\.\d+", text.read_text("utf-8")))
+        assert re.search(r"\d+\.\d+\.\d+", row)
+
+
+def test_no_dependency_speaks_against_the_licence():
+    """What is installed to build the site, and what that needs in turn, asks nothing of this code."""
+    needed, seen = set(DEPENDENCIES), set()
+    while needed:
+        seen.add(name := needed.pop())
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:  # of another system
+            continue
+        data = distribution.metadata
+        stated = [data.get("License-Expression") or "", (data.get("License") or "")[:80]]
+        stated += [c for c in data.get_all("Classifier") or [] if c.startswith("License")]
+        assert re.search(r"\b(MIT|BSD|ISC|Apache|MPL|PSF)\b", " ".join(stated)), f"{name}: {stated}"
+        assert not re.search(r"\bA?GPL|General Public|Affero", " ".join(stated)), f"{name}: {stated}"
+        requirements = [r for r in map(Requirement, distribution.requires or []) if not r.marker or r.marker.evaluate()]
+        needed |= {canonicalize_name(r.name) for r in requirements} - seen
