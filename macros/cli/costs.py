@@ -25,18 +25,21 @@ class Asked(NamedTuple):
         return CACHE_BYTES[self.dtype]
 
 
+DEFAULT = Asked()
+
+
 def data(costs: Costs, asked: Asked) -> dict:
-    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each context."""
+    """Every cost of one text, integers but for rates and seconds; keys in `_at` have a figure for each context."""
     item, form = asked.item_bytes, asked.weights
 
-    def at(figure) -> dict:
+    def by_context(figure) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
-    found = {
+    every_cost: dict = {
         "dtype": asked.dtype,
         "weights_format": form,
         "flops": {
-            "parts_at": at(
+            "parts_at": by_context(
                 lambda n: [
                     {
                         "part": one.name,
@@ -49,9 +52,9 @@ def data(costs: Costs, asked: Asked) -> dict:
                     for one, whole in zip(costs.flops_by_part(1, n), costs.flops_by_part(n, n))
                 ]
             ),
-            "prefill_causal_at": at(lambda n: costs.causal_flops(n, n)),
-            "training_per_token_at": at(lambda n: float(costs.training_flops_per_token(n))),
-            "training_per_token_causal_at": at(lambda n: float(costs.training_flops_per_token(n, causal=True))),
+            "prefill_causal_at": by_context(lambda n: costs.causal_flops(n, n)),
+            "training_per_token_at": by_context(lambda n: float(costs.training_flops_per_token(n))),
+            "training_per_token_causal_at": by_context(lambda n: float(costs.training_flops_per_token(n, causal=True))),
             "six_per_active_parameter": 6 * costs.counts.active,
         },
         "cache": [
@@ -61,13 +64,13 @@ def data(costs: Costs, asked: Asked) -> dict:
                 "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": k.item_bytes or item,
-                "bytes_at": at(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
+                "bytes_at": by_context(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
             }
             for k in costs.counts.kept
         ],
         "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
-        "inference_bytes_at": at(lambda n: costs.inference_bytes(1, n, 1, form, item)),
-        "training_bytes_at": at(
+        "inference_bytes_at": by_context(lambda n: costs.inference_bytes(1, n, 1, form, item)),
+        "training_bytes_at": by_context(
             lambda n: {
                 **costs.training_bytes(n),
                 "activations_without_pairs": costs.activation_bytes(n, pairs=False),
@@ -77,18 +80,19 @@ def data(costs: Costs, asked: Asked) -> dict:
         "split_bytes": {
             str(d): {
                 "weights": costs.split_weight_bytes(d, form),
-                "cache_at": at(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
+                "cache_at": by_context(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
             }
             for d in DEVICES
         },
-        "decode_moves_at": at(lambda n: _moved(costs, 1, n, asked)),
-        "prefill_moves_at": at(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at(lambda n: {slug: _bounds(costs, a, n, asked) for slug, a in accelerators().items()}),
+        "decode_moves_at": by_context(lambda n: _moved(costs, 1, n, asked)),
+        "prefill_moves_at": by_context(lambda n: _moved(costs, n, n, asked)),
+        "bounds_at": by_context(lambda n: {slug: _bounds(costs, a, n, asked) for slug, a in accelerators().items()}),
     }
     if costs.has_latents:
-        found["expanded_cache_bytes_at"] = at(lambda n: costs.expanded_cache_bytes(n, item))
-        found["flops"]["prefill_expanded_causal_at"] = at(lambda n: costs.expanded_flops(n, n, causal=True))
-    return found
+        every_cost["expanded_cache_bytes_at"] = by_context(lambda n: costs.expanded_cache_bytes(n, item))
+        expanded = by_context(lambda n: costs.expanded_flops(n, n, causal=True))
+        every_cost["flops"]["prefill_expanded_causal_at"] = expanded
+    return every_cost
 
 
 def _moved(costs: Costs, new: int, context: int, asked: Asked) -> dict:
@@ -121,8 +125,8 @@ def _float(x: Fraction) -> float:
 
 def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
     """Rows of (what, figure, note) for reading, a block for each subject, at each context asked for."""
-    item, form, found = asked.item_bytes, asked.weights, []
-    found.append(
+    item, form = asked.item_bytes, asked.weights
+    subjects = [
         [
             (
                 f"weights in {name}, bytes",
@@ -131,7 +135,7 @@ def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
             )
             for name in FORMATS
         ]
-    )
+    ]
     for n in asked.contexts:
         rows = [
             (
@@ -192,7 +196,7 @@ def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
                 for d in DEVICES[1:]
             ),
         ]
-        found.append(rows)
+        subjects.append(rows)
         bounds = []
         for a in accelerators().values():
             b = _bounds(costs, a, n, asked)
@@ -200,11 +204,12 @@ def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
                 (
                     f"tokens per second at best, {a.name}, at {n:,}",
                     int(b["tokens_per_second"]),
-                    f"{b['devices']} device{'s' if b['devices'] > 1 else ''}, {b['decode_limited_by']}; prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
+                    f"{b['devices']} device{'s' if b['devices'] > 1 else ''}, {b['decode_limited_by']}; "
+                    f"prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
                 )
             )
-        found.append(bounds)
-    return found
+        subjects.append(bounds)
+    return subjects
 
 
 def _layers(layers: tuple[int, ...]) -> str:

@@ -206,7 +206,7 @@ def model_page(slug: str) -> str:
         f"## What was checked\n\n{{{{ model_checked({s}) }}}}",
         section(
             "Compute it yourself",
-            f"```sh\npython -m macros describe {slug}\n```\n\n"
+            f"```sh\nevery-parameter describe {slug}\n```\n\n"
             f"The same as data: [{slug}.json]({slug}.json), one object with every tensor’s name pattern, shape and layers.",
         ),
     ]
