@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
-from ..engine.steps import Access
+from ..engine.steps import Access, Holds
 from ..engine.tensors import Cached, Weight
 
 
@@ -32,25 +32,26 @@ def part(x: ShapeArray) -> ShapeArray:
 
 def is_cache(x: ShapeArray) -> bool:
     """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
-    return (
-        isinstance(x.source, Node)
-        and x.source.function is np.concatenate
-        and isinstance(x.source.inputs[0].source, Cached)
-    )
+    return cached(x) is not None
+
+
+def cached(x: ShapeArray) -> Holds | None:
+    """What the entry of the cache holds that an array is, earlier rows and new ones; None for any other array."""
+    if not isinstance(x.source, Node) or x.source.function is not np.concatenate:
+        return None
+    earlier = x.source.inputs[0].source
+    return earlier.holds if isinstance(earlier, Cached) else None
 
 
 def new_rows(x: ShapeArray) -> ShapeArray:
     """Of rows added to a cache, the new ones."""
     x = part(x)
-    return part(x.source.inputs[-1]) if is_cache(x) else x
+    return part(x.source.inputs[-1]) if isinstance(x.source, Node) and is_cache(x) else x
 
 
 def distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
+    """Each array once."""
     return list({id(x): x for x in arrays}.values())
-
-
-def elements(x: ShapeArray, values: Mapping[str, int]) -> int:
-    return size(x).at(values)
 
 
 def size(x: ShapeArray) -> Poly:

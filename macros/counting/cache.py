@@ -23,16 +23,16 @@ class CacheCosts(Traffic):
     @property
     def has_latents(self) -> bool:
         """Whether latent vectors are kept in the place of keys and values."""
-        return bool(self._latents)
+        return bool(self.latents)
 
     def expanded_cache_bytes(self, context: int, item_bytes: int = 2) -> int:
-        """Bytes of the cache if latent attention kept every head's keys and values; the same as the cache without latents."""
-        expanded = {node.layers: latent for node, latent in self._latents.items()}
+        """Bytes of the cache if latent attention kept every head's keys and values; without latents, no difference."""
+        expanded = {node.layers: latent for node, latent in self.latents.items()}
         total = 0
         for k, size in self.cache_by_entry(context, item_bytes):
-            if k.layers in expanded and k.holds is not INDEX:
-                latent = expanded[k.layers]
-                # the row with the latent gives keys and values without position, the other one the rotated part of every head's key
+            latent = expanded.get(k.layers)
+            if latent and k.row and k.holds is not INDEX:
+                # the row with the latent gives keys and values without position, the other the rotated part of each key
                 width = latent.nope + latent.value if k.row[-1].symbols & latent.rank.symbols else k.row[-1]
                 size = size // int(product(k.row)) * int(latent.heads) * int(width)
             total += size

@@ -1,23 +1,27 @@
-"""FLOPs of a step: part by part, in full and with the causal half, with latents read as they are or written out per head."""
+"""FLOPs of a step: part by part, in full and with the causal half, latents read as they are or written out per head."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
-from ..engine.ops import SlidingWindow
+from ..engine.ops import Full, Mask, SlidingWindow
 from ..engine.steps import Role
+from ..engine.trace import Trace
 from .parameters import Counts
 from .parts import HEAD, cut
 
 
 @dataclass(frozen=True)
 class PartFlops:
-    """FLOPs of one step in all layers of a kind: everything, and what it counts over (query, key) pairs, masked or not."""
+    """FLOPs of one step in all layers of a kind: everything, and what it counts over (query, key) pairs, masked or
+    not.
+    """
 
     node: Node
     kind: object
@@ -45,26 +49,25 @@ class _Pairs:
     layers: int
     queries: Poly
     keys: Poly
-    mask: object
+    mask: Mask
 
     def flops(self, values: Mapping[str, int]) -> int:
-        return self.leaf.own_flops.at(values) * self.layers
+        """FLOPs in all layers, every pair counted."""
+        return self.leaf.flops.at(values) * self.layers
 
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
         new, context = values["T"], values["S"]
-        mask = SlidingWindow(self.picked(values)) if self.picks else self.mask
+        picked = self.picked(values)
+        mask = self.mask if picked is None else SlidingWindow(picked)
         return Fraction(mask.pairs(context) - mask.pairs(context - new), self.queries.at(values) * self.keys.at(values))
 
-    @property
-    def picks(self) -> bool:
-        """Whether each query has keys picked for it, a fixed number at most: min(S, index_topk)."""
-        [(monomial, _)] = self.keys.terms.items() if len(self.keys.terms) == 1 else [((), 0)]
-        return len(monomial) == 1 and isinstance(monomial[0][0], Call) and not getattr(self.mask, "size", None)
-
-    def picked(self, values: Mapping[str, int]) -> int:
-        [(atom, _)] = next(iter(self.keys.terms))
-        return min(p.at(values) for p in atom.args if not p.is_free)
+    def picked(self, values: Mapping[str, int]) -> int | None:
+        """How many keys are picked for each query, at most: `index_topk` where the keys are min(S, index_topk)."""
+        atoms = [atom for monomial in self.keys.terms for atom, _ in monomial]
+        if isinstance(self.mask, Full) and len(atoms) == 1 and isinstance(call := atoms[0], Call):
+            return min(p.at(values) for p in call.args if not p.is_free)
+        return None
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,29 @@ class Latent:
     rank: Dim
     reads: tuple[Node, ...]
 
+    def written_out(self, pairs: Node) -> Dim | None:
+        """How wide a pair of tokens would be in a head's own keys or values; None for a product over other numbers."""
+        over_latents = any(
+            int(size) == int(self.rank) and size.symbols & self.rank.symbols for size in pairs.inputs[1].shape
+        )
+        if not over_latents or pairs.parent is None:
+            return None
+        return self.nope if pairs.parent.role is Role.LATENT_SCORES else self.value
 
-def once(method):
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def once(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """Compute each figure of a model once: tables ask for the same ones again and again."""
 
     @wraps(method)
-    def wrapper(self, *args, **kwargs):
+    def wrapper(self: Compute, *args: P.args, **kwargs: P.kwargs) -> R:
         key = method.__name__, args, tuple(kwargs.items())
-        if key not in self._memory:
-            self._memory[key] = method(self, *args, **kwargs)
-        return self._memory[key]
+        if key not in self.computed:
+            self.computed[key] = method(self, *args, **kwargs)
+        return cast(R, self.computed[key])
 
     return wrapper
 
@@ -95,35 +111,38 @@ class Compute:
     """The FLOPs of one model. T new tokens end at a context of S tokens, the last new one included."""
 
     def __init__(self, counts: Counts):
-        self.counts, self.trace = counts, counts.trace
-        self._memory: dict[tuple, object] = {}
+        self.counts: Counts = counts
+        self.trace: Trace = counts.trace
+        self.computed: dict[Hashable, object] = {}  # by `once`
 
     @once
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
-        values, rows = self._values(new, context), []
-        for node, step, flops, pairs in self._parts:
+        values = self._values(new, context)
+
+        def of_part(top: Node, step: Node, flops: Poly, pairs: list[_Pairs]) -> PartFlops:
+            is_layer = top.layers is not None
             full = [p.flops(values) for p in pairs]
-            rows.append(
-                PartFlops(
-                    step,
-                    node.kind if node.layers is not None else None,
-                    int(node.layer_count) if node.layers is not None else None,
-                    flops.at(values) * int(node.layer_count),
-                    sum(full),
-                    sum(int(n * p.share(values)) for n, p in zip(full, pairs)),
-                )
+            return PartFlops(
+                step,
+                top.kind if is_layer else None,
+                int(top.layer_count) if is_layer else None,
+                flops.at(values) * int(top.layer_count),
+                sum(full),
+                sum(int(flops * p.share(values)) for flops, p in zip(full, pairs)),
             )
-        return tuple(rows)
+
+        return tuple(of_part(*part) for part in self._parts)
 
     @cached_property
     def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
         """Each step with FLOPs: its layer, itself, FLOPs in one layer, and its contractions over pairs."""
-        pairs, found = {id(p.leaf): p for p in self._pairs}, []
-        for node, step in cut(self.trace):
-            if (flops := step.flops).terms:
-                found.append((node, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]))
-        return found
+        pairs = {id(p.leaf): p for p in self._pairs}
+        return [
+            (top, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs])
+            for top, step in cut(self.trace)
+            if (flops := step.flops).terms
+        ]
 
     def pair_flops(self, new: int, context: int) -> int:
         """FLOPs of the contractions over (query, key) pairs, scores in full."""
@@ -138,28 +157,27 @@ class Compute:
     def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
         """The same with the keys and values of latent attention written out per head; without latents, no difference.
 
-        Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one new
-        token, because the keys and values of the whole context are made again.
+        Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one
+        new token, because the keys and values of the whole context are made again.
         """
         values = self._values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
-        for node, latent in self._latents.items():
-            here = [p for p in self._pairs if node in p.leaf.path()]
-            for p in here:
-                wide = {Role.LATENT_SCORES: latent.nope, Role.MIX_LATENTS: latent.value}.get(p.leaf.parent.role)
-                if wide is not None and any(
-                    int(d) == int(latent.rank) and d.symbols & latent.rank.symbols for d in p.leaf.inputs[1].shape
-                ):
+        for layer, latent in self.latents.items():
+            for p in (p for p in self._pairs if layer in p.leaf.path()):
+                width = latent.written_out(p.leaf)
+                if width is not None:
                     flops = p.flops(values) * (p.share(values) if causal else 1)
-                    total -= int(flops - flops * Fraction(int(wide), int(latent.rank)))
-            made = sum(leaf.flops.at(values) for leaf in latent.reads) * int(node.layer_count)
-            total += made * context // new - made
+                    total -= int(flops - flops * Fraction(int(width), int(latent.rank)))
+            read = sum(leaf.flops.at(values) for leaf in latent.reads) * int(layer.layer_count)
+            total += read * context // new - read
         return total
 
     def least_flops(self, new: int, context: int) -> int:
-        """The fewer FLOPs of the two forms of latent attention, masked pairs left out: what a bound on time may count."""
+        """The fewer FLOPs of the two forms of latent attention, masked pairs left out: what a bound on time may
+        count.
+        """
         absorbed = self.causal_flops(new, context)
-        return min(absorbed, self.expanded_flops(new, context, causal=True)) if self._latents else absorbed
+        return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
 
     def training_flops_per_token(self, context: int, *, causal: bool = False) -> Fraction:
         """FLOPs of forward and backward for one token of texts of `context` tokens, logits for all of them.
@@ -174,39 +192,29 @@ class Compute:
     def _pairs(self) -> tuple[_Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows."""
         masks = {k.layers: k.mask for k in self.trace.kept if k.mask is not None}
-        new, found = Poly.of(self.trace.root.inputs[0].shape[0]), []
-        for node in self.trace.root.children:
-            for leaf in node.walk() if node.layers in masks else ():
+        new = Poly.of(self.trace.root.inputs[0].shape[0])
+        pairs: list[_Pairs] = []
+        for layer in self.trace.root.children:
+            mask = masks.get(layer.layers or ())
+            for leaf in layer.walk() if mask is not None else ():
                 if leaf.own_flops is not None and leaf.note:
-                    free = [d.expr for d in _letters(leaf).values() if d.expr.is_free]
-                    if len(free) == 2 and new in free:
-                        found.append(
-                            _Pairs(
-                                leaf,
-                                int(node.layer_count),
-                                new,
-                                next(p for p in free if p != new),
-                                masks[node.layers],
-                            )
-                        )
-        return tuple(found)
+                    free = [size.expr for size in _letters(leaf).values() if size.expr.is_free]
+                    if mask is not None and len(free) == 2 and new in free:
+                        [keys] = [p for p in free if p != new]
+                        pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
+        return tuple(pairs)
 
     @cached_property
-    def _latents(self) -> dict[Node, Latent]:
+    def latents(self) -> dict[Node, Latent]:
         """Of each kind of layer with latent attention: how wide the latent and the heads' keys and values are."""
-        found = {}
-        for node in self.trace.root.children:
-            steps = (
-                {n.role: n for n in node.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)}
-                if node.layers is not None
-                else {}
-            )
+        latents: dict[Node, Latent] = {}
+        for layer in (n for n in self.trace.root.children if n.layers is not None):
+            steps = {n.role: n for n in layer.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)}
             if len(steps) == 2:
-                (_, nope, rank), (heads, value, _) = (
-                    steps[role].inputs[1].shape for role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)
-                )
-                found[node] = Latent(heads, nope, value, rank, tuple(steps.values()))
-        return found
+                _, nope, rank = steps[Role.LATENT_QUERIES].inputs[1].shape
+                heads, value, _ = steps[Role.LATENT_VALUES].inputs[1].shape
+                latents[layer] = Latent(heads, nope, value, rank, tuple(steps.values()))
+        return latents
 
     def _values(self, new: int, context: int) -> Mapping[str, int]:
         return self.counts.values(T=new, S=context)

@@ -1,8 +1,8 @@
 """What a model costs: compute, bytes moved, memory and bounds on time, as functions of new tokens, context and batch.
 
-Everything is read off the trace. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a key
-that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB is 10⁹
-bytes. Times are lower bounds: no machine does better, most do worse.
+Everything is read off the trace. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a
+key that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB
+is 10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Costs(Devices):
         item_bytes: int = 2,
         devices: int = 1,
     ) -> Bound:
-        """The least time of a step on `devices` of an accelerator that share all work evenly and talk to each other in no time."""
+        """The least time of a step on `devices` of an accelerator that share all work evenly and talk in no time."""
         return roofline(
             self.least_flops(new, context) * batch,
             self.bytes_moved(new, context, batch, format, item_bytes),
@@ -46,10 +46,11 @@ class Costs(Devices):
         item_bytes: int = 2,
         most: int = 2**20,
     ) -> int | None:
-        """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by memory.
+        """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by
+        memory.
 
-        Without a context no cache is moved and nothing is scored. Compute grows in proportion to the batch. Bytes grow ever more
-        slowly (more experts are read, up to all), so there is one crossing at most.
+        Without a context no cache is moved and nothing is scored. Compute grows in proportion to the batch. Bytes grow
+        ever more slowly (more experts are read, up to all), so there is one crossing at most.
         """
         peak = accelerator.peak(FORMATS[format].peak)
         if context is None:
@@ -77,7 +78,7 @@ class Costs(Devices):
     def devices_needed(
         self, accelerator: Accelerator, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
     ) -> int:
-        """How many of an accelerator hold weights, cache and one decoding step's largest operation, if nothing were copied."""
+        """How many of an accelerator hold weights, cache and one decoding step's largest operation, nothing copied."""
         return -(-sum(self.inference_bytes(1, context, batch, format, item_bytes).values()) // accelerator.memory_bytes)
 
     def largest_batch(self, memory_bytes: int, context: int, format: str = "bfloat16", item_bytes: int = 2) -> int:
@@ -98,15 +99,19 @@ class Bound:
 
     @property
     def seconds(self) -> Fraction:
+        """The longer of the two."""
         return max(self.compute_seconds, self.memory_seconds)
 
     @property
     def limited_by(self) -> str:
+        """Which of the two is the longer: `COMPUTE` or `MEMORY`."""
         return COMPUTE if self.compute_seconds >= self.memory_seconds else MEMORY
 
 
 def roofline(flops: int, bytes_moved: int, peak_flops: int, bytes_per_second: int) -> Bound:
-    """No step is faster than its FLOPs at the peak rate, nor than its bytes at the full bandwidth (Williams et al. 2009)."""
+    """No step is faster than its FLOPs at the peak rate, nor than its bytes at full bandwidth (Williams et al.
+    2009).
+    """
     return Bound(Fraction(flops, peak_flops), Fraction(bytes_moved, bytes_per_second))
 
 

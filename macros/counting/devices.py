@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from ..engine.dims import Poly
+from ..engine.dims import Dim, Poly
 from ..engine.tensors import Weight
 from .formats import is_matrix, weight_bytes
 from .parameters import INDEX
@@ -21,8 +21,8 @@ class Devices(Training):
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int:
         """Bytes of weights on the fullest of `devices` under tensor parallelism (arXiv 1909.08053).
 
-        Matrices are cut along heads, d_ff, experts or the vocabulary, whole heads to a device: with fewer key/value heads
-        than devices each device holds a copy of one. Vectors and matrices without such an axis are copied.
+        Matrices are cut along heads, d_ff, experts or the vocabulary, whole heads to a device: with fewer key/value
+        heads than devices each device holds a copy of one. Vectors and matrices without such an axis are copied.
         """
         return sum(math.ceil(weight_bytes(w, format) * self._share(w, devices)) for w in self.counts.weights)
 
@@ -33,12 +33,11 @@ class Devices(Training):
         )
 
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: int = 2) -> int:
-        """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys are copied."""
+        """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys
+        are copied."""
         values = self.counts.values(S=context)
         total = sum(
-            k.elements.at(values)
-            * (k.item_bytes or item_bytes)
-            * self._cut(frozenset().union(*(d.symbols for d in k.shape)), devices)
+            k.elements.at(values) * (k.item_bytes or item_bytes) * self._cut(_symbols(k.shape), devices)
             for k in self.trace.kept
         )
         return math.ceil(total * batch)
@@ -53,12 +52,12 @@ class Devices(Training):
         if sums:  # queries, keys and values in one matrix: each term by its own heads
             values = self.counts.values()
             terms = [Poly({m: c}) for m, c in sums[0].terms.items()]
-            return sum(t.at(values) * self._cut(t.symbols, devices) for t in terms) / sums[0].at(values)
+            return sum((t.at(values) * self._cut(t.symbols, devices) for t in terms), Fraction(0)) / sums[0].at(values)
         if w.layers is not None and all(d.expr.symbols <= {"d_model", "d_embedding"} for d in w.shape):
             return self._cut(
                 frozenset({"n_heads" if "n_heads" in self.trace.symbols else "d_inner"}), devices
             )  # heads as wide as d_model together
-        return self._cut(frozenset().union(*(d.symbols for d in w.shape)), devices)
+        return self._cut(_symbols(w.shape), devices)
 
     def _cut(self, symbols: frozenset[str], devices: int) -> Fraction:
         """The share of an array with these sizes: whole heads to a device, inner widths and the vocabulary evenly."""
@@ -68,3 +67,7 @@ class Devices(Training):
             n = self.trace.symbols.get(heads, 1)
             return Fraction(-(-n // devices), n)
         return Fraction(1, devices) if any(s.startswith(EVENLY) for s in symbols) else Fraction(1)
+
+
+def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
+    return frozenset[str]().union(*(size.symbols for size in shape))

@@ -48,7 +48,8 @@ FORMATS: dict[str, Format] = {
             (128, 128),
             32,
             "fp8",
-            "1 sign, 4 exponent and 3 fraction bits, and a float32 scale for each block of 128 × 128 weights, as DeepSeek-V3 publishes",
+            "1 sign, 4 exponent and 3 fraction bits, and a float32 scale for each block of 128 × 128 weights, "
+            "as DeepSeek-V3 publishes",
         ),
         Format(
             "int8", 8, (128,), 16, "int8", "a whole number of 8 bits, and a float16 scale for each 128 weights of a row"
@@ -61,7 +62,8 @@ FORMATS: dict[str, Format] = {
             4,
             (32,),
             8,
-            why="1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row (OCP Microscaling, v1.0)",
+            why="1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
+            "(OCP Microscaling, v1.0)",
         ),
     )
 }

@@ -45,25 +45,26 @@ class Memory(CacheCosts):
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
         values = self._values(new, context)
-        found = max(
-            (sum(size.at(values) for size, is_paired in sizes if pairs or not is_paired), -i, leaf)
-            for i, (leaf, sizes) in enumerate(self._operations)
+        operations = (
+            (leaf, sum(size.at(values) for size, is_paired in sizes if pairs or not is_paired))
+            for leaf, sizes in self._operations
         )
-        return found[2], found[0]
+        return max(operations, key=lambda operation: operation[1])
 
     @cached_property
     def _operations(self) -> list[tuple[Node, tuple[tuple[Poly, bool], ...]]]:
-        """Every operation that computes, with the elements of each array of data that it reads or makes, and whether it is over pairs.
+        """Every operation that computes, with each array of data that it reads or makes: (elements, whether over
+        pairs).
 
         One operation for each set of arrays.
         """
-        found = {}
+        operations: dict[tuple[tuple[int, ...], ...], tuple[Node, tuple[tuple[Poly, bool], ...]]] = {}
         for leaf in self.trace.root.walk():
             if not leaf.children and leaf.access is Access.COMPUTES:
                 arrays = [
                     x for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))) if is_data(x) and not is_cache(x)
                 ]
                 same = tuple(sorted(tuple(id(d.expr) for d in x.shape) for x in arrays))
-                if same not in found:
-                    found[same] = leaf, tuple((size(x), is_paired(x)) for x in arrays)
-        return list(found.values())
+                if same not in operations:
+                    operations[same] = leaf, tuple((size(x), is_paired(x)) for x in arrays)
+        return list(operations.values())

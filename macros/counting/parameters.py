@@ -1,4 +1,6 @@
-"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the view's."""
+"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the
+view's.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ INDEX = Holds.INDEX_KEYS
 class Counts:
     """Every count of one model. Sizes in elements unless a name says bytes; FLOPs are 2 per multiply-add.
 
-    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores are
-    counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
+    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores
+    are counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
     """
 
     def __init__(self, trace: Trace):
-        self.trace = trace
+        self.trace: Trace = trace
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
@@ -41,10 +43,10 @@ class Counts:
         for layered, group in itertools.groupby(
             self.weights if weights is None else weights, lambda w: w.layers is not None
         ):
-            found = list(group)
-            for i in sorted({i for w in found for i in w.layers}) if layered else (None,):
-                for w in found:
-                    if i is None or i in w.layers:
+            together = list(group)
+            for i in sorted({i for w in together for i in w.layers or ()}) if layered else (None,):
+                for w in together:
+                    if i is None or i in (w.layers or ()):
                         shape = tuple(map(int, w.shape))
                         for name in w.names(i):
                             yield name, shape
@@ -155,7 +157,9 @@ class Counts:
         return found
 
     def cache_bytes_per_token(self, item_bytes: int = 2) -> int:
-        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none there."""
+        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
+        there.
+        """
         return sum(k.elements.coefficient("S").at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
 
     def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
@@ -163,7 +167,9 @@ class Counts:
         return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
 
     def index_bytes_per_token(self, item_bytes: int = 2) -> int:
-        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else 0."""
+        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else
+        0.
+        """
         return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
 
     def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: int) -> int:

@@ -1,7 +1,8 @@
-"""The one partition of a model, for tables, charts, FLOPs and formulas: where the forward pass is cut, and into which weights.
+"""The one partition of a model, for tables, charts, FLOPs and formulas: where the forward pass is cut, and into which
+weights.
 
-A part is a step of the forward pass, inside the layers a step of each kind of layer. What kind of part it is, and which of its
-weights belong to norms inside it, follows from the roles of the steps, here and nowhere else.
+A part is a step of the forward pass, inside the layers a step of each kind of layer. What kind of part it is, and which
+of its weights belong to norms inside it, follows from the roles of the steps, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _category(node: Node, layer: Node | None) -> Category:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the model, such as attention in all layers of a kind: its step and the weights that are used here first."""
+    """A part of the model, such as attention in all layers of a kind: its step and the weights that are used here
+    first.
+    """
 
     node: Node
     layer: Node | None
@@ -168,7 +171,7 @@ def grouped(parts: Iterable[Part], title: Callable[[Part], str]) -> list[Group]:
     in_order: dict[Node, list[Part]] = {}
     for part in parts:
         in_order.setdefault(part.layer or part.node, []).append(part)
-    groups: dict[tuple, list[Part]] = {}
+    groups: dict[tuple[str, tuple[int, ...] | None], list[Part]] = {}
     for together in in_order.values():
         for part in sorted(together, key=lambda part: part.category is Category.NORMS):
             groups.setdefault((title(part), part.layers), []).append(part)

@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.array import Node
 from ..engine.dims import Poly
-from ..engine.tensors import Cached, Weight
+from ..engine.steps import Holds
+from ..engine.tensors import Weight
+from .arrays import cached
 from .compute import Compute, once
 from .formats import format_of, weight_bytes
 from .parts import HEAD, INPUT_TABLES
@@ -20,8 +21,8 @@ class Traffic(Compute):
 
     @once
     def weight_bytes_read(self, new: int, batch: int = 1, format: str = "bfloat16") -> int:
-        """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token chose
-        (expected, choices taken as independent and even), all else once."""
+        """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
+        chose (expected, choices taken as independent and even), all else once."""
         always, tables, routed = self._read_by(format)
         tokens = new * batch
         total = always + sum(
@@ -31,13 +32,14 @@ class Traffic(Compute):
 
     @once
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the input tables that are not the head too, and bytes of the experts by (held, used)."""
+        """Bytes that every step reads, the input tables that are not the head too, bytes of experts by (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (INPUT_TABLES, (HEAD,))
         )
         looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
-        always, routed = 0, {}
+        always = 0
+        routed: dict[tuple[int, int], int] = {}
         for w in self.counts.weights:
             if w.routed:
                 key = int(w.routed[0]), int(w.routed[1])
@@ -51,12 +53,13 @@ class Traffic(Compute):
         """Bytes of the cache that a step reads, all texts; behind an indexer only the tokens that it picked."""
         values, total = self._values(new, context), 0
         for k in self.trace.kept:
-            if k.row is None:
+            if k.row is None or k.seen is None:
                 total += k.elements.at(values) * (k.item_bytes or item_bytes)
                 continue
             rows = k.seen.expr.at(values)
-            if (k.holds, k.layers) in self._picked:
-                rows = min(rows, self._picked[k.holds, k.layers].at(values) * new)
+            picked = self._picked.get((k.holds, k.layers))
+            if picked is not None:
+                rows = min(rows, picked.at(values) * new)
             total += rows * k.elements_per_token.at(values) * (k.item_bytes or item_bytes)
         return total * batch
 
@@ -87,18 +90,12 @@ class Traffic(Compute):
         )
 
     @cached_property
-    def _picked(self) -> dict[tuple, Poly]:
+    def _picked(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
         """Of each kept entry from which a step takes only picked rows: how many for each new token."""
-        found = {}
-        for node in self.trace.root.children:
-            for leaf in node.walk() if node.layers is not None else ():
-                if (
-                    leaf.function is np.take
-                    and len(leaf.inputs) == 2
-                    and isinstance(leaf.inputs[0].source, Node)
-                    and leaf.inputs[0].source.inputs
-                ):
-                    rows = leaf.inputs[0].source.inputs[0].source
-                    if isinstance(rows, Cached):
-                        found[rows.holds, node.layers] = leaf.inputs[1].shape[-1].expr
-        return found
+        picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
+        for layer in self.trace.root.children:
+            for leaf in layer.walk() if layer.layers is not None else ():
+                holds = cached(leaf.inputs[0]) if leaf.function is np.take else None
+                if holds is not None:
+                    picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr
+        return picked

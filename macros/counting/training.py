@@ -18,7 +18,8 @@ class Training(Memory):
 
     def training_bytes(self, context: int, batch: int = 1, **how: bool) -> dict[str, int]:
         """Memory of mixed-precision AdamW (arXiv 1910.02054, 3.1): weights and gradients at 2 bytes, and at 4 bytes
-        each a copy of the weights, the momentum and the variance; then the activations (`how` as in `activation_bytes`).
+        each a copy of the weights, the momentum and the variance; then the activations (`how` as in
+        `activation_bytes`).
         """
         n = self.counts.total
         return {
@@ -32,13 +33,14 @@ class Training(Memory):
 
     @once
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
-        """Bytes of what the backward pass needs from the forward pass, at 2 bytes an element (after arXiv 2205.05198, 4.1).
+        """Bytes of what the backward pass needs from the forward pass, at 2 bytes an element (after arXiv 2205.05198,
+        4.1).
 
-        Each step keeps what it says that it keeps: the arrays that it read, once where several read the same, its result
-        (softmax), or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes. No
-        dropout; a recurrence keeps what it reads and computes its states again; latent attention is trained with its keys
-        and values written out per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed
-        in blocks). With `recompute`, only each layer's input is kept, and the largest layer's own once.
+        Each step keeps what it says that it keeps: the arrays that it read, once where several read the same, its
+        result (softmax), or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes.
+        No dropout; a recurrence keeps what it reads and computes its states again; latent attention is trained with its
+        keys and values written out per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention
+        computed in blocks). With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
         values = self._values(context, context)
 
@@ -65,16 +67,17 @@ class Training(Memory):
         return (kept * 2 + logits * 4) * batch
 
     def _written_out(self, layer: Node) -> Poly:
-        """By how many elements a layer keeps more or less because its latents' keys and values are written out per head.
+        """By how many elements a layer keeps more or less because its latents' keys and values are written out per
+        head.
 
         A key and a value of every token stand in the place of each head's query to the latents and its average of them.
         """
-        latent = self._latents.get(layer)
+        latent = self.latents.get(layer)
         if latent is None:
             return Poly.of(0)
         absorbed = Poly.sum(size(x) for x in _absorbed(layer))
         tokens = self.trace.root.inputs[0].shape[0]
-        return (tokens * latent.heads * (latent.nope + latent.value)).expr - absorbed
+        return Poly.of(tokens * latent.heads * (latent.nope + latent.value)) - absorbed
 
 
 def _absorbed(layer: Node) -> Iterator[ShapeArray]:

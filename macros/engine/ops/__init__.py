@@ -8,6 +8,7 @@ arrays or shapes. Everything here runs on both.
 from .attention import (
     Chunked,
     Full,
+    Mask,
     NoPE,
     SlidingWindow,
     alibi,

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from ..dims import smallest
 from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
+
+
+class Mask(Protocol):
+    """Which earlier tokens a layer sees."""
+
+    def pairs(self, tokens: int) -> int: ...
 
 
 @dataclass(frozen=True)
