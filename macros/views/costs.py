@@ -12,6 +12,7 @@ from ..catalogue import published_costs as published
 from ..counting import accelerators as machines
 from ..counting.costs import FORMATS, Bound, Costs
 from ..counting.costs import of as costs_of
+from ..counting.figures import figure as known_figure
 from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name
@@ -891,20 +892,11 @@ def _subject(claim: published.Claim) -> str:
 
 def compute(claim: published.Claim) -> Fraction:
     """The same figure from the forward pass, in the claim's unit."""
-    costs, model = of(claim.model), values.disclosed(claim.model)
-    options = {
-        "context": claim.context,
-        "batch": 1,
-        "format": "bfloat16",
-        "item": item_bytes(claim.dtype),
-        "devices": 1,
-        "accelerator": None,
-    }
-
-    def figure(owner: str | None, name: str) -> int | Fraction:
-        return FIGURES[name](costs, options) if name in FIGURES else values.number(model, name)
-
-    return Fraction(values.compute(claim.cost, figure)) / claim.scale
+    model = values.disclosed(claim.model)
+    computed = values.compute(
+        claim.cost, lambda owner, name: values.number(model, name, claim.context, dtype=claim.dtype)
+    )
+    return Fraction(computed) / claim.scale
 
 
 # --- time ---------------------------------------------------------------------------------------------------------------
@@ -1013,47 +1005,6 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
 
 # --- single figures -----------------------------------------------------------------------------------------------------
 
-# Costs by name: bytes and FLOPs are whole numbers, times fractions of a second.
-FIGURES: dict[str, Callable] = {
-    "weight_bytes": lambda c, o: c.weight_bytes(o["format"]),
-    "cache_bytes": lambda c, o: c.counts.cache_bytes(o["context"], o["item"]) * o["batch"],
-    "cache_bytes_per_token": lambda c, o: c.counts.cache_bytes_per_token(o["item"]),
-    "expanded_cache_bytes": lambda c, o: c.expanded_cache_bytes(o["context"], o["item"]) * o["batch"],
-    "index_bytes": lambda c, o: c.index_bytes(o["context"], o["item"]) * o["batch"],
-    "decode_flops": lambda c, o: c.counts.decode_flops(o["context"]),
-    "prefill_flops": lambda c, o: c.counts.prefill_flops(o["context"]),
-    "causal_flops": lambda c, o: c.causal_flops(o["context"], o["context"]),
-    "score_flops": lambda c, o: c.pair_flops(o["context"], o["context"]),
-    "training_flops": lambda c, o: c.training_flops_per_token(o["context"]),
-    "causal_training_flops": lambda c, o: c.training_flops_per_token(o["context"], causal=True),
-    "inference_bytes": lambda c, o: sum(
-        c.inference_bytes(1, o["context"], o["batch"], o["format"], o["item"]).values()
-    ),
-    "training_bytes": lambda c, o: sum(c.training_bytes(o["context"], o["batch"]).values()),
-    "activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"]),
-    "blocked_activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"], pairs=False),
-    "recomputed_activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"], recompute=True),
-    "split_weight_bytes": lambda c, o: c.split_weight_bytes(o["devices"], o["format"]),
-    "split_cache_bytes": lambda c, o: c.split_cache_bytes(o["context"], o["devices"], o["batch"], o["item"]),
-    "weight_bytes_read": lambda c, o: c.weight_bytes_read(1, o["batch"], o["format"]),
-    "cache_bytes_read": lambda c, o: c.cache_bytes_read(1, o["context"], o["batch"], o["item"]),
-    "bytes_moved": lambda c, o: c.bytes_moved(1, o["context"], o["batch"], o["format"], o["item"]),
-    "intensity": lambda c, o: c.intensity(1, o["context"], o["batch"], o["format"], o["item"]),
-    "decode_seconds": lambda c, o: (
-        c.bound(o["accelerator"], 1, o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "prefill_seconds": lambda c, o: (
-        c.bound(o["accelerator"], o["context"], o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "tokens_per_second": lambda c, o: (
-        o["batch"]
-        / c.bound(o["accelerator"], 1, o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "critical_batch": lambda c, o: c.critical_batch(o["accelerator"], o["context"], o["format"], o["item"]),
-    "uncached_critical_batch": lambda c, o: c.critical_batch(o["accelerator"], None, o["format"]),
-    "devices_needed": lambda c, o: c.devices_needed(o["accelerator"], o["context"], o["batch"], o["format"], o["item"]),
-}
-
 
 def cost(
     model: str,
@@ -1069,31 +1020,25 @@ def cost(
     digits: int | None = None,
 ) -> str:
     """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes", context=8192, unit="GB")`."""
-    costs = of(model)
-    if costs is None:
+    asked = values.disclosed(model)
+    if asked is None:
         return values.UNDISCLOSED
-    options = {
+    item_bytes(dtype)
+    conditions = {
         "context": _context(context),
         "batch": whole_number(batch, "batch"),
         "format": weight_format(format),
-        "item": item_bytes(dtype),
+        "dtype": dtype,
         "devices": whole_number(devices, "devices", most=65536),
         "accelerator": machines.accelerator(accelerator),
     }
 
-    def figure(owner, what):
-        if owner is not None:
-            return None
-        if what not in FIGURES:
-            try:
-                return values.number(values.disclosed(model), what, options["context"])
-            except Problem as problem:
-                raise Problem(problem.what, nearest(what, FIGURES, f"costs: {', '.join(FIGURES)}")) from None
-        return FIGURES[what](costs, options)
+    def lookup(owner: str | None, what: str) -> int | Fraction | None:
+        return values.number(asked, what, **conditions) if owner is None else None
 
-    if name == "critical_batch" and figure(None, name) is None:
+    if known_figure(name) and lookup(None, name) is None:
         return "never"
-    return values.shown(values.compute(str(name), figure), unit, digits)
+    return values.shown(values.compute(str(name), lookup), unit, digits)
 
 
 def accelerator(name: str, what: str = "name", unit: str | None = None, digits: int | None = None) -> str:

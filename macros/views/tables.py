@@ -428,7 +428,7 @@ def comparison(
         for slug in slugs
     ]
     used, known = {n for c, _ in columns for n in _names(c)}, {s: m for s in slugs if (m := values.disclosed(s))}
-    at_context = f" at {context:,} tokens" if context and used & values.AT_CONTEXT.keys() else ""
+    at_context = f" at {context:,} tokens" if context and any(map(values.depends_on_context, used)) else ""
     notes = []
     if any("cache" in n for n in used):
         notes.append("KV cache at 2 bytes an element.")
@@ -523,7 +523,7 @@ def _figure(slug: str, name: str, context: int | None) -> Html | str:
             return "–"
         raise
     model = values.disclosed(slug)
-    is_past = model is not None and not values.AT_CONTEXT.keys().isdisjoint(_names(name)) and _is_past(context, model)
+    is_past = model is not None and any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
     return html("{} {}", _PAST, shown) if is_past else shown
 
 
