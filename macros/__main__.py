@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from .cli.costs import Asked
+from .cli.costs import USUAL, Asked
 from .cli.describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
 from .counting.costs import CACHE_BYTES, FORMATS
 from .engine.errors import Problem
@@ -46,7 +46,7 @@ def describe(options) -> int:
     from .catalogue.presets import load
 
     status = 0
-    asked = Asked(tuple(dict.fromkeys(options.context or Asked().contexts)), options.dtype, options.format_weights)
+    asked = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.dtype, options.format_weights)
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
     for name in options.models:

@@ -29,6 +29,9 @@ class Asked(NamedTuple):
         return Conditions(context, format=self.weights, dtype=self.dtype)
 
 
+USUAL = Asked()
+
+
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures that stand at a place of the JSON, by their keys there; for each context those that depend on it."""
     figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
@@ -57,7 +60,8 @@ def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note
 
 
 def data(costs: Costs, asked: Asked) -> dict:
-    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each context."""
+    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each
+    context."""
     item, form = asked.item_bytes, asked.weights
 
     def at(figure) -> dict:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
 from ..engine.errors import Problem
-from .costs import Asked, Line, blocks, data, keyed, line
+from .costs import USUAL, Asked, Line, blocks, data, keyed, line
 
 if TYPE_CHECKING:
     from ..catalogue.presets import Model
@@ -31,7 +31,7 @@ def _patterns(weights) -> list:
     return [[w.name, [int(d) for d in w.shape], w.ranges()] for w in weights]
 
 
-def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool = True) -> str:
+def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool = True) -> str:
     """One object on one line: what `describe --format json` prints, with or without every cost."""
     counts = model.counts
     return (
@@ -60,7 +60,7 @@ def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool
     )
 
 
-def as_csv(model: Model, collapse: bool, asked: Asked = Asked()) -> str:
+def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     """A row per tensor, or with `collapse` per pattern, without a heading."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
@@ -75,7 +75,7 @@ def _by(shape) -> str:
     return "x".join(str(int(d)) for d in shape)
 
 
-def as_table(model: Model, collapse: bool = True, asked: Asked = Asked()) -> str:
+def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
     """Patterns with their formulas, totals and costs, for reading; always collapsed."""
     counts = model.counts
     rows = [("tensor", "shape", "copies", "parameters", "formula")]

@@ -39,8 +39,8 @@ PARAMETERS, NUMBERS, TENSORS, BYTES, FLOPS = "parameters", "numbers", "tensors",
 class Figure:
     """A figure: its name, what a heading calls it, its unit, the conditions that it depends on, and how it is computed.
 
-    `key` is its place in the JSON of `describe`, `line` and `note` what the table of `describe` says of it. A figure that is
-    `of_latents` says nothing new of a model without latent attention.
+    `key` is its place in the JSON of `describe`, `line` and `note` what the table of `describe` says of it. A figure
+    that is `of_latents` says nothing new of a model without latent attention.
     """
 
     name: str

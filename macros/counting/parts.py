@@ -1,7 +1,8 @@
-"""The one partition of a model, for tables, charts, FLOPs and formulas: where the forward pass is cut, and into which weights.
+"""The one partition of a model, for tables, charts, FLOPs and formulas: where the forward pass is cut, and into which
+weights.
 
-A part is a step of the forward pass, inside the layers a step of each kind of layer. What kind of part it is, and which of its
-weights belong to norms inside it, is told here by the names of the steps, and nowhere else.
+A part is a step of the forward pass, inside the layers a step of each kind of layer. What kind of part it is, and which
+of its weights belong to norms inside it, is told here by the names of the steps, and nowhere else.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def _category(node: Node, layer: Node | None) -> Category:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the model, such as attention in all layers of a kind: its step and the weights that are used here first."""
+    """A part of the model, such as attention in all layers of a kind: its step and the weights that are used here
+    first."""
 
     node: Node
     layer: Node | None

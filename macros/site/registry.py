@@ -185,7 +185,8 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
 
 
 def listing(env, known: dict[str, Callable]) -> Html:
-    """The macros in the order of the alphabet, each with what its documentation says first and the first page that calls it."""
+    """The macros in the order of the alphabet, each with what its documentation says first and the first page that
+    calls it."""
     rows = []
     for name, function in sorted(known.items()):
         page = next((src for src, text in _sources(env) if calls(text, name)), None)

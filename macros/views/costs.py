@@ -1,4 +1,5 @@
-"""What models cost, as tables and a chart: FLOPs, bytes moved, cache, memory, training, several devices, bounds on time."""
+"""What models cost, as tables and a chart: FLOPs, bytes moved, cache, memory, training, several devices, bounds on
+time."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ CAUSAL = html(
     "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
 )
 BOUNDS = html(
-    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time for anything else, devices that "
-    "talk to each other in no time."
+    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time "
+    "for anything else, devices that talk to each other in no time."
 )
 
 
@@ -43,7 +44,7 @@ def table(caption: object, columns: Iterable[Column | str], rows: Iterable[Row |
     return any_table(caption, columns, rows, name=name, cls="ep-table ep-costs")
 
 
-# --- arguments and cells ------------------------------------------------------------------------------------------------
+# --- arguments and cells ----------------------------------------------------------------------------------------------
 
 
 def of(slug: str) -> Costs | None:
@@ -128,7 +129,8 @@ def _limited(bound: Bound) -> Html:
 def _rows(
     slugs: tuple, width: int, cells: Callable[[str, Costs], list], link: Link | None, context: int = 1
 ) -> Iterable[list]:
-    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to count."""
+    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to
+    count."""
     for slug in slugs:
         costs, name = of(slug), _linked(slug, link)
         if costs is None:
@@ -139,12 +141,13 @@ def _rows(
             yield [name + _dagger(slug, context), *cells(slug, costs)]
 
 
-# --- compute ------------------------------------------------------------------------------------------------------------
+# --- compute ----------------------------------------------------------------------------------------------------------
 
 
 @remembered
 def flops_table(slug: str, context: int | None = None) -> Html:
-    """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal half."""
+    """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal
+    half."""
     costs, context = of(slug), _read(slug, context)
     if costs is None:
         return undisclosed(slug, "its FLOPs")
@@ -179,8 +182,8 @@ def flops_table(slug: str, context: int | None = None) -> Html:
     if costs.has_latents:
         notes.append(
             html(
-                "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values written "
-                "out per head the whole text takes {}, causal, and one new token {}.",
+                "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values "
+                "written out per head the whole text takes {}, causal, and one new token {}.",
                 rounding.flops(costs.expanded_flops(context, context, causal=True)),
                 rounding.flops(costs.expanded_flops(1, context)),
             )
@@ -262,7 +265,8 @@ def bytes_table(
     format: str = "bfloat16",
     dtype: str = "bfloat16",
 ) -> Html:
-    """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one text."""
+    """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one
+    text."""
     costs, context, format, item = of(slug), _read(slug, context), weight_format(format), item_bytes(dtype)
     if costs is None:
         return undisclosed(slug, "what it moves")
@@ -299,7 +303,8 @@ def bytes_table(
         ),
         conventions(
             html(
-                "{}; each weight and each cached number moves once, activations stay on the chip. Masked scores are left out.",
+                "{}; each weight and each cached number moves once, activations stay "
+                "on the chip. Masked scores are left out.",
                 _in(format, dtype),
             ),
             "Of the experts, those that some token is expected to choose if all are chosen evenly."
@@ -311,7 +316,7 @@ def bytes_table(
     )
 
 
-# --- cache --------------------------------------------------------------------------------------------------------------
+# --- cache ------------------------------------------------------------------------------------------------------------
 
 
 def _elements_of(item: int, dtype: str) -> Html:
@@ -321,7 +326,8 @@ def _elements_of(item: int, dtype: str) -> Html:
 def cache_table(
     models: object, contexts: object = (4096, 32768, 131072), dtype: str = "bfloat16", link: Link | None = None
 ) -> Html:
-    """The KV cache of one text at several contexts, with what latent attention would keep if its heads were written out."""
+    """The KV cache of one text at several contexts, with what latent attention would keep if its heads were written
+    out."""
     slugs, item = several(models, "models"), item_bytes(dtype)
     contexts = [_context(c, "contexts") for c in several(contexts, "contexts")]
     disclosed = [c for c in map(of, slugs) if c]
@@ -465,9 +471,9 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
     caption = html(
-        "KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in proportion, "
-        "a level one does not grow. The table holds the same numbers, with a † beyond the context that a model’s config "
-        "allows: there a line is what the model would keep, could it read so far."
+        "KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in "
+        "proportion, a level one does not grow. The table holds the same numbers, with a † beyond the context that a "
+        "model’s config allows: there a line is what the model would keep, could it read so far."
     )
     figure = tag(
         "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
@@ -577,7 +583,7 @@ def _label(x: float, y: float, content: str, anchor: str = "middle") -> Html:
     return label(x, y, content, anchor, 12)
 
 
-# --- memory -------------------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------------------
 
 
 @remembered
@@ -623,8 +629,8 @@ def memory_table(
         ),
         conventions(
             html(
-                "All experts count: any token may choose any. Every matrix in the format, with its blocks’ scales; norms and "
-                "biases in 16 bits (in float32, 32). {}",
+                "All experts count: any token may choose any. Every matrix in the format, with its "
+                "blocks’ scales; norms and biases in 16 bits (in float32, 32). {}",
                 UNITS,
             ),
             "Published files often leave tables, head and routers in 16 bits, and are then larger.",
@@ -724,8 +730,8 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
         ),
         conventions(
             html(
-                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all tokens at 4; no dropout, "
-                "nothing split over devices. {}",
+                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all "
+                "tokens at 4; no dropout, nothing split over devices. {}",
                 UNITS,
             ),
             _beyond_its(slug, context),
@@ -783,7 +789,8 @@ def split_table(
                 _in(format, dtype),
             ),
             html(
-                "Cut: matrices along heads, inner widths, experts’ inner widths and the vocabulary; whole heads to a device."
+                "Cut: matrices along heads, inner widths, experts’ inner widths and "
+                "the vocabulary; whole heads to a device."
             ),
             html("With more devices than key/value heads each holds a copy of one ({}).", heads)
             if shared == "n_kv_heads"
@@ -853,7 +860,7 @@ def fits_table(
     )
 
 
-# --- what makers say ----------------------------------------------------------------------------------------------------
+# --- what makers say --------------------------------------------------------------------------------------------------
 
 
 def published_costs(about: str | None = None) -> Html:
@@ -899,7 +906,7 @@ def compute(claim: published.Claim) -> Fraction:
     return Fraction(computed) / claim.scale
 
 
-# --- time ---------------------------------------------------------------------------------------------------------------
+# --- time -------------------------------------------------------------------------------------------------------------
 
 
 @remembered
@@ -926,8 +933,8 @@ def accelerator_table() -> Html:
         table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),
         conventions(
             html(
-                "Dense peaks: structured sparsity, which some datasheets count, would double them. FLOPs per byte: bfloat16 "
-                "peak over bandwidth. Memory as the vendor writes it, 1 GB taken as 10<sup>9</sup> bytes."
+                "Dense peaks: structured sparsity, which some datasheets count, would double them. FLOPs per byte: "
+                "bfloat16 peak over bandwidth. Memory as the vendor writes it, 1 GB taken as 10<sup>9</sup> bytes."
             ),
             html("Sources. {}.", joined(sources, "; ")),
         ),
@@ -942,7 +949,8 @@ def time_table(
     format: str = "bfloat16",
     dtype: str = "bfloat16",
 ) -> Html:
-    """The least time to read a text and to write one more token, what limits each, and the batch from which compute does."""
+    """The least time to read a text and to write one more token, what limits each, and the batch from which compute
+    does."""
     chosen = tuple(machines.accelerators()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, _read(model, context), whole_number(batch, "batch"), weight_format(format), dtype)
 
@@ -993,8 +1001,8 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             BOUNDS,
             "Below each time, what limits it.",
             html(
-                "{}; arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left "
-                "out.",
+                "{}; arithmetic at the peak of the weights’ type where there is one, "
+                "else of bfloat16. Masked scores are left out.",
                 _in(format, dtype),
             ),
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
@@ -1003,7 +1011,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
     )
 
 
-# --- single figures -----------------------------------------------------------------------------------------------------
+# --- single figures ---------------------------------------------------------------------------------------------------
 
 
 def cost(
@@ -1019,7 +1027,8 @@ def cost(
     unit: str | None = None,
     digits: int | None = None,
 ) -> str:
-    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes", context=8192, unit="GB")`."""
+    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes",
+    context=8192, unit="GB")`."""
     asked = values.disclosed(model)
     if asked is None:
         return values.UNDISCLOSED
@@ -1042,7 +1051,8 @@ def cost(
 
 
 def accelerator(name: str, what: str = "name", unit: str | None = None, digits: int | None = None) -> str:
-    """What a vendor states of an accelerator: its name, peak, bandwidth, memory, or the FLOPs that it has time for with each byte."""
+    """What a vendor states of an accelerator: its name, peak, bandwidth, memory, or the FLOPs that it has time for with
+    each byte."""
     a = machines.accelerator(name)
     known = {
         "name": a.name,

@@ -1,7 +1,7 @@
 """The kit for SVG: elements, labels, marks, scales, axes, legends, and how much room a text takes.
 
-Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet, with
-one of their own for a page without it.
+Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet,
+with one of their own for a page without it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ HEIGHT = 262
 
 
 def element(name: str, /, *content: object, **attributes: object) -> Html:
-    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left out."""
+    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
+    out."""
     given = "".join(
         f' {"class" if key == "cls" else key.replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
@@ -96,7 +97,8 @@ def line(
 
 
 class Kind(NamedTuple):
-    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or mark."""
+    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or
+    mark."""
 
     title: str
     colour: str

@@ -328,7 +328,8 @@ _SHORT = re.compile(r"[~≈]?(\d+)(?:\.(\d+))?([MBT])")
 
 
 def _rounded(said: str, known: list[tuple[str, int]]) -> Html:
-    """The count that a rounded figure comes from: the first of these that rounds to it, else how far the first is off."""
+    """The count that a rounded figure comes from: the first of these that rounds to it, else how far the first is
+    off."""
     parts = _SHORT.fullmatch(said.strip())
     if parts is None:
         return text("a name, not a count")
@@ -438,8 +439,8 @@ def comparison(
         nowhere = "; “–” where none was published." if None in map(values.in_file, known.values()) else "."
         notes.append(
             html(
-                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same shapes"
-                + nowhere
+                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same "
+                "shapes" + nowhere
             )
         )
     latent = [m.name for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else []
@@ -649,8 +650,8 @@ def flops(slug: str) -> Html:
 
 FLOP_CONVENTIONS = (
     html(
-        "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and convolutions count, a look-up is "
-        "0, other element-wise work is left out."
+        "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and "
+        "convolutions count, a look-up is 0, other element-wise work is left out."
     ),
     html("Attention scores in full, not only their causal half; logits of the last token only."),
 )

@@ -35,7 +35,8 @@ def disclosed(slug: str) -> Model | None:
 
 
 def in_file(model: Model) -> int | None:
-    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none was found.
+    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none
+    was found.
 
     The largest of several: some are published with the scales of packed weights and without.
     """
@@ -99,7 +100,8 @@ def evaluate(model: Model, source: str, context: int | None = None) -> int | Fra
 
 
 def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | None]) -> int | Fraction:
-    """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises `Problem`."""
+    """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises
+    `Problem`."""
     wrong = Problem(f"{source!r} is not a formula", "use names, whole numbers, + - * / // % ** and parentheses")
 
     def of(node):
@@ -131,7 +133,8 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
 def calc(
     expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str
 ) -> str:
-    """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…", small="…")`.
+    """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…",
+    small="…")`.
 
     The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
     """
@@ -201,7 +204,8 @@ COUNTABLE = (*ALIASES, *(f.name for f in FIGURES.values() if f.unit in (PARAMETE
 
 
 def count(model: Model, what: str) -> int:
-    """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so (`q_proj`)."""
+    """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so
+    (`q_proj`)."""
     if what in COUNTABLE:
         return number(model, what)
     parts = [p for p in model.counts.parts if p.name == what]
