@@ -1,4 +1,5 @@
-"""The command line: `describe`, `check`, `run`, `add`. Exit status 2 and one line on standard error for what cannot be done."""
+"""The command line: `describe`, `check`, `run`, `add`. Exit status 2 and one line on standard error for what cannot be
+done."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ def add(options) -> int:
 
 
 def read_tokens(text: str, vocabulary: int, positions: int | None = None) -> list[int]:
-    """Token ids from `464,3139,…`. Raises `Problem` for what is no id of this vocabulary, and for more than the positions."""
+    """Token ids from `464,3139,…`. Raises `Problem` for what is no id of this vocabulary, and for more than the
+    positions."""
     tokens = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
@@ -169,7 +171,7 @@ def read_tokens(text: str, vocabulary: int, positions: int | None = None) -> lis
     return tokens
 
 
-# --- the arguments ------------------------------------------------------------------------------------------------------
+# --- the arguments ----------------------------------------------------------------------------------------------------
 
 
 class Parser(argparse.ArgumentParser):
@@ -184,7 +186,8 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(
         prog="every-parameter",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Where the numbers of a large language model come from: every parameter, derived from one forward pass.",
+        description="Where the numbers of a large language model come from: every parameter, derived from one forward "
+        "pass.",
         epilog="examples:\n"
         "  every-parameter describe llama3-8b\n"
         "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
@@ -208,7 +211,8 @@ def parser() -> argparse.ArgumentParser:
         "--format",
         choices=("table", "json", "csv"),
         default="table",
-        help="table (default): patterns, formulas and totals for reading; json: one object per model and line; csv: one row per tensor",
+        help="table (default): patterns, formulas and totals for reading; json: one object per model and line; csv: "
+        "one row per tensor",
     )
     one.add_argument(
         "--collapse",
@@ -221,7 +225,8 @@ def parser() -> argparse.ArgumentParser:
         type=_at_least_one,
         action="append",
         metavar="N",
-        help="tokens of context for cache, FLOPs, memory and time; may be given several times (default 4096 and 131072)",
+        help="tokens of context for cache, FLOPs, memory and time; may be given several times (default 4096 and "
+        "131072)",
     )
     one.add_argument(
         "--dtype",
