@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from math import log2, log10
+from math import log10
 from typing import NamedTuple
 
 from ..catalogue import presets
@@ -26,7 +26,7 @@ from .html import Cell, Column, Html, Link, Row, anchor, block, conventions, htm
 from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
-from .svg import element, label, spread, svg
+from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
 from .tables import FLOP_CONVENTIONS, cache_poly, dagger, limit, undisclosed
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
@@ -454,12 +454,12 @@ class Line(NamedTuple):
 
 
 LINES = (
-    Line("var(--ep-data,#1d5fc4)", None, "circle"),
-    Line("var(--ep-accent,#b64a0c)", "7 3", "square"),
-    Line("var(--ep-weight,#5d6672)", "2 3", "triangle"),
-    Line("var(--ep-data,#1d5fc4)", "9 3 2 3", "diamond"),
-    Line("var(--ep-accent,#b64a0c)", "2 2", "cross"),
-    Line("var(--ep-weight,#5d6672)", "12 4", "circle"),
+    Line(DATA, None, "circle"),
+    Line(ACCENT, "7 3", "square"),
+    Line(WEIGHT, "2 3", "triangle"),
+    Line(DATA, "9 3 2 3", "diamond"),
+    Line(ACCENT, "2 2", "cross"),
+    Line(WEIGHT, "12 4", "circle"),
 )
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 600, 350, 58, 148, 14, 44
 
@@ -487,26 +487,12 @@ def _chart(slugs: tuple, item: int) -> Html:
     sizes = {slug: [fullest(of(slug), round(c), item) for c in contexts] for slug in slugs}
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
-
-    def x(context: float) -> float:
-        return LEFT + (log2(context) - 10) / 10 * (WIDTH - LEFT - RIGHT)
-
-    def y(size: float) -> float:
-        return TOP + (most - log10(size)) / (most - least) * (HEIGHT - TOP - BOTTOM)
-
-    drawn = []
-    for k in range(10, 21, 2):
-        drawn += [
-            element("path", d=f"M{x(2**k):.1f} {TOP}V{HEIGHT - BOTTOM}", stroke="currentColor", stroke_opacity=".14"),
-            _label(x(2**k), HEIGHT - BOTTOM + 16, f"{2 ** (k - 10)}K" if k < 20 else "1M"),
-        ]
-    for k in range(least, most + 1):
-        unit = ("B", "kB", "MB", "GB", "TB", "PB")[k // 3]
-        drawn += [
-            element("path", d=f"M{LEFT} {y(10**k):.1f}H{WIDTH - RIGHT}", stroke="currentColor", stroke_opacity=".14"),
-            _label(LEFT - 6, y(10**k) + 4, f"{10 ** (k % 3)} {unit}", "end"),
-        ]
-    drawn.append(_label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "context, tokens"))
+    x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
+    y = Scale(10**least, 10**most, HEIGHT - BOTTOM, TOP)
+    x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2)]
+    units = ("B", "kB", "MB", "GB", "TB", "PB")
+    y_ticks = [(10**k, f"{10 ** (k % 3)} {units[k // 3]}") for k in range(least, most + 1)]
+    drawn = [axes(x, y, x_ticks, y_ticks, "context, tokens", "", 12)]
     points = {slug: [(x(c), y(max(n, 1))) for c, n in zip(contexts, sizes[slug])] for slug in slugs}
     from_the_top = sorted(slugs, key=lambda slug: (points[slug][-1][1], slug))
     places = spread([points[slug][-1][1] for slug in from_the_top], 15, TOP + 6, HEIGHT - BOTTOM)
@@ -514,14 +500,14 @@ def _chart(slugs: tuple, item: int) -> Html:
         colour, dashes, mark = LINES[slugs.index(slug)]
         d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points[slug])
         drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width="2", stroke_dasharray=dashes))
-        drawn += [_mark(mark, *p, colour) for p in points[slug][::8]]
+        drawn += [knot(mark, *p, colour) for p in points[slug][::8]]
         px, py = points[slug][-1]
         drawn.append(
             element(
                 "g",
                 element("path", d=f"M{px + 5:.1f} {py:.1f}L{px + 14:.1f} {place:.1f}", stroke=colour, fill="none"),
-                _mark(mark, px + 20, place, colour),
-                _label(px + 28, place + 4, _name(slug), "start"),
+                knot(mark, px + 20, place, colour),
+                label(px + 28, place + 4, _name(slug), size=12),
                 cls="ep-name",
             )
         )
@@ -544,7 +530,7 @@ def _legend(slugs: list[str]) -> Html:
                     stroke_width="2",
                     stroke_dasharray=line.dashes,
                 ),
-                _mark(line.mark, 20, 6, line.colour),
+                knot(line.mark, 20, 6, line.colour),
                 viewBox="0 0 40 12",
                 width=40,
                 height=12,
@@ -562,25 +548,6 @@ def fullest(costs: Costs, context: int, item: int) -> int:
     chunks = {int(k.reach.size) for k in costs.counts.kept if isinstance(k.reach, Chunked)}
     ends = {context, *(context // chunk * chunk - 1 for chunk in chunks if context >= chunk)}
     return max(costs.counts.cache_bytes(end, item) for end in ends)
-
-
-def _mark(shape: str, x: float, y: float, colour: str) -> Html:
-    if shape == "circle":
-        return element("circle", cx=float(x), cy=float(y), r="3.6", fill=colour)
-    d = {
-        "square": "m-3.3 -3.3h6.6v6.6h-6.6z",
-        "triangle": "m0 -4.2l4 7.2h-8z",
-        "diamond": "m0 -4.6l4.6 4.6l-4.6 4.6l-4.6 -4.6z",
-        "cross": "m-3.6 -3.6l7.2 7.2m0 -7.2l-7.2 7.2",
-    }[shape]
-    d = f"M{x:.1f} {y:.1f}{d}"
-    if shape == "cross":
-        return element("path", d=d, fill="none", stroke=colour, stroke_width="2")
-    return element("path", d=d, fill=colour)
-
-
-def _label(x: float, y: float, content: str, anchor: str = "middle") -> Html:
-    return label(x, y, content, anchor, 12)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
