@@ -18,12 +18,13 @@ from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
 from macros.counting.costs import COMPUTE, MEMORY, Costs, roofline
+from macros.counting.figures import ALIASES, FIGURES, Conditions
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import Role
 from macros.views import costs as views
-from macros.views import tables
+from macros.views import tables, values
 
 
 def of(slug: str) -> Costs:
@@ -890,6 +891,32 @@ def test_the_time_table_counts_weights_alone_where_it_says_no_cache():
     assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table(
         "deepseek-v3", ["h100"]
     )
+
+
+@pytest.mark.parametrize("slug", ["gpt2", "deepseek-v3.2", "mamba-130m"])
+def test_one_list_of_figures_serves_value_cost_and_describe(capsys, slug):
+    told, model, at_600 = described(capsys, slug, "--context", "600"), presets.model(slug), Conditions(600)
+    other = Conditions(600, 3, "float32", "int8", 4, accelerators.accelerator("h100"))
+    for figure in FIGURES.values():
+        if "accelerator" not in figure.needs:
+            n = figure.of(model.counts, at_600)
+            assert values.number(model, figure.name, 600) == n
+            assert views.cost(slug, figure.name, context=600) == values.value(slug, figure.name, context=600)
+        if figure.key and (of(slug).has_latents or not figure.of_latents):
+            place = told
+            for key in figure.key.split("."):
+                place = place[key]
+            assert (place["600"] if "context" in figure.needs else place) == pytest.approx(float(n), rel=1e-12)
+        needed = Conditions(**{name: getattr(other, name) for name in figure.needs})
+        assert figure.of(model.counts, other) == figure.of(model.counts, needed), "depends on more than it says"
+    assert "parameters" in ALIASES and values.value(slug, "parameters") == values.value(slug, "total")
+
+
+def test_a_figure_on_an_accelerator_is_for_cost_alone():
+    with pytest.raises(Problem, match="macro cost"):
+        values.value("gpt2", "decode_seconds", context=600)
+    with pytest.raises(Problem, match="context=4096"):
+        values.value("gpt2", "causal_flops")
 
 
 def described(capsys, *arguments) -> dict:

@@ -19,7 +19,7 @@ from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem
 from ..engine.forward import logits
 from ..engine.ops import softmax
-from .costs import DEFAULT, Asked
+from .costs import USUAL, Asked
 from .describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
 from .skeleton import skeleton
 
@@ -55,7 +55,7 @@ def fail(problem: Problem) -> int:
 def describe(options) -> int:
     """Parameter table, totals and costs of each model, in the order asked for."""
     status = 0
-    asked = Asked(tuple(dict.fromkeys(options.context or DEFAULT.contexts)), options.dtype, options.format_weights)
+    asked = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.dtype, options.format_weights)
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
     for name in options.models:

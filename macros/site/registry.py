@@ -28,6 +28,7 @@ from ..views import (
 )
 from ..views import costs as cost_views
 from ..views.catalogue import family_slug
+from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
 from . import large_html as blocks
@@ -102,6 +103,7 @@ def macros(env) -> dict[str, Callable]:
         "costs": tables.costs,
         "notation_table": tables.notation_table,
         "cost": cost_views.cost,
+        "figure_table": figure_table,
         "flops_table": cost_views.flops_table,
         "training_flops": with_links(cost_views.training_flops),
         "bytes_table": cost_views.bytes_table,
@@ -183,7 +185,8 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
 
 
 def listing(env, known: dict[str, Callable]) -> Html:
-    """The macros in the order of the alphabet, each with what its documentation says first and the first page that calls it."""
+    """The macros in the order of the alphabet, each with what its documentation says first and the first page that
+    calls it."""
     rows = []
     for name, function in sorted(known.items()):
         page = next((src for src, text in _sources(env) if calls(text, name)), None)

@@ -1,4 +1,5 @@
-"""The catalogue: every model in one table that reads without scripts, and that docs/assets/catalogue.mjs sorts and filters."""
+"""The catalogue: every model in one table that reads without scripts, and that docs/assets/catalogue.mjs sorts and
+filters."""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ def catalogue(link: Link | None = None, family: str | None = None, family_link: 
             "Parameters are unique and trainable, tied tables counted once. "
             "Active leaves out the routed experts that a token does not choose.",
             html(
-                "Heads are query heads / key-value heads. Cache is the bytes that one more token adds, 2 an element, and "
-                "what it adds later, once the windows are full; a state of fixed size adds nothing."
+                "Heads are query heads / key-value heads. Cache is the bytes that one more token adds, 2 an element, "
+                "and what it adds later, once the windows are full; a state of fixed size adds nothing."
             ),
             verified([p for _, p in shown]),
         ),

@@ -375,7 +375,8 @@ def shape_history_chart() -> Html:
     )
     return figure(
         panels,
-        "Each point is a model. The d_ff of mixture-of-experts models is that of one expert among many, and is left out.",
+        "Each point is a model. The d_ff of mixture-of-experts models is that "
+        "of one expert among many, and is left out.",
         as_table,
     )
 

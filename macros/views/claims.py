@@ -1,4 +1,5 @@
-"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole catalogue.
+"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole
+catalogue.
 
 A claim is quoted as it was made; its arithmetic and the true figure are formulas over a model's sizes, evaluated here.
 """
@@ -22,7 +23,8 @@ from .tables import limit
 
 
 class Claim(NamedTuple):
-    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and `b.`."""
+    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and
+    `b.`."""
 
     said: str
     claimed: str
@@ -66,7 +68,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Q of one head = [768, 64], and Q = [1024, 64] + … + [1024, 64], twelve times",
             "64",
             "n_heads * d_head",
-            "The plus sign has to mean “set side by side”: added up, twelve matrices of that width would stay as narrow as one.",
+            "The plus sign has to mean “set side by side”: added up, twelve matrices "
+            "of that width would stay as narrow as one.",
             ("gpt2",),
             of="columns of Q",
         ),
@@ -208,7 +211,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "From D = 4,096 to 16,384: approximately 16× in weights of a layer",
             "(16384 / 4096) ** 2",
             "(b.in_layers / b.n_layers) / (a.in_layers / a.n_layers)",
-            "d_ff grows by less than D, and the keys and values grow with D only, not with its square: both models have {b.n_kv_heads} key/value heads.",
+            "d_ff grows by less than D, and the keys and values grow with D only, not with its square: both models "
+            "have {b.n_kv_heads} key/value heads.",
             ("llama3-8b", "llama3.1-405b"),
             of="times as many parameters a layer",
             digits=4,
@@ -216,8 +220,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(
             "The same, in compute",
             "(16384 / 4096) ** 2",
-            "((b.decode_flops - 2 * b.vocab_size * b.d_model) / b.n_layers) / ((a.decode_flops - 2 * a.vocab_size * a.d_model) / a.n_layers)",
-            "As the weights, but for the attention scores, which grow with the width of all heads and not with its square. The head, which is there once, is left out.",
+            "((b.decode_flops - 2 * b.vocab_size * b.d_model) / b.n_layers) / "
+            "((a.decode_flops - 2 * a.vocab_size * a.d_model) / a.n_layers)",
+            "As the weights, but for the attention scores, which grow with the width of all heads and not with its "
+            "square. The head, which is there once, is left out.",
             ("llama3-8b", "llama3.1-405b"),
             context=4096,
             of="times the FLOPs a layer, one new token",
@@ -227,7 +233,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Going from 4,096 to 16,384 makes the KV cache bigger",
             "16384 / 4096",
             "(b.cache_bytes_per_token / b.n_layers) / (a.cache_bytes_per_token / a.n_layers)",
-            "The cache of a layer holds n_kv_heads·d_head numbers twice, and D is not among them. Only the number of layers makes it bigger here.",
+            "The cache of a layer holds n_kv_heads·d_head numbers twice, and D is not among them. Only the number of "
+            "layers makes it bigger here.",
             ("llama3-8b", "llama3.1-405b"),
             of="times the bytes a layer and token",
             digits=3,
@@ -238,7 +245,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "A model with hidden_dim 4,096, 32 layers and 32 heads has vocab_size 50,000",
             "50000",
             "vocab_size",
-            "It depends on the tokenizer, as the source says; the model with these sizes that it then computes has fewer.",
+            "It depends on the tokenizer, as the source says; the model with "
+            "these sizes that it then computes has fewer.",
             ("llama-7b",),
             of="tokens",
         ),
@@ -254,7 +262,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "The rest comes from the embedding layer and the final output layer",
             "2 * vocab_size * d_model",
             "total - 12 * n_layers * d_model ** 2",
-            "Most of it does. What is left is in the feed-forward part, which is a little larger than 8·D², and in the norms.",
+            "Most of it does. What is left is in the feed-forward part, which is a "
+            "little larger than 8·D², and in the norms.",
             ("llama-7b",),
             of="parameters left over",
         ),
@@ -358,7 +367,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Llama 3.1 70B has 77.85B parameters (a table of n_params)",
             "n_layers * (4 * d_model ** 2 + 3 * d_model * d_ff)",
             "total",
-            "Keys and values for every head, which this model does not have; without tables, head and norms, which it has.",
+            "Keys and values for every head, which this model does not have; "
+            "without tables, head and norms, which it has.",
             ("llama3.1-70b",),
             of="parameters",
         ),
@@ -382,7 +392,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "DeepSeek-V3 has 684,531,386,000 parameters, by its file",
             "684531386000",
             "total",
-            "The file also holds a layer for predicting two tokens at once, second copies of both tables, and FP8 scales.",
+            "The file also holds a layer for predicting two tokens at once, "
+            "second copies of both tables, and FP8 scales.",
             ("deepseek-v3",),
             of="parameters",
         ),
@@ -414,7 +425,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Gemma 3 27B: 496 KiB a token, every layer growing",
             "cache_bytes_per_token_uncapped",
             "cache_bytes_per_token",
-            "{n_sliding_layers} of {n_layers} layers see a window of {sliding_window} tokens, and stop growing when it is full.",
+            "{n_sliding_layers} of {n_layers} layers see a window of "
+            "{sliding_window} tokens, and stop growing when it is full.",
             ("gemma3-27b",),
             of="bytes a token at long context",
         ),
@@ -474,9 +486,9 @@ def _sizes(claim: Claim) -> Lookup | None:
     return None if None in models.values() else lookup
 
 
-def amount(x: int | Fraction, digits: int | None = None) -> str:
+def amount(figure: int | Fraction, digits: int | None = None) -> str:
     """A figure of a claim: whole ones with every digit."""
-    return values.shown(x, digits=digits if Fraction(x).denominator != 1 else None)
+    return values.shown(figure, digits=digits if Fraction(figure).denominator != 1 else None)
 
 
 def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
@@ -556,7 +568,8 @@ def token_ids_claim() -> Html:
 
 
 class Formula(NamedTuple):
-    """A formula in circulation: how it is written, as a formula over sizes, what it is meant to give, what it leaves out."""
+    """A formula in circulation: how it is written, as a formula over sizes, what it is meant to give, what it leaves
+    out."""
 
     title: str
     claimed: str
@@ -575,7 +588,8 @@ FORMULAS: dict[str, Formula] = {
         "12 * n_layers * d_model ** 2",
         "total",
         "parameters",
-        "The tables and the head, experts, d_ff that is not 4·D, keys and values shared by heads, heads that are not D/N wide.",
+        "The tables and the head, experts, d_ff that is not 4·D, keys and values "
+        "shared by heads, heads that are not D/N wide.",
     ),
     "12LD2+tables": Formula(
         "12·L·D² + the tables and the head",
@@ -589,7 +603,8 @@ FORMULAS: dict[str, Formula] = {
         "2 * 2 * n_layers * d_model",
         "cache_bytes_per_token_uncapped",
         "bytes a token, 2 bytes each",
-        "Keys and values shared by heads (GQA, MQA), latents (MLA), heads that are not D/N wide, layers without attention.",
+        "Keys and values shared by heads (GQA, MQA), latents (MLA), heads that "
+        "are not D/N wide, layers without attention.",
         "n_heads",
     ),
     "cache-without-2": Formula(
@@ -605,7 +620,8 @@ FORMULAS: dict[str, Formula] = {
         "2 * 2 * n_layers * (d_model * n_kv_heads / n_heads)",
         "cache_bytes_per_token_uncapped",
         "bytes a token, 2 bytes each",
-        "The width of a head is a choice of its own. Where it is not D/N this is off by N·H/D; and latents are no heads.",
+        "The width of a head is a choice of its own. Where it is not D/N this "
+        "is off by N·H/D; and latents are no heads.",
         "n_heads",
     ),
     "cache-full-context": Formula(
@@ -613,7 +629,8 @@ FORMULAS: dict[str, Formula] = {
         f"{LONG} * (cache_bytes_per_token_uncapped + index_bytes_per_token)",
         "cache_bytes",
         f"bytes at {LONG:,} tokens",
-        "Layers with a sliding window or chunks stop growing when these are full; a recurrent layer keeps a fixed state.",
+        "Layers with a sliding window or chunks stop growing when these are "
+        "full; a recurrent layer keeps a fixed state.",
         "n_heads",
         LONG,
     ),

@@ -1,10 +1,11 @@
-"""What models cost, as tables and a chart: FLOPs, bytes moved, cache, memory, training, several devices, bounds on time."""
+"""What models cost, as tables and a chart: FLOPs, bytes moved, cache, memory, training, several devices, bounds on
+time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from math import log2, log10
+from math import log10
 from typing import NamedTuple
 
 from ..catalogue import presets
@@ -12,6 +13,7 @@ from ..catalogue import published_costs as published
 from ..counting import accelerators as machines
 from ..counting.costs import Bound, Costs
 from ..counting.costs import of as costs_of
+from ..counting.figures import figure as known_figure
 from ..counting.formats import FORMATS
 from ..counting.parameters import INDEX
 from ..dependencies import remembered
@@ -26,7 +28,7 @@ from .html import Cell, Column, Html, Link, Row, anchor, block, conventions, htm
 from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
-from .svg import element, label, spread, svg
+from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
 from .tables import FLOP_CONVENTIONS, cache_poly, dagger, limit, undisclosed
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
@@ -35,8 +37,8 @@ CAUSAL = html(
     "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
 )
 BOUNDS = html(
-    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time for anything else, devices that "
-    "talk to each other in no time."
+    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time "
+    "for anything else, devices that talk to each other in no time."
 )
 
 
@@ -44,7 +46,7 @@ def table(caption: object, columns: Iterable[Column | str], rows: Iterable[Row |
     return any_table(caption, columns, rows, name=name, cls="ep-table ep-costs")
 
 
-# --- arguments and cells ------------------------------------------------------------------------------------------------
+# --- arguments and cells ----------------------------------------------------------------------------------------------
 
 
 def of(slug: str) -> Costs | None:
@@ -129,7 +131,8 @@ def _limited(bound: Bound) -> Html:
 def _rows(
     slugs: tuple, width: int, cells: Callable[[str, Costs], list], link: Link | None, context: int = 1
 ) -> Iterable[list]:
-    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to count."""
+    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to
+    count."""
     for slug in slugs:
         costs, name = of(slug), _linked(slug, link)
         if costs is None:
@@ -140,12 +143,13 @@ def _rows(
             yield [name + _dagger(slug, context), *cells(slug, costs)]
 
 
-# --- compute ------------------------------------------------------------------------------------------------------------
+# --- compute ----------------------------------------------------------------------------------------------------------
 
 
 @remembered
 def flops_table(slug: str, context: int | None = None) -> Html:
-    """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal half."""
+    """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal
+    half."""
     costs, context = of(slug), _read(slug, context)
     if costs is None:
         return undisclosed(slug, "its FLOPs")
@@ -179,8 +183,8 @@ def flops_table(slug: str, context: int | None = None) -> Html:
     if costs.has_latents:
         notes.append(
             html(
-                "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values written "
-                "out per head the whole text takes {}, causal, and one new token {}.",
+                "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values "
+                "written out per head the whole text takes {}, causal, and one new token {}.",
                 rounding.flops(costs.expanded_flops(context, context, causal=True)),
                 rounding.flops(costs.expanded_flops(1, context)),
             )
@@ -262,7 +266,8 @@ def bytes_table(
     format: str = "bfloat16",
     dtype: str = "bfloat16",
 ) -> Html:
-    """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one text."""
+    """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one
+    text."""
     costs, context, format, item = of(slug), _read(slug, context), weight_format(format), item_bytes(dtype)
     if costs is None:
         return undisclosed(slug, "what it moves")
@@ -299,7 +304,8 @@ def bytes_table(
         ),
         conventions(
             html(
-                "{}; each weight and each cached number moves once, activations stay on the chip. Masked scores are left out.",
+                "{}; each weight and each cached number moves once, activations stay "
+                "on the chip. Masked scores are left out.",
                 _in(format, dtype),
             ),
             "Of the experts, those that some token is expected to choose if all are chosen evenly."
@@ -311,7 +317,7 @@ def bytes_table(
     )
 
 
-# --- cache --------------------------------------------------------------------------------------------------------------
+# --- cache ------------------------------------------------------------------------------------------------------------
 
 
 def _elements_of(item: int, dtype: str) -> Html:
@@ -321,7 +327,8 @@ def _elements_of(item: int, dtype: str) -> Html:
 def cache_table(
     models: object, contexts: object = (4096, 32768, 131072), dtype: str = "bfloat16", link: Link | None = None
 ) -> Html:
-    """The KV cache of one text at several contexts, with what latent attention would keep if its heads were written out."""
+    """The KV cache of one text at several contexts, with what latent attention would keep if its heads were written
+    out."""
     slugs, item = several(models, "models"), item_bytes(dtype)
     contexts = [_context(c, "contexts") for c in several(contexts, "contexts")]
     disclosed = [c for c in map(of, slugs) if c]
@@ -448,12 +455,12 @@ class Line(NamedTuple):
 
 
 LINES = (
-    Line("var(--ep-data,#1d5fc4)", None, "circle"),
-    Line("var(--ep-accent,#b64a0c)", "7 3", "square"),
-    Line("var(--ep-weight,#5d6672)", "2 3", "triangle"),
-    Line("var(--ep-data,#1d5fc4)", "9 3 2 3", "diamond"),
-    Line("var(--ep-accent,#b64a0c)", "2 2", "cross"),
-    Line("var(--ep-weight,#5d6672)", "12 4", "circle"),
+    Line(DATA, None, "circle"),
+    Line(ACCENT, "7 3", "square"),
+    Line(WEIGHT, "2 3", "triangle"),
+    Line(DATA, "9 3 2 3", "diamond"),
+    Line(ACCENT, "2 2", "cross"),
+    Line(WEIGHT, "12 4", "circle"),
 )
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 600, 350, 58, 148, 14, 44
 
@@ -465,9 +472,9 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
     caption = html(
-        "KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in proportion, "
-        "a level one does not grow. The table holds the same numbers, with a † beyond the context that a model’s config "
-        "allows: there a line is what the model would keep, could it read so far."
+        "KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in "
+        "proportion, a level one does not grow. The table holds the same numbers, with a † beyond the context that a "
+        "model’s config allows: there a line is what the model would keep, could it read so far."
     )
     figure = tag(
         "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
@@ -481,26 +488,12 @@ def _chart(slugs: tuple, item: int) -> Html:
     sizes = {slug: [fullest(of(slug), round(c), item) for c in contexts] for slug in slugs}
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
-
-    def x(context: float) -> float:
-        return LEFT + (log2(context) - 10) / 10 * (WIDTH - LEFT - RIGHT)
-
-    def y(size: float) -> float:
-        return TOP + (most - log10(size)) / (most - least) * (HEIGHT - TOP - BOTTOM)
-
-    drawn = []
-    for k in range(10, 21, 2):
-        drawn += [
-            element("path", d=f"M{x(2**k):.1f} {TOP}V{HEIGHT - BOTTOM}", stroke="currentColor", stroke_opacity=".14"),
-            _label(x(2**k), HEIGHT - BOTTOM + 16, f"{2 ** (k - 10)}K" if k < 20 else "1M"),
-        ]
-    for k in range(least, most + 1):
-        unit = ("B", "kB", "MB", "GB", "TB", "PB")[k // 3]
-        drawn += [
-            element("path", d=f"M{LEFT} {y(10**k):.1f}H{WIDTH - RIGHT}", stroke="currentColor", stroke_opacity=".14"),
-            _label(LEFT - 6, y(10**k) + 4, f"{10 ** (k % 3)} {unit}", "end"),
-        ]
-    drawn.append(_label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "context, tokens"))
+    x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
+    y = Scale(10**least, 10**most, HEIGHT - BOTTOM, TOP)
+    x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2)]
+    units = ("B", "kB", "MB", "GB", "TB", "PB")
+    y_ticks = [(10**k, f"{10 ** (k % 3)} {units[k // 3]}") for k in range(least, most + 1)]
+    drawn = [axes(x, y, x_ticks, y_ticks, "context, tokens", "", 12)]
     points = {slug: [(x(c), y(max(n, 1))) for c, n in zip(contexts, sizes[slug])] for slug in slugs}
     from_the_top = sorted(slugs, key=lambda slug: (points[slug][-1][1], slug))
     places = spread([points[slug][-1][1] for slug in from_the_top], 15, TOP + 6, HEIGHT - BOTTOM)
@@ -508,14 +501,14 @@ def _chart(slugs: tuple, item: int) -> Html:
         colour, dashes, mark = LINES[slugs.index(slug)]
         d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points[slug])
         drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width="2", stroke_dasharray=dashes))
-        drawn += [_mark(mark, *p, colour) for p in points[slug][::8]]
+        drawn += [knot(mark, *p, colour) for p in points[slug][::8]]
         px, py = points[slug][-1]
         drawn.append(
             element(
                 "g",
                 element("path", d=f"M{px + 5:.1f} {py:.1f}L{px + 14:.1f} {place:.1f}", stroke=colour, fill="none"),
-                _mark(mark, px + 20, place, colour),
-                _label(px + 28, place + 4, _name(slug), "start"),
+                knot(mark, px + 20, place, colour),
+                label(px + 28, place + 4, _name(slug), size=12),
                 cls="ep-name",
             )
         )
@@ -538,7 +531,7 @@ def _legend(slugs: list[str]) -> Html:
                     stroke_width="2",
                     stroke_dasharray=line.dashes,
                 ),
-                _mark(line.mark, 20, 6, line.colour),
+                knot(line.mark, 20, 6, line.colour),
                 viewBox="0 0 40 12",
                 width=40,
                 height=12,
@@ -558,26 +551,7 @@ def fullest(costs: Costs, context: int, item: int) -> int:
     return max(costs.counts.cache_bytes(end, item) for end in ends)
 
 
-def _mark(shape: str, x: float, y: float, colour: str) -> Html:
-    if shape == "circle":
-        return element("circle", cx=float(x), cy=float(y), r="3.6", fill=colour)
-    d = {
-        "square": "m-3.3 -3.3h6.6v6.6h-6.6z",
-        "triangle": "m0 -4.2l4 7.2h-8z",
-        "diamond": "m0 -4.6l4.6 4.6l-4.6 4.6l-4.6 -4.6z",
-        "cross": "m-3.6 -3.6l7.2 7.2m0 -7.2l-7.2 7.2",
-    }[shape]
-    d = f"M{x:.1f} {y:.1f}{d}"
-    if shape == "cross":
-        return element("path", d=d, fill="none", stroke=colour, stroke_width="2")
-    return element("path", d=d, fill=colour)
-
-
-def _label(x: float, y: float, content: str, anchor: str = "middle") -> Html:
-    return label(x, y, content, anchor, 12)
-
-
-# --- memory -------------------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------------------
 
 
 @remembered
@@ -623,8 +597,8 @@ def memory_table(
         ),
         conventions(
             html(
-                "All experts count: any token may choose any. Every matrix in the format, with its blocks’ scales; norms and "
-                "biases in 16 bits (in float32, 32). {}",
+                "All experts count: any token may choose any. Every matrix in the format, with its "
+                "blocks’ scales; norms and biases in 16 bits (in float32, 32). {}",
                 UNITS,
             ),
             "Published files often leave tables, head and routers in 16 bits, and are then larger.",
@@ -724,8 +698,8 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
         ),
         conventions(
             html(
-                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all tokens at 4; no dropout, "
-                "nothing split over devices. {}",
+                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all "
+                "tokens at 4; no dropout, nothing split over devices. {}",
                 UNITS,
             ),
             _beyond_its(slug, context),
@@ -783,7 +757,8 @@ def split_table(
                 _in(format, dtype),
             ),
             html(
-                "Cut: matrices along heads, inner widths, experts’ inner widths and the vocabulary; whole heads to a device."
+                "Cut: matrices along heads, inner widths, experts’ inner widths and "
+                "the vocabulary; whole heads to a device."
             ),
             html("With more devices than key/value heads each holds a copy of one ({}).", heads)
             if shared == "n_kv_heads"
@@ -853,7 +828,7 @@ def fits_table(
     )
 
 
-# --- what makers say ----------------------------------------------------------------------------------------------------
+# --- what makers say --------------------------------------------------------------------------------------------------
 
 
 def published_costs(about: str | None = None) -> Html:
@@ -892,23 +867,14 @@ def _subject(claim: published.Claim) -> str:
 
 def compute(claim: published.Claim) -> Fraction:
     """The same figure from the forward pass, in the claim's unit."""
-    costs, model = of(claim.model), values.disclosed(claim.model)
-    options = {
-        "context": claim.context,
-        "batch": 1,
-        "format": "bfloat16",
-        "item": item_bytes(claim.dtype),
-        "devices": 1,
-        "accelerator": None,
-    }
-
-    def figure(owner: str | None, name: str) -> int | Fraction:
-        return FIGURES[name](costs, options) if name in FIGURES else values.number(model, name)
-
-    return Fraction(values.compute(claim.cost, figure)) / claim.scale
+    model = values.disclosed(claim.model)
+    computed = values.compute(
+        claim.cost, lambda owner, name: values.number(model, name, claim.context, dtype=claim.dtype)
+    )
+    return Fraction(computed) / claim.scale
 
 
-# --- time ---------------------------------------------------------------------------------------------------------------
+# --- time -------------------------------------------------------------------------------------------------------------
 
 
 @remembered
@@ -935,8 +901,8 @@ def accelerator_table() -> Html:
         table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),
         conventions(
             html(
-                "Dense peaks: structured sparsity, which some datasheets count, would double them. FLOPs per byte: bfloat16 "
-                "peak over bandwidth. Memory as the vendor writes it, 1 GB taken as 10<sup>9</sup> bytes."
+                "Dense peaks: structured sparsity, which some datasheets count, would double them. FLOPs per byte: "
+                "bfloat16 peak over bandwidth. Memory as the vendor writes it, 1 GB taken as 10<sup>9</sup> bytes."
             ),
             html("Sources. {}.", joined(sources, "; ")),
         ),
@@ -951,7 +917,8 @@ def time_table(
     format: str = "bfloat16",
     dtype: str = "bfloat16",
 ) -> Html:
-    """The least time to read a text and to write one more token, what limits each, and the batch from which compute does."""
+    """The least time to read a text and to write one more token, what limits each, and the batch from which compute
+    does."""
     chosen = tuple(machines.accelerators()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, _read(model, context), whole_number(batch, "batch"), weight_format(format), dtype)
 
@@ -1002,8 +969,8 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             BOUNDS,
             "Below each time, what limits it.",
             html(
-                "{}; arithmetic at the peak of the weights’ type where there is one, else of bfloat16. Masked scores are left "
-                "out.",
+                "{}; arithmetic at the peak of the weights’ type where there is one, "
+                "else of bfloat16. Masked scores are left out.",
                 _in(format, dtype),
             ),
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
@@ -1012,48 +979,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
     )
 
 
-# --- single figures -----------------------------------------------------------------------------------------------------
-
-# Costs by name: bytes and FLOPs are whole numbers, times fractions of a second.
-FIGURES: dict[str, Callable] = {
-    "weight_bytes": lambda c, o: c.weight_bytes(o["format"]),
-    "cache_bytes": lambda c, o: c.counts.cache_bytes(o["context"], o["item"]) * o["batch"],
-    "cache_bytes_per_token": lambda c, o: c.counts.cache_bytes_per_token(o["item"]),
-    "expanded_cache_bytes": lambda c, o: c.expanded_cache_bytes(o["context"], o["item"]) * o["batch"],
-    "index_bytes": lambda c, o: c.index_bytes(o["context"], o["item"]) * o["batch"],
-    "decode_flops": lambda c, o: c.counts.decode_flops(o["context"]),
-    "prefill_flops": lambda c, o: c.counts.prefill_flops(o["context"]),
-    "causal_flops": lambda c, o: c.causal_flops(o["context"], o["context"]),
-    "score_flops": lambda c, o: c.pair_flops(o["context"], o["context"]),
-    "training_flops": lambda c, o: c.training_flops_per_token(o["context"]),
-    "causal_training_flops": lambda c, o: c.training_flops_per_token(o["context"], causal=True),
-    "inference_bytes": lambda c, o: sum(
-        c.inference_bytes(1, o["context"], o["batch"], o["format"], o["item"]).values()
-    ),
-    "training_bytes": lambda c, o: sum(c.training_bytes(o["context"], o["batch"]).values()),
-    "activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"]),
-    "blocked_activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"], pairs=False),
-    "recomputed_activation_bytes": lambda c, o: c.activation_bytes(o["context"], o["batch"], recompute=True),
-    "split_weight_bytes": lambda c, o: c.split_weight_bytes(o["devices"], o["format"]),
-    "split_cache_bytes": lambda c, o: c.split_cache_bytes(o["context"], o["devices"], o["batch"], o["item"]),
-    "weight_bytes_read": lambda c, o: c.weight_bytes_read(1, o["batch"], o["format"]),
-    "cache_bytes_read": lambda c, o: c.cache_bytes_read(1, o["context"], o["batch"], o["item"]),
-    "bytes_moved": lambda c, o: c.bytes_moved(1, o["context"], o["batch"], o["format"], o["item"]),
-    "intensity": lambda c, o: c.intensity(1, o["context"], o["batch"], o["format"], o["item"]),
-    "decode_seconds": lambda c, o: (
-        c.bound(o["accelerator"], 1, o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "prefill_seconds": lambda c, o: (
-        c.bound(o["accelerator"], o["context"], o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "tokens_per_second": lambda c, o: (
-        o["batch"]
-        / c.bound(o["accelerator"], 1, o["context"], o["batch"], o["format"], o["item"], o["devices"]).seconds
-    ),
-    "critical_batch": lambda c, o: c.critical_batch(o["accelerator"], o["context"], o["format"], o["item"]),
-    "uncached_critical_batch": lambda c, o: c.critical_batch(o["accelerator"], None, o["format"]),
-    "devices_needed": lambda c, o: c.devices_needed(o["accelerator"], o["context"], o["batch"], o["format"], o["item"]),
-}
+# --- single figures ---------------------------------------------------------------------------------------------------
 
 
 def cost(
@@ -1069,36 +995,32 @@ def cost(
     unit: str | None = None,
     digits: int | None = None,
 ) -> str:
-    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes", context=8192, unit="GB")`."""
-    costs = of(model)
-    if costs is None:
+    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes",
+    context=8192, unit="GB")`."""
+    asked = values.disclosed(model)
+    if asked is None:
         return values.UNDISCLOSED
-    options = {
+    item_bytes(dtype)
+    conditions = {
         "context": _context(context),
         "batch": whole_number(batch, "batch"),
         "format": weight_format(format),
-        "item": item_bytes(dtype),
+        "dtype": dtype,
         "devices": whole_number(devices, "devices", most=65536),
         "accelerator": machines.accelerator(accelerator),
     }
 
-    def figure(owner, what):
-        if owner is not None:
-            return None
-        if what not in FIGURES:
-            try:
-                return values.number(values.disclosed(model), what, options["context"])
-            except Problem as problem:
-                raise Problem(problem.what, nearest(what, FIGURES, f"costs: {', '.join(FIGURES)}")) from None
-        return FIGURES[what](costs, options)
+    def lookup(owner: str | None, what: str) -> int | Fraction | None:
+        return values.number(asked, what, **conditions) if owner is None else None
 
-    if name == "critical_batch" and figure(None, name) is None:
+    if known_figure(name) and lookup(None, name) is None:
         return "never"
-    return values.shown(values.compute(str(name), figure), unit, digits)
+    return values.shown(values.compute(str(name), lookup), unit, digits)
 
 
 def accelerator(name: str, what: str = "name", unit: str | None = None, digits: int | None = None) -> str:
-    """What a vendor states of an accelerator: its name, peak, bandwidth, memory, or the FLOPs that it has time for with each byte."""
+    """What a vendor states of an accelerator: its name, peak, bandwidth, memory, or the FLOPs that it has time for with
+    each byte."""
     a = machines.accelerator(name)
     known = {
         "name": a.name,

@@ -16,7 +16,8 @@ _INERT = str.maketrans({c: f"&#{ord(c)};" for c in "*_{}[]"})
 
 @cache
 def math(latex: str, display: bool = False) -> Html:
-    """A formula as MathML, on one line and inert for Markdown; the spaces at the ends of a word, which do not break, stay."""
+    """A formula as MathML, on one line and inert for Markdown; the spaces at the ends of a word, which do not break,
+    stay."""
     return Html(re.sub(r"\s+", " ", mathml(latex, display), flags=re.ASCII).translate(_INERT))
 
 

@@ -1,4 +1,5 @@
-"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of sizes."""
+"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of
+sizes."""
 
 from __future__ import annotations
 
@@ -226,7 +227,8 @@ def _values(slug: str) -> tuple[int | str | None, ...]:
 
 
 def before(slug: str) -> str | None:
-    """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any is."""
+    """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
+    is."""
     model, p = values.disclosed(slug), presets.preset(slug)
     earlier = [
         s
@@ -258,7 +260,8 @@ def _is_earlier(a: object, b: object) -> bool:
 
 
 def changes(family: str, link: Link | None = None) -> Html:
-    """The sizes of a family's models in the order of release; what differs from the earlier model of the line is marked."""
+    """The sizes of a family's models in the order of release; what differs from the earlier model of the line is
+    marked."""
     slugs = members(family)
     known = [s for s in slugs if values.disclosed(s) is not None]
     if not known:
@@ -283,8 +286,8 @@ def changes(family: str, link: Link | None = None) -> Html:
     if any(before(s) for s in known):
         notes.append(
             html(
-                "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year counts "
-                "as much as a factor of two. What differs is bold, with what it was below."
+                "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year "
+                "counts as much as a factor of two. What differs is bold, with what it was below."
             )
         )
     if same or own_keys:
@@ -295,7 +298,8 @@ def changes(family: str, link: Link | None = None) -> Html:
         notes.append(html("The same in all: {}.", joined(alike, "; ")))
     notes.append(
         html(
-            "Cache is what one more token adds, at 2 bytes an element; at long context windows are full and add nothing."
+            "Cache is what one more token adds, at 2 bytes an element; at long "
+            "context windows are full and add nothing."
         )
     )
     return block(as_table, conventions(*notes))
@@ -409,7 +413,8 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         name=f"Sizes of {family}",
     )
     caption = html(
-        "{}, every model by its date of release. The axis of sizes is logarithmic: each line is {} times the one below.",
+        "{}, every model by its date of release. The axis of sizes is "
+        "logarithmic: each line is {} times the one below.",
         family,
         "ten" if high / low > 30 else "two",
     )

@@ -38,7 +38,7 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     model = values.disclosed(slug)
     if model is None:
         return undisclosed(slug, "this multiplication")
-    at = walkthrough.sizes(model, tokens, context)
+    values_of = walkthrough.sizes(model, tokens, context)
     row = walkthrough.find(model, what)
     (left, left_weight), (right, right_weight) = row.factors
     product = (
@@ -49,7 +49,7 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     each, sides = _sides(product, left, right)
     rows, inner, columns = sides
     drawn = drawing(
-        *(d.expr.at(at) for d in sides),
+        *(d.expr.at(values_of) for d in sides),
         labels=tuple(letters(d.expr) for d in sides),
         names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.role, ("A", "B", "C")),
         weights=(left_weight, right_weight),
@@ -59,9 +59,11 @@ def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) ->
     caption = html(
         "<strong>{}</strong>{}: {} × {} → {}, in numbers {} × {} → {}.{}{}",
         row.words.title,
-        html(", once for each of the {} = {:,}", expression(each.expr), each.expr.at(at)) if each is not None else "",
+        html(", once for each of the {} = {:,}", expression(each.expr), each.expr.at(values_of))
+        if each is not None
+        else "",
         *(in_symbols(pair) for pair in pairs),
-        *(in_numbers(pair, at) for pair in pairs),
+        *(in_numbers(pair, values_of) for pair in pairs),
         _meanings(sides),
         joined(
             html(" {}, {} parameters.", tensor_name(w.name), rounding.grouped(int(w.count) // int(w.copies)))

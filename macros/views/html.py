@@ -1,8 +1,8 @@
 """The kit for HTML: text that nothing reads as markup, elements, tables.
 
-`Html` is what may stand in a page as it is. Any other string is text, and inert from where it enters an element: no character
-of it means anything to the browser, to Markdown or to Jinja. Every piece is one line, so that a macro call may stand in a
-sentence, a list or an indented block.
+`Html` is what may stand in a page as it is. Any other string is text, and inert from where it enters an element: no
+character of it means anything to the browser, to Markdown or to Jinja. Every piece is one line, so that a macro call
+may stand in a sentence, a list or an indented block.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-# What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full stops.
+# What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
+# stops.
 _ACTIVE = re.compile(r"[^\w ,.\-]|(?<![^\W_])_|_(?![^\W_])|-(?![^\W_])|(?<=\d)\.(?!\d)|(?<=www)\.")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
@@ -22,7 +23,8 @@ Link = Callable[[str], str | None]  # from what a link leads to, to its address;
 
 
 class Html(Markup):
-    """HTML. What is added to it, joined by it or put into its braces is text, and becomes inert, unless it is HTML too."""
+    """HTML. What is added to it, joined by it or put into its braces is text, and becomes inert, unless it is HTML
+    too."""
 
     __slots__ = ()
 
@@ -42,7 +44,8 @@ text = Html.escape
 
 
 def html(template: str, *values: object, **named: object) -> Html:
-    """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it is."""
+    """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
+    is."""
     return Html(template).format(*values, **named) if values or named else Html(template)
 
 
@@ -98,7 +101,8 @@ def number(title: str) -> Column:
 
 
 class Cell(NamedTuple):
-    """A cell that is more than its content: over several columns, of another kind than its column, sorted by something else."""
+    """A cell that is more than its content: over several columns, of another kind than its column, sorted by something
+    else."""
 
     content: object
     span: int = 1
@@ -108,7 +112,8 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row that is more than its cells: of a class, with data; the first cell heads the row, or the rows below it (`rowgroup`)."""
+    """A row that is more than its cells: of a class, with data; the first cell heads the row, or the rows below it
+    (`rowgroup`)."""
 
     cells: Iterable[object]
     cls: str | None = None
@@ -128,7 +133,8 @@ def table(
     name: str,
     cls: str = "ep-table",
 ) -> Html:
-    """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each column."""
+    """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each
+    column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
     head = [tag("th", c.title, scope="col", cls="num" if c.is_number else None) for c in columns]
     return tag(

@@ -1,4 +1,5 @@
-"""What the pages on model size show besides tables of single models: a config as a file, the widths in use, pairs of models."""
+"""What the pages on model size show besides tables of single models: a config as a file, the widths in use, pairs of
+models."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def model_link(slug: str, words: str | None = None, link: Link | None = None) ->
 
 
 def config_file(slug: str, highlight: Iterable[str] = ()) -> Html:
-    """The published config.json, key by key as the preset holds it; the lines of `highlight` marked, sizes with the site's
-    name."""
+    """The published config.json, key by key as the preset holds it; the lines of `highlight` marked, sizes with the
+    site's name."""
     model = values.disclosed(slug)
     if model is None:
         return undisclosed(slug, "a config.json")
@@ -95,11 +96,11 @@ def _class(least: int, most: int) -> str:
 
 
 def width_result(what: str, link: Link | None = None) -> Html | str:
-    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least d_ff`,
-    `most d_ff`.
+    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    d_ff`, `most d_ff`.
 
-    The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the first
-    released of several.
+    The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the
+    first released of several.
     """
     widths = [e.d_model for e in charts.entries()]
     facts = {
@@ -125,7 +126,8 @@ def _gated() -> list[tuple[Fraction, str]]:
 
 
 def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) -> Html:
-    """Pairs of models: how many times as wide and as deep, what the rule gives for a layer and the whole, what they have."""
+    """Pairs of models: how many times as wide and as deep, what the rule gives for a layer and the whole, what they
+    have."""
     rows = []
     for pair in pairs:
         if isinstance(pair, str) or len(tuple(pair)) != 2:

@@ -112,12 +112,12 @@ def numerics(model: Model) -> Html:
     held = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
     if model.model_type in held:
         return html(
-            "The same forward pass gives the reference logits of a small checkpoint of this architecture, to one part in "
-            "100,000."
+            "The same forward pass gives the reference logits of a small checkpoint "
+            "of this architecture, to one part in 100,000."
         )
     said = html(
-        "The numerics of this architecture were not checked against a reference checkpoint; shapes and counts do not "
-        "depend on them."
+        "The numerics of this architecture were not checked against a reference "
+        "checkpoint; shapes and counts do not depend on them."
     )
     if not held:
         return said
@@ -213,7 +213,8 @@ def verification() -> Html:
     tensors = sum(int(w.copies) for m in listed for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
-            "The published total, exact, is what the forward pass gives, with whatever else the file stores named row by row",
+            "The published total, exact, is what the forward pass gives, with "
+            "whatever else the file stores named row by row",
             sum(f.exact for f in figures),
         ),
         (

@@ -1,7 +1,7 @@
 """The kit for SVG: elements, labels, marks, scales, axes, legends, and how much room a text takes.
 
-Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet, with
-one of their own for a page without it.
+Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet,
+with one of their own for a page without it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ HEIGHT = 262
 
 
 def element(name: str, /, *content: object, **attributes: object) -> Html:
-    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left out."""
+    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
+    out."""
     given = "".join(
         f' {"class" if key == "cls" else key.replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
@@ -96,26 +97,41 @@ def line(
 
 
 class Kind(NamedTuple):
-    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or mark."""
+    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or
+    mark."""
 
     title: str
     colour: str
     shape: str
 
 
-def mark(kind: Kind, x: float, y: float, title: str = "", size: float = 3.6) -> Html:
+OUTLINES = {
+    "square": lambda x, y, s: f"M{x - s:.1f} {y - s:.1f}h{2 * s}v{2 * s}h{-2 * s}z",
+    "triangle": lambda x, y, s: f"M{x:.1f} {y - s - 1:.1f}l{s + 1} {2 * s + 1}h{-2 * s - 2}z",
+    "diamond": lambda x, y, s: (
+        f"M{x:.1f} {y - s - 1.2:.1f}l{s + 1.2} {s + 1.2} {-s - 1.2} {s + 1.2} {-s - 1.2} {-s - 1.2}z"
+    ),
+    "cross": lambda x, y, s: f"M{x - s:.1f} {y - s:.1f}l{2 * s} {2 * s}m0 {-2 * s}l{-2 * s} {2 * s}",
+}
+
+
+def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **style: object) -> Html:
+    if shape == "circle":
+        return element("circle", *content, cx=float(x), cy=float(y), r=size, **style)
+    return element("path", *content, d=OUTLINES[shape](x, y, size), **style)
+
+
+def mark(kind: Kind, x: float, y: float, title: str = "") -> Html:
     """A point of a chart; its shape tells its kind."""
-    x, y, s = float(x), float(y), size
     style = f"fill:{kind.colour};fill-opacity:.3;stroke:{kind.colour};stroke-width:1.2"
-    inner = tag("title", title) if title else ""
-    if kind.shape == "circle":
-        return element("circle", inner, cx=x, cy=y, r=s, style=style)
-    outline = {
-        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s}v{2 * s}h{-2 * s}z",
-        "triangle": f"M{x:.1f} {y - s - 1:.1f}l{s + 1} {2 * s + 1}h{-2 * s - 2}z",
-        "diamond": f"M{x:.1f} {y - s - 1.2:.1f}l{s + 1.2} {s + 1.2} {-s - 1.2} {s + 1.2} {-s - 1.2} {-s - 1.2}z",
-    }[kind.shape]
-    return element("path", inner, d=outline, style=style)
+    return _shape(kind.shape, x, y, tag("title", title) if title else "", style=style)
+
+
+def knot(shape: str, x: float, y: float, colour: str) -> Html:
+    """A mark on a line; its shape tells the line."""
+    if shape == "cross":
+        return _shape(shape, x, y, fill="none", stroke=colour, stroke_width="2")
+    return _shape(shape, x, y, fill=colour)
 
 
 def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
@@ -191,16 +207,22 @@ class Scale(NamedTuple):
 Ticks = Iterable[tuple[float, str]]
 
 
-def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_title: str) -> Html:
+def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_title: str, size: float = 10.5) -> Html:
     """Grid lines with their labels, and what the axes show."""
-    left, top, right, bottom = PLOT
+    left, right, top, bottom = x.start, x.end, y.end, y.start
     drawn = []
     for value, said in x_ticks:
-        drawn += [line((x(value), top), (x(value), bottom)), label(x(value), bottom + 14, said, "middle", 10.5)]
+        drawn += [line((x(value), top), (x(value), bottom)), label(x(value), bottom + 14, said, "middle", size)]
     for value, said in y_ticks:
-        drawn += [line((left, y(value)), (right, y(value))), label(left - 5, y(value) + 3.5, said, "end", 10.5)]
-    titles = [label(right, bottom + 29, x_title, "end", 11), label(left + 4, top + 11, y_title, "start", 11, halo=True)]
-    return joined([*drawn, *titles])
+        drawn += [line((left, y(value)), (right, y(value))), label(left - 5, y(value) + 3.5, said, "end", size)]
+    of_titles = max(size, 11)
+    return joined(
+        [
+            *drawn,
+            label(right, bottom + 29, x_title, "end", of_titles),
+            label(left + 4, top + 11, y_title, "start", of_titles, halo=True) if y_title else "",
+        ]
+    )
 
 
 def powers(least: float, most: float) -> list[tuple[float, str]]:

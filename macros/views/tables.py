@@ -327,7 +327,8 @@ _SHORT = re.compile(r"[~≈]?(\d+)(?:\.(\d+))?([MBT])")
 
 
 def _rounded(said: str, known: list[tuple[str, int]]) -> Html:
-    """The count that a rounded figure comes from: the first of these that rounds to it, else how far the first is off."""
+    """The count that a rounded figure comes from: the first of these that rounds to it, else how far the first is
+    off."""
     parts = _SHORT.fullmatch(said.strip())
     if parts is None:
         return text("a name, not a count")
@@ -427,7 +428,7 @@ def comparison(
         for slug in slugs
     ]
     used, known = {n for c, _ in columns for n in _names(c)}, {s: m for s in slugs if (m := values.disclosed(s))}
-    at_context = f" at {context:,} tokens" if context and used & values.AT_CONTEXT.keys() else ""
+    at_context = f" at {context:,} tokens" if context and any(map(values.depends_on_context, used)) else ""
     notes = []
     if any("cache" in n for n in used):
         notes.append("KV cache at 2 bytes an element.")
@@ -437,8 +438,8 @@ def comparison(
         nowhere = "; “–” where none was published." if None in map(values.in_file, known.values()) else "."
         notes.append(
             html(
-                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same shapes"
-                + nowhere
+                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same "
+                "shapes" + nowhere
             )
         )
     latent = [m.name for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else []
@@ -522,7 +523,7 @@ def _figure(slug: str, name: str, context: int | None) -> Html | str:
             return "–"
         raise
     model = values.disclosed(slug)
-    is_past = model is not None and not values.AT_CONTEXT.keys().isdisjoint(_names(name)) and _is_past(context, model)
+    is_past = model is not None and any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
     return html("{} {}", _PAST, shown) if is_past else shown
 
 
@@ -648,8 +649,8 @@ def flops(slug: str) -> Html:
 
 FLOP_CONVENTIONS = (
     html(
-        "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and convolutions count, a look-up is "
-        "0, other element-wise work is left out."
+        "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and "
+        "convolutions count, a look-up is 0, other element-wise work is left out."
     ),
     html("Attention scores in full, not only their causal half; logits of the last token only."),
 )
