@@ -191,6 +191,7 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
         *("--extra", "test", "--output-file", requirements, ROOT / "pyproject.toml"),
     )
     uv("pip", "install", "--python", python, "--requirements", requirements)
+    uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
     modules = [f"tests/{name}.py" for name in QUICK]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     run(python, "-m", "pytest", "-q", "-m", "not slow and not browser", *modules, cwd=ROOT, env=quiet)
