@@ -18,7 +18,7 @@ import time
 from playwright.sync_api import Error, sync_playwright
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/site")]
 
 from test_preview import Serve, rewrite  # noqa: E402
 

@@ -16,7 +16,7 @@ import pytest
 
 from macros.catalogue import presets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODELS = ("gpt2", "llama3-8b", "gemma2-2b", "gpt-4")
 
 

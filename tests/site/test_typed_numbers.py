@@ -13,7 +13,7 @@ import pytest
 
 from macros.catalogue import presets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.parts and "vendor" not in p.parts)
 
 # What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be found is an error.

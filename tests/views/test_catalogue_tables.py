@@ -16,7 +16,7 @@ from macros.catalogue import presets
 from macros.views import catalogue, families, models, numbers, tables, walkthrough
 from macros.views.markup import layer_range
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
 FAMILIES = sorted({presets.preset(slug).family for slug in SLUGS})

@@ -20,7 +20,7 @@ import pytest
 from macros import dependencies as remember
 from macros.site.preview import modules
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 PRESETS = (
     "gpt/gpt2",
     "llama/llama3-8b",

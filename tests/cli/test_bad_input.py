@@ -17,7 +17,7 @@ from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 GOOD = {
     "model_type": "llama",

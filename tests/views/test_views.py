@@ -31,7 +31,7 @@ from macros.site import registry
 from macros.views import figures, formulas, guide, notation, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
