@@ -1,4 +1,4 @@
-"""The catalogue in a browser: sorted, filtered, linked to, by mouse and keyboard, with and without scripts; pages of families and models."""
+"""The catalogue in a browser: sorted, filtered, linked to, by mouse and keyboard; pages of families and models."""
 
 import json
 import re

@@ -15,7 +15,8 @@ HOSTILE = (
     'end"] --> n0; click n0 "javascript:alert(1)" <script>alert(2)</script> #quot; `**x**` <br/> [y](z) & %% subgraph'
 )
 
-# Pages with a diagram, of each sort: a dense model, kinds of layers, experts with latent attention, a state of fixed size.
+# Pages with a diagram, of each sort: a dense model, kinds of layers, experts with latent attention, a state of fixed
+# size.
 PAGES = (
     "what-happens/",
     "what-happens/model-layers/",
@@ -143,9 +144,11 @@ def test_a_box_title_is_on_top_of_the_lines(open_page, site):
     page = open_page(urljoin(site, "what-happens/"))
     [figure] = draw_all(page)
     covered = figure.locator(".cluster-label").evaluate_all("""all => all.map(title => {
-        const ground = title.querySelector(".background").getBoundingClientRect(), words = title.querySelector("text").getBoundingClientRect()
+        const background = title.querySelector(".background"), ground = background.getBoundingClientRect()
+        const words = title.querySelector("text").getBoundingClientRect()
         const lines = title.closest(".root").querySelector(".edgePaths")
-        return ground.width > words.width && ground.height >= words.height && getComputedStyle(title.querySelector(".background")).fill !== "none"
+        return ground.width > words.width && ground.height >= words.height
+            && getComputedStyle(background).fill !== "none"
             && !!(lines.compareDocumentPosition(title) & Node.DOCUMENT_POSITION_FOLLOWING)
     })""")
     assert covered and all(covered)
@@ -169,7 +172,8 @@ def test_a_wide_drawing_shows_where_it_goes_on_and_opens_whole(open_page, site):
     assert dialog.locator("svg .node").count() and not box.locator("svg").count()
     whole = dialog.get_by_role("group", name="Diagram")
     inside = whole.evaluate(
-        "e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }"
+        "e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, "
+        "e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }"
     )
     assert inside == [True, True, True, True]  # both scroll bars are in view
     page.keyboard.press("ArrowDown")
@@ -207,7 +211,8 @@ def test_a_drawing_that_fits_has_no_button(open_page, site):
 def test_nothing_moves_when_a_drawing_comes(open_page, site, path):
     page = open_page(site)
     page.add_init_script(
-        "window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: 'layout-shift', buffered: true })"
+        "window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value))"
+        ".observe({ type: 'layout-shift', buffered: true })"
     )
     page.goto(urljoin(site, path))
     page.locator("figure.diagram svg").first.wait_for()
@@ -221,7 +226,8 @@ def test_a_drawing_fits_on_paper(open_page, site, path):
     figure = draw_all(page)[0]
     page.emulate_media(media="print")
     assert figure.locator("svg").evaluate(
-        "e => [e.getBoundingClientRect().width <= e.parentElement.clientWidth + 1, e.getBoundingClientRect().height < 850]"
+        "e => { const { width, height } = e.getBoundingClientRect()"
+        "; return [width <= e.parentElement.clientWidth + 1, height < 850] }"
     ) == [True, True]
     assert figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
     assert not figure.get_by_role("button", name="Open the whole drawing").is_visible()

@@ -1,7 +1,7 @@
 """Every architecture a second time, as arithmetic on its config: parameters, active parameters, cache per token.
 
-Written from the published blocks, not from the code: each form is a sum of products that fits on a few lines. The catalogue's
-models prove the forms (they give the reference totals), and random configs then prove the forward passes.
+Written from the published blocks, not from the code: each form is a sum of products that fits on a few lines. The
+catalogue's models prove the forms (they give the reference totals), and random configs then prove the forward passes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from macros.catalogue import presets
@@ -21,7 +22,7 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67
 
 
 class Form(NamedTuple):
-    """Parameters; those of one routed expert in all layers and (experts, used); cache elements a token, nothing capped."""
+    """Parameters; those of one routed expert in all layers and (experts, used); cache elements a token, uncapped."""
 
     total: int
     cache: int
@@ -659,7 +660,7 @@ def test_the_catalogue(slug):
     assert 2 * form.cache == reference["kv_cache_bytes_per_token"] == counts.cache_bytes_per_token_uncapped()
 
 
-# --- random configs: prime sizes, as different as the architecture allows ----------------------------------------------
+# --- random configs: prime sizes, as different as the architecture allows ---------------------------------------------
 
 
 @st.composite
@@ -982,7 +983,7 @@ def test_every_form_meets_random_configs():
 
 @pytest.mark.parametrize("model_type", RANDOM)
 def test_random_configs(model_type):
-    @settings(max_examples=25, deadline=None, derandomize=True)
+    @examples(25)
     @given(RANDOM[model_type])
     def holds(raw):
         counts = presets.make("random", {"model_type": model_type, **raw}).counts

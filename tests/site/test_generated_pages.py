@@ -1,4 +1,6 @@
-"""The generated pages, on a small copy of the site: what is built, and what a wrong preset does to a build and to the live preview."""
+"""The generated pages, on a small copy of the site: what is built, and what a wrong preset does to a build and to the
+live preview.
+"""
 
 import json
 import re
@@ -17,6 +19,7 @@ import pytest
 from macros.catalogue import presets
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.processes
 MODELS = ("gpt2", "llama3-8b", "gemma2-2b", "gpt-4")
 
 

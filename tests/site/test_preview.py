@@ -1,4 +1,6 @@
-"""The live preview: whatever is saved, in whatever order, it serves what a clean build gives; a broken save is one line and mends."""
+"""The live preview: whatever is saved, in whatever order, it serves what a clean build gives; a broken save is one line
+and mends.
+"""
 
 import html
 import os
@@ -20,6 +22,8 @@ import pytest
 from macros import dependencies as remember
 from macros.site.preview import modules
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).parents[2]
 PRESETS = (
     "gpt/gpt2",
@@ -31,8 +35,10 @@ PRESETS = (
 )
 
 PAGES = {
-    "index.md": '# Start\n\nGPT-2 has {{ params("gpt2") }} parameters. [Next](guide/one.md#a-section)\n\n{{ catalogue() }}\n',
-    "guide/one.md": '# One\n\n## A section\n\n{{ value("llama3-8b", "d_model") }} and $L \\cdot D$.\n\n{{ parameter_table("llama3-8b") }}\n',
+    "index.md": '# Start\n\nGPT-2 has {{ params("gpt2") }} parameters. [Next](guide/one.md#a-section)\n\n'
+    "{{ catalogue() }}\n",
+    "guide/one.md": '# One\n\n## A section\n\n{{ value("llama3-8b", "d_model") }} and $L \\cdot D$.\n\n'
+    '{{ parameter_table("llama3-8b") }}\n',
     "guide/two.md": '# Two\n\n{{ comparison(["gpt2", "mixtral-8x7b"], ["d_model", "total"]) }}\n',
     "guide/three.md": "---\ntitle: Three\n---\n\nProse only, [back](../index.md).\n",
     "models/index.md": "# Models\n\n{{ catalogue() }}\n",
@@ -311,7 +317,7 @@ def test_after_any_saves_the_preview_is_a_clean_build(serve, seed):
 
 
 def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
-    """An open tab has the new page while the others are still being built; who asks for one of those waits for the new one."""
+    """An open tab has the new page while others are still being built; who asks for one of those waits for it."""
     server = serve()
     server.get("models/llama/llama3-8b/")
     for n in range(3):
@@ -341,7 +347,9 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
 
 
 def test_no_file_makes_the_server_hang(serve):
-    """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut in the middle."""
+    """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut
+    in the middle.
+    """
     server = serve()
     docs, config = server.folder / "docs", server.folder / "mkdocs.yml"
     good = config.read_text("utf-8")
@@ -500,7 +508,9 @@ def test_a_broken_first_build_recovers(serve, what):
 
 
 def test_the_preview_waits_for_its_own_modules(serve):
-    """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at the mend."""
+    """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at
+    the mend.
+    """
     told = []
 
     def mend(folder):
@@ -562,7 +572,7 @@ def test_a_module_takes_those_that_import_it_along():
 
 
 def test_nothing_else_keeps_what_depends_on_presets():
-    """`lru_cache` would hide from the preview what a result was made from: only functions of plain values may use it."""
+    """`lru_cache` would hide from the preview what a result was made from: it is for functions of plain values."""
     plain = {
         "inert",
         "_is_free",

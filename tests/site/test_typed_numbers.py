@@ -1,4 +1,6 @@
-"""No page types a model's number: (a) none stands in the Markdown, (b) after presets are edited no built page shows an old figure."""
+"""No page types a model's number: (a) none stands in the Markdown, (b) after presets are edited no built page shows an
+old figure.
+"""
 
 import json
 import os
@@ -16,7 +18,8 @@ from macros.catalogue import presets
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.parts and "vendor" not in p.parts)
 
-# What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be found is an error.
+# What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be
+# found is an error.
 ALLOWED = {
     "checked-claims.md": {
         "77.85B": "a claim, quoted; its arithmetic is in macros/views/claims.py",
@@ -89,7 +92,9 @@ def typed_numbers(markdown: str, named: set[str], known: set[str]) -> list[str]:
     found = []
     text = prose(markdown)
     for m in re.finditer(
-        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
+        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)"
+        r"|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)"
+        r"|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
         text,
     ):
         word = m[0]
@@ -172,8 +177,10 @@ for slug in presets.paths():
     model = values.disclosed(slug)
     if model is None: continue
     c, mine = model.counts, set()
-    exact = [values.COUNTS[n][1](model) for n in values.COUNTS] + [p.count for p in c.parts] + [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
-    exact += [c.values()["vocab_size"], c.total - c.embedding // 2, 12 * c.values().get("n_layers", 1) * c.values()["d_model"] ** 2]
+    exact = [values.COUNTS[n][1](model) for n in values.COUNTS] + [p.count for p in c.parts]
+    exact += [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
+    exact += [c.values()["vocab_size"], c.total - c.embedding // 2]
+    exact += [12 * c.values().get("n_layers", 1) * c.values()["d_model"] ** 2]
     exact += [f(s) for s in (1024, 4096, 8192, 131072) for f in (c.decode_flops, c.prefill_flops, c.cache_bytes)]
     mine |= {numbers.grouped(n) for n in exact if n >= 10**4}
     mine |= {numbers.short(c.total), numbers.short(c.active), numbers.decimal_bytes(2 * c.total)}
@@ -287,7 +294,9 @@ def build(folder: Path) -> subprocess.Popen:
 
 
 def blocks(folder: Path) -> dict[str, list[str]]:
-    """The text of each page but those of other models, which may have a figure by chance; a quoted claim (in “ ”) is left out."""
+    """The text of each page but those of other models, which may have a figure by chance; a quoted claim (in “ ”) is
+    left out.
+    """
     site = folder / "site"
     theirs = re.compile(rf"models/[^/]+/(?!{re.escape(EDITED)}/)[^/]+/index\.html")
     return {
@@ -306,6 +315,7 @@ def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str
     return {page: texts for page, texts in found.items() if texts}
 
 
+@pytest.mark.processes
 def test_an_edited_preset_changes_every_page_that_speaks_of_it(tmp_path):
     before, after = copy_of_the_site(tmp_path / "before"), copy_of_the_site(tmp_path / "after")
     edit(after)
