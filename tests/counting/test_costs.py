@@ -362,7 +362,7 @@ def test_the_split_over_one_device_is_the_whole_and_over_many_no_less(slug):
 
 
 def test_split_by_hand():
-    """Llama 3 8B on 16 devices: 8 key/value heads, so a device's share of them is twice an even one; norms are copied."""
+    """Llama 3 8B on 16 devices: of 8 key/value heads each has twice an even share; norms are copied."""
     D, L, F, V, kv, norms = 4096, 32, 14336, 128256, 8 * 128, 65 * 4096
     even = 2 * V * D + L * (2 * D * D + 3 * D * F)
     assert of("llama3-8b").split_weight_bytes(16) == 2 * (even // 16 + L * 2 * D * kv // 8 + norms)
