@@ -209,13 +209,20 @@ def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-def accessibility(page):
-    """What axe-core finds that is serious or critical, a line each."""
+def accessibility(page, *schemes):
+    """What axe-core finds that is serious or critical, a line each, in these colour schemes or in both."""
     from axe_playwright_python.sync_playwright import Axe
 
-    return [
-        f"{found['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
-        for found in Axe().run(page).response["violations"]
-        if found["impact"] in ("serious", "critical")
-        for node in found["nodes"]
-    ]
+    lines = []
+    for scheme in schemes or ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(
+            "name => document.body.dataset.mdColorScheme === name", arg={"light": "default", "dark": "slate"}[scheme]
+        )
+        lines += [
+            f"{scheme}: {broken['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
+            for broken in Axe().run(page).response["violations"]
+            if broken["impact"] in ("serious", "critical")
+            for node in broken["nodes"]
+        ]
+    return lines
