@@ -1,25 +1,88 @@
-"""The site as a reader gets it: built once, served below a sub-path, opened in a Chromium that reports what it should not do."""
+"""How the tests are run: which, in what order, and what they share: one built site, a browser that reports."""
 
+import contextlib
 import functools
 import http.server
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import settings
+from fuzzing import CI
 
-settings.register_profile("busy machine", deadline=None)
-settings.load_profile("busy machine")
-
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent
 SUBPATH = "/below/a/path"
+LEFT_OUT = pytest.StashKey[Counter]()
+
+
+def pytest_configure(config):
+    """The first process serves the site, and tells its workers where; whichever test needs it first builds it."""
+    config.stash[LEFT_OUT] = Counter()
+    if not hasattr(config, "workerinput"):
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
+            (Path(folder) / "site").mkdir()
+            config.site = folder, stack.enter_context(served(Path(folder) / "site"))
+            config.add_cleanup(stack.pop_all().close)
+    else:
+        config.site = config.workerinput["site"]
+
+
+def pytest_configure_node(node):
+    node.workerinput["site"] = node.config.site
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what is slow, unless it was asked for; marks the quick ones; puts those first that take longest.
+
+    The workers begin with an equal share of this list each, and steal from the end of each other's: so the tests in the
+    browser, at its beginning, fall to one worker, and those that start processes, at its middle, to the other.
+    """
+    named = [argument for argument in config.args if "::" in argument]
+    chosen, browser, processes, left_out = [], [], [], []
+    for item in items:
+        slow = item.get_closest_marker("slow")
+        if slow and not slow.args:
+            raise pytest.UsageError(f'{item.nodeid}: say why it may be left out: @pytest.mark.slow("...")')
+        if slow and not (CI or "slow" in config.option.markexpr or any(item.nodeid.startswith(n) for n in named)):
+            config.stash[LEFT_OUT][slow.args[0]] += 1
+            left_out.append(item)
+        elif item.get_closest_marker("browser"):
+            browser.append(item)
+        elif slow or item.get_closest_marker("processes"):
+            processes.append(item)
+        else:
+            item.add_marker("quick")
+            chosen.append(item)
+    config.hook.pytest_deselected(items=left_out)
+    half = max(len(chosen) + len(processes) - len(browser), 0) // 2
+    items[:] = [*browser, *chosen[:half], *processes, *chosen[half:]]
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+
+
+def pytest_testnodedown(node):
+    """All workers leave out the same; one that crashed does not say what."""
+    if left_out := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[LEFT_OUT] = Counter(left_out)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left_out := config.stash[LEFT_OUT]:
+        why = "; ".join(f"{n} {reason}" for reason, n in left_out.items())
+        terminalreporter.write_line(f"{left_out.total()} slow checks left out: .ci/run and -m slow run them ({why})")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -47,20 +110,34 @@ def served(folder):
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The address of the whole site, built strictly."""
-    folder = tmp_path_factory.mktemp("site")
-    with served(folder) as address:
+def site_folder(pytestconfig):
+    """The whole site, built strictly, by the first worker that comes here; the others wait."""
+    folder, address = Path(pytestconfig.site[0]), pytestconfig.site[1]
+    outcome = folder / "outcome"
+    try:
+        (folder / "building").mkdir()
+    except FileExistsError:
+        while not outcome.exists():
+            time.sleep(0.1)
+    else:
         built = subprocess.run(
-            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder / "site")],
             cwd=ROOT,
             env={**os.environ, "SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"},
             text=True,
             capture_output=True,
         )
-        assert built.returncode == 0, f"mkdocs build --strict failed:\n{built.stderr[-4000:]}"
-        assert not re.search(r"^WARNING", built.stderr, re.M), built.stderr[-4000:]
-        yield address
+        warned = re.search(r"^WARNING", built.stderr, re.M)
+        (folder / "written").write_text(built.stderr[-4000:] if built.returncode or warned else "", "utf-8")
+        (folder / "written").rename(outcome)
+    assert not (wrong := outcome.read_text("utf-8")), f"mkdocs build --strict failed:\n{wrong}"
+    return folder / "site"
+
+
+@pytest.fixture
+def site(site_folder, pytestconfig):
+    """The address of the whole site."""
+    return pytestconfig.site[1]
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +169,9 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """`open_page(address, **context)` opens a page; at the end nothing may stand on its console, no other host may have been asked."""
+    """`open_page(address, **context)` opens a page; at the end nothing may stand on its console, no other host may have
+    been asked.
+    """
     contexts, complaints = [], []
 
     def open_(address, **options):
@@ -130,13 +209,20 @@ def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-def accessibility(page):
-    """What axe-core finds that is serious or critical, a line each."""
+def accessibility(page, *schemes):
+    """What axe-core finds that is serious or critical, a line each, in these colour schemes or in both."""
     from axe_playwright_python.sync_playwright import Axe
 
-    return [
-        f"{found['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
-        for found in Axe().run(page).response["violations"]
-        if found["impact"] in ("serious", "critical")
-        for node in found["nodes"]
-    ]
+    lines = []
+    for scheme in schemes or ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(
+            "name => document.body.dataset.mdColorScheme === name", arg={"light": "default", "dark": "slate"}[scheme]
+        )
+        lines += [
+            f"{scheme}: {broken['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
+            for broken in Axe().run(page).response["violations"]
+            if broken["impact"] in ("serious", "critical")
+            for node in broken["nodes"]
+        ]
+    return lines

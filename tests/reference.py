@@ -1,4 +1,4 @@
-"""What the tests hold the engine against: golden checkpoints, reference tensor lists, and small configs of prime sizes."""
+"""What the tests hold the engine against: golden checkpoints and reference tensor lists."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Golden:
 
     @cached_property
     def hidden(self):
-        """The input of each block, then the head's. Of Mamba the file has the outputs of the blocks, which lack the first."""
+        """The input of each block, then the head's; of Mamba the file has the blocks' outputs, which lack the first."""
         hidden = self.npz["hidden"]
         if self.name == "mamba":
             return np.concatenate(

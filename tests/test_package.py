@@ -97,7 +97,7 @@ def wheel(tmp_path_factory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds the wheel")
 @pytest.mark.timeout(300)
 def test_the_wheel_carries_every_file_once(wheel):
     """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else."""
@@ -133,7 +133,7 @@ def installed(wheel, tmp_path_factory) -> Path:
     return python
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "arguments",
@@ -165,7 +165,7 @@ def test_installed_it_says_what_the_repository_says(installed, tmp_path, argumen
     assert here.stdout or here.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
     there = run(installed, "-c", PAGE.format(package="every_parameter"), cwd=tmp_path)
@@ -180,7 +180,7 @@ def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
 QUICK = ["test_dims", "test_spec", "test_counts", "test_costs", "test_presets", "test_cli", "test_catalogue"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
 def test_both_ends_of_the_ranges_work(resolution, tmp_path):

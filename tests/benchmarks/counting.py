@@ -1,7 +1,7 @@
 """How long counting takes: `python tests/benchmarks/counting.py`, from the repository.
 
-One model (trace, collapsed names, total, formula, FLOPs), the whole catalogue, and `check` as a process; where transformers
-and torch are installed, the same total from a model on the meta device. Best of several runs.
+One model (trace, collapsed names, total, formula, FLOPs), the whole catalogue, and `check` as a process; where
+transformers and torch are installed, the same total from a model on the meta device. Best of several runs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""From a save to the new content, painted in an open tab: the live preview beside plain `mkdocs serve`, alternately on two copies of the whole site.
+"""From a save to the new content, painted in an open tab: the live preview beside plain `mkdocs serve`, alternately on
+two copies of the whole site.
 
     python tests/benchmarks/preview.py [--rounds 3] [--saves 200]
 
-The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks and modules,
-without macros/site/preview/. `--saves` saves that often in a row and prints the memory and the open files of the process.
+The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks
+and modules, without macros/site/preview/. `--saves` saves that often in a row and prints the memory and the open files
+of the process.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import time
 from playwright.sync_api import Error, sync_playwright
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/site")]
 
 from test_preview import Serve, rewrite  # noqa: E402
 
@@ -134,7 +136,8 @@ def many(server: Serve, saves: int) -> None:
         if n % 20 == 19:
             memory = int(re.search(r"VmRSS:\s*(\d+)", (process / "status").read_text())[1])
             print(
-                f"{n + 1:4} saves: {memory / 1024:.0f} MiB, {len(list((process / 'fd').iterdir()))} open files, {len(list((process / 'task').iterdir()))} threads",
+                f"{n + 1:4} saves: {memory / 1024:.0f} MiB, {len(list((process / 'fd').iterdir()))} open files, "
+                f"{len(list((process / 'task').iterdir()))} threads",
                 flush=True,
             )
 

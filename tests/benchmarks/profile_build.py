@@ -2,7 +2,8 @@
 
     python tests/benchmarks/profile_build.py
 
-One build in this process under cProfile, which slows small functions more than large ones: take it as an order, not as a measure.
+One build in this process under cProfile, which slows small functions more than large ones: take it as an order, not as
+a measure.
 """
 
 import cProfile

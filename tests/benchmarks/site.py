@@ -1,7 +1,8 @@
 """The macros' share of the site build: `python tests/benchmarks/site.py`, from the repository.
 
-Builds the site, then the same pages with every macro call already written out (and every generated file already there), and
-compares the processor's times, which a busy machine distorts least. Each build is a process of its own; best of several.
+Builds the site, then the same pages with every macro call already written out (and every generated file already there),
+and compares the processor's times, which a busy machine distorts least. Each build is a process of its own; best of
+several.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def on_post_build(config):
 
 @event_priority(-100)
 def on_files(files, config):
-    config["_files"] = [f for f in files if not f.is_documentation_page() and f.inclusion.is_included() and not f.dest_uri.startswith("search/")
-                        and (f.generated_by or f.src_dir == config.docs_dir)]
+    config["_files"] = [f for f in files if not f.is_documentation_page() and f.inclusion.is_included()
+                        and not f.dest_uri.startswith("search/") and (f.generated_by or f.src_dir == config.docs_dir)]
 """
 
 # What the written-out pages still need: their formatters, without the macros.

@@ -22,6 +22,7 @@ def test_on_a_phone_the_chart_fits_and_names_its_lines_below(open_page, site, pa
         assert figure.evaluate("e => e.scrollWidth <= e.clientWidth") and overflow(page) == 0
         right = figure.evaluate("e => e.getBoundingClientRect().right")
         shown = figure.locator("text").evaluate_all(
-            "all => all.filter(t => t.getClientRects().length && t.getBoundingClientRect().width).map(t => t.getBoundingClientRect().right)"
+            "all => all.filter(t => t.getClientRects().length).map(t => t.getBoundingClientRect())"
+            ".filter(box => box.width).map(box => box.right)"
         )
         assert max(shown) <= right + 1

@@ -15,7 +15,8 @@ HOSTILE = (
     'end"] --> n0; click n0 "javascript:alert(1)" <script>alert(2)</script> #quot; `**x**` <br/> [y](z) & %% subgraph'
 )
 
-# Pages with a diagram, of each sort: a dense model, kinds of layers, experts with latent attention, a state of fixed size.
+# Pages with a diagram, of each sort: a dense model, kinds of layers, experts with latent attention, a state of fixed
+# size.
 PAGES = (
     "what-happens/",
     "what-happens/model-layers/",
@@ -27,14 +28,17 @@ PAGES = (
 )
 
 
+def draw(figure):
+    """Scroll to a diagram, and wait until it is drawn."""
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg").wait_for()
+    return figure
+
+
 def draw_all(page):
-    """Scroll to each diagram of the page, and wait until it is drawn."""
-    figures = page.locator("figure.diagram")
-    assert figures.count()
-    for i in range(figures.count()):
-        figures.nth(i).scroll_into_view_if_needed()
-        figures.nth(i).locator("svg").wait_for()
-    return [figures.nth(i) for i in range(figures.count())]
+    figures = page.locator("figure.diagram").all()
+    assert figures
+    return [draw(figure) for figure in figures]
 
 
 def words(text):
@@ -51,6 +55,8 @@ def test_every_diagram_is_drawn_with_all_its_nodes(open_page, site, path):
         assert figure.locator("svg a").count() == entries.count()
         assert figure.locator("details").get_attribute("open") is None
     assert overflow(page) == 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert overflow(page) == 0, "a diagram scrolls by itself"
 
 
 def test_every_node_of_llama_3_70b_leads_to_a_page_that_is_there(open_page, site):
@@ -125,27 +131,22 @@ def test_a_hostile_name_is_drawn_as_text(open_page, site):
     assert inside["x"] >= box["x"] - 1 and inside["x"] + inside["width"] <= box["x"] + box["width"] + 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["what-happens/", "models/llama/llama3-8b/"])
-def test_axe_finds_nothing_serious(open_page, site, path, scheme):
-    page = open_page(urljoin(site, path), color_scheme=scheme)
+def test_axe_finds_nothing_serious(open_page, site, path):
+    page = open_page(urljoin(site, path))
     draw_all(page)
     assert not accessibility(page)
-
-
-def test_on_a_phone_a_diagram_scrolls_by_itself(open_page, site):
-    page = open_page(urljoin(site, "models/deepseek/deepseek-v3/"), viewport={"width": 390, "height": 844})
-    draw_all(page)
-    assert overflow(page) == 0
 
 
 def test_a_box_title_is_on_top_of_the_lines(open_page, site):
     page = open_page(urljoin(site, "what-happens/"))
     [figure] = draw_all(page)
     covered = figure.locator(".cluster-label").evaluate_all("""all => all.map(title => {
-        const ground = title.querySelector(".background").getBoundingClientRect(), words = title.querySelector("text").getBoundingClientRect()
+        const background = title.querySelector(".background"), ground = background.getBoundingClientRect()
+        const words = title.querySelector("text").getBoundingClientRect()
         const lines = title.closest(".root").querySelector(".edgePaths")
-        return ground.width > words.width && ground.height >= words.height && getComputedStyle(title.querySelector(".background")).fill !== "none"
+        return ground.width > words.width && ground.height >= words.height
+            && getComputedStyle(background).fill !== "none"
             && !!(lines.compareDocumentPosition(title) & Node.DOCUMENT_POSITION_FOLLOWING)
     })""")
     assert covered and all(covered)
@@ -156,7 +157,7 @@ WIDE, NARROW = "models/deepseek/deepseek-v3.2/", "models/gpt/gpt2/"
 
 def test_a_wide_drawing_shows_where_it_goes_on_and_opens_whole(open_page, site):
     page = open_page(urljoin(site, WIDE))
-    figure = draw_all(page)[0]
+    figure = draw(page.locator("figure.diagram").first)
     box, button = figure.locator(":scope > .mermaid"), figure.get_by_role("button", name="Open the whole drawing")
     mask = "e => getComputedStyle(e).maskImage"
     assert box.get_attribute("data-more") == "left right" and box.evaluate(mask) != "none"
@@ -169,12 +170,13 @@ def test_a_wide_drawing_shows_where_it_goes_on_and_opens_whole(open_page, site):
     assert dialog.locator("svg .node").count() and not box.locator("svg").count()
     whole = dialog.get_by_role("group", name="Diagram")
     inside = whole.evaluate(
-        "e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }"
+        "e => { const r = e.getBoundingClientRect(); return [r.right <= innerWidth, r.bottom <= innerHeight, "
+        "e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth] }"
     )
     assert inside == [True, True, True, True]  # both scroll bars are in view
     page.keyboard.press("ArrowDown")
     page.wait_for_function("document.activeElement.scrollTop > 0")
-    assert figure.evaluate("e => e.offsetHeight") == high and not accessibility(page)
+    assert figure.evaluate("e => e.offsetHeight") == high and not accessibility(page, "light")
     page.keyboard.press("Escape")
     box.locator("svg").wait_for()
     assert not dialog.count() and button.evaluate("e => e === document.activeElement")
@@ -185,7 +187,7 @@ def test_a_link_in_the_whole_drawing_leads_on_without_a_reload(open_page, site):
     page = open_page(urljoin(site, WIDE))
     page.evaluate("window.notReloaded = true")
     page.wait_for_load_state("networkidle")  # the sitemap, which instant navigation asks for
-    draw_all(page)[0].get_by_role("button", name="Open the whole drawing").click()
+    draw(page.locator("figure.diagram").first).get_by_role("button", name="Open the whole drawing").click()
     page.get_by_role("dialog").locator("svg a").first.click()
     page.wait_for_url("**/what-happens/tokens/")
     page.wait_for_function("!document.querySelector('dialog')")
@@ -207,7 +209,8 @@ def test_a_drawing_that_fits_has_no_button(open_page, site):
 def test_nothing_moves_when_a_drawing_comes(open_page, site, path):
     page = open_page(site)
     page.add_init_script(
-        "window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: 'layout-shift', buffered: true })"
+        "window.moved = 0; new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value))"
+        ".observe({ type: 'layout-shift', buffered: true })"
     )
     page.goto(urljoin(site, path))
     page.locator("figure.diagram svg").first.wait_for()
@@ -218,10 +221,11 @@ def test_nothing_moves_when_a_drawing_comes(open_page, site, path):
 @pytest.mark.parametrize("path", [WIDE, NARROW])
 def test_a_drawing_fits_on_paper(open_page, site, path):
     page = open_page(urljoin(site, path), viewport={"width": 700, "height": 900})
-    figure = draw_all(page)[0]
+    figure = draw(page.locator("figure.diagram").first)
     page.emulate_media(media="print")
     assert figure.locator("svg").evaluate(
-        "e => [e.getBoundingClientRect().width <= e.parentElement.clientWidth + 1, e.getBoundingClientRect().height < 850]"
+        "e => { const { width, height } = e.getBoundingClientRect()"
+        "; return [width <= e.parentElement.clientWidth + 1, height < 850] }"
     ) == [True, True]
     assert figure.locator(".mermaid").evaluate("e => getComputedStyle(e).maskImage") == "none"
     assert not figure.get_by_role("button", name="Open the whole drawing").is_visible()

@@ -1,4 +1,4 @@
-"""The shape-only arrays: every rule against NumPy itself, every leak and every unknown call an error that says what it was."""
+"""The shape-only arrays: every rule against NumPy itself; every leak and unknown call an error that names it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def agree(call, *arrays):
         assert s.dtype == r.dtype
 
 
-# Each function of RULES: axes of its operands (one letter, one prime; i before the colon: whole numbers, b: truth values),
+# Each function of RULES: axes of its operands (one letter, one prime; i before the colon: whole numbers, b: truth
+# values),
 # and calls of it. `n` is the prime of each letter.
 CASES = {
     np.einsum: [

@@ -1,4 +1,4 @@
-"""The diagrams' Mermaid source, parsed again: the data flow that it draws, its list, and that no name can become syntax."""
+"""The diagrams' Mermaid source, parsed again: the data flow, the list, and that no name can become syntax."""
 
 import re
 from html import unescape

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import checkpoint
 from small import configs, counts
@@ -76,8 +77,8 @@ def test_every_symbol_has_a_value_and_every_figure_is_whole(slug):
 
 
 def test_the_catalogue_has_the_first_architectures():
-    assert {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"} == set(slugs("gpt2"))
-    assert len(slugs(*FIRST)) >= 30 and all(checkpoint(s) for s in slugs(*FIRST))
+    assert {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"} <= set(slugs("gpt2"))
+    assert len([s for s in slugs(*FIRST) if checkpoint(s)]) >= 30
 
 
 # --- closed forms, from the papers' blocks and not from the code -----------------------------------------------------
@@ -117,7 +118,7 @@ class GPT2:
 
 
 class Llama:
-    """L blocks: two norms, queries and output N·H wide, keys and values K·H, three D × F; optional biases, an optional head."""
+    """L blocks: two norms, queries and output N·H wide, keys and values K·H, three D × F; biases and a head or not."""
 
     def __init__(self, c: dict):
         self.V, self.D, self.L, self.F = (
@@ -173,7 +174,6 @@ def agree(form, found):
     assert found.cache_bytes(100, item_bytes=1) * 2 == found.cache_bytes(100)
 
 
-@settings(max_examples=100, deadline=None)
 @given(configs())
 def test_closed_forms_of_random_configs(raw):
     found = counts(raw)
@@ -182,7 +182,7 @@ def test_closed_forms_of_random_configs(raw):
     assert found.active == found.total == found.embedding + found.non_embedding
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(configs(), st.integers(1, 50), st.integers(0, 50))
 def test_flops_of_any_step(raw, new, before):
     assert counts(raw).flops_at(new, before + new) == closed_form(raw).flops(new, before + new)

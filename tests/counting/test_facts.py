@@ -24,7 +24,7 @@ from macros.engine.steps import Holds, Role, step
 from macros.engine.trace import Trace
 from macros.engine.weights import ShapeCache, ShapeWeights
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 # One model of each mechanism: two norms, sinks, latents, an indexer, chunks, experts, windows, recurrences, ALiBi.
 SLUGS = (

@@ -10,7 +10,8 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from macros.__main__ import main
@@ -84,7 +85,7 @@ def test_gpt2_flops_by_hand():
 
 @pytest.mark.parametrize("T", [1000, 4096, 4097, 9001])
 def test_window_by_hand(T):
-    """Mistral 7B's first version: in full a step multiplies W−1 earlier rows at most, the mask lets min(i, W) through."""
+    """Mistral 7B v0.1: in full a step multiplies W−1 earlier rows at most, the mask lets min(i, W) through."""
     c, W = sizes("mistral-7b-v0.1"), 4096
     assert of("mistral-7b-v0.1").causal_flops(T, T) == llama_flops(c, T, T, sum(min(i, W) for i in range(1, T + 1)))
     assert of("mistral-7b-v0.1").counts.decode_flops(T) == llama_flops(c, 1, min(T, W))
@@ -129,7 +130,7 @@ def test_latent_cache_by_hand():
 
 
 def test_indexer_by_hand():
-    """DeepSeek-V3.2: keys of 128 numbers a layer on top; a query's attention sees 2,048 tokens at most, its indexer all."""
+    """DeepSeek-V3.2: keys of 128 numbers a layer on top; attention sees 2,048 tokens at most, the indexer all."""
     costs, S, top = of("deepseek-v3.2"), 9001, 2048
     assert costs.index_bytes(S) == 61 * S * 128 * 2
     assert costs.counts.cache_bytes(S) == 61 * S * (512 + 64 + 128) * 2
@@ -184,7 +185,7 @@ def test_training_flops_by_hand():
 
 @pytest.mark.parametrize("S, B", [(127, 1), (1024, 3)])
 def test_activations_of_gpt2_by_hand(S, B):
-    """arXiv 2205.05198, section 4.1, without dropout: 34 − 2 and 5 − 3; then the last norm, the head's input, the logits."""
+    """arXiv 2205.05198, section 4.1, without dropout: 34 − 2 and 5 − 3; then the last norm and the head."""
     L, D, N, V = 12, 768, 12, 50257
     ends = 2 * S * D + 2 * S * D + 4 * S * V
     assert of("gpt2").activation_bytes(S, B) == B * (L * (32 * S * D + 2 * N * S * S) + ends)
@@ -193,7 +194,9 @@ def test_activations_of_gpt2_by_hand(S, B):
 
 
 def test_activations_of_llama_by_hand():
-    """Two norms, the maps' inputs, queries and keys and values, shares, and in the feed-forward part gate, its activation and up."""
+    """Two norms, the maps' inputs, queries and keys and values, shares, and in the feed-forward part gate, its
+    activation and up.
+    """
     c, S = sizes("llama3-8b"), 127
     D, L, F, N, K, V = (
         c[k]
@@ -354,7 +357,9 @@ def test_published_costs(claim):
 
 
 def test_deepseek_v2_saves_as_much_cache_as_its_paper_says():
-    """93.3% less than DeepSeek 67B (arXiv 2405.04434, abstract), with 6 bits an element after section 3.2.3; 67B has 95 layers of 8 heads of 128."""
+    """93.3% less than DeepSeek 67B (arXiv 2405.04434, abstract), with 6 bits an element after section 3.2.3; 67B has 95
+    layers of 8 heads of 128.
+    """
     large = 95 * 2 * 8 * 128 * 2
     assert round(100 * (1 - of("deepseek-v2").counts.cache_bytes_per_token() * 6 / 16 / large), 1) == 93.3
 
@@ -392,7 +397,7 @@ def test_bytes_moved_add_up(slug):
     assert costs.cache_bytes_read(4099, 4099) == sum(size for k, size in costs.cache_by_entry(4099) if k.row is None)
 
 
-# --- what holds for every model of the catalogue ------------------------------------------------------------------------
+# --- what holds for every model of the catalogue ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", EVERY)
@@ -445,7 +450,7 @@ def test_the_split_over_one_device_is_the_whole_and_over_many_no_less(slug):
 
 
 def test_split_by_hand():
-    """Llama 3 8B on 16 devices: 8 key/value heads, so a device's keys and values are twice an even share; norms are copied."""
+    """Llama 3 8B on 16 devices: of 8 key/value heads each has twice an even share; norms are copied."""
     D, L, F, V, kv, norms = 4096, 32, 14336, 128256, 8 * 128, 65 * 4096
     even = 2 * V * D + L * (2 * D * D + 3 * D * F)
     assert of("llama3-8b").split_weight_bytes(16) == 2 * (even // 16 + L * 2 * D * kv // 8 + norms)
@@ -462,7 +467,7 @@ def test_split_by_hand():
 
 @st.composite
 def models(draw):
-    """A small model of prime sizes: dense, with a window, with experts, with full and sliding layers, or with latents."""
+    """A small model of prime sizes: dense, with a window, experts, full and sliding layers, or latents."""
     L, K, G, H = (
         draw(st.sampled_from([2, 3, 5])),
         draw(st.sampled_from([1, 3])),
@@ -525,10 +530,9 @@ def models(draw):
 
 
 LENGTHS = st.integers(1, 60)
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@SLOW
+@examples(60)
 @given(models(), LENGTHS, LENGTHS)
 def test_parts_add_up_for_any_config(costs, T, more):
     S = T + more
@@ -541,7 +545,7 @@ def test_parts_add_up_for_any_config(costs, T, more):
     assert costs.causal_flops(T, S) == sum(p.causal for p in parts)
 
 
-@SLOW
+@examples(60)
 @given(models(), LENGTHS, LENGTHS)
 def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
     S = T + more
@@ -563,7 +567,7 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
     assert costs.largest_operation(T, S)[1] <= costs.largest_operation(T, S + 1)[1]
 
 
-@SLOW
+@examples(60)
 @given(models(), st.integers(2, 60))
 def test_decoding_is_a_difference_for_any_config(costs, S):
     head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
@@ -571,7 +575,7 @@ def test_decoding_is_a_difference_for_any_config(costs, S):
     assert costs.causal_flops(1, S) == costs.counts.decode_flops(S)
 
 
-@SLOW
+@examples(60)
 @given(models(), LENGTHS)
 def test_a_window_stops_the_cache_of_its_layers(costs, S):
     for kept, size in costs.cache_by_entry(S):
@@ -580,7 +584,7 @@ def test_a_window_stops_the_cache_of_its_layers(costs, S):
         assert size == row * (S if window is None else min(S, int(window)))
 
 
-@SLOW
+@examples(60)
 @given(models(), st.integers(1, 40), st.integers(1, 6))
 def test_everything_scales_with_the_texts(costs, S, B):
     assert costs.cache_bytes_read(1, S, B) == B * costs.cache_bytes_read(1, S)
@@ -634,7 +638,9 @@ def test_the_batch_from_which_compute_limits():
 
 @pytest.mark.parametrize("slug", EVERY)
 def test_without_a_cache_there_is_a_batch_that_compute_limits(slug):
-    """Weights alone: the accelerator's FLOPs for each byte; of experts as many times as are held for each that is used, at most."""
+    """Weights alone: the accelerator's FLOPs for each byte; of experts as many times as are held for each that is used,
+    at most.
+    """
     costs, h100 = of(slug), accelerators.accelerator("h100")
     batch, even = costs.critical_batch(h100, None), h100.peak() / h100.bytes_per_second
     assert 0.8 * even < batch < 1.2 * even * costs.counts.total / costs.counts.active
@@ -703,13 +709,13 @@ def test_the_largest_batch_fits_and_one_more_does_not(memory, format):
 
 
 def test_the_largest_operation_of_one_token():
-    """Llama 3 8B at 8,192 tokens: scores of 32 heads before and after the mask, and the mask; the cache is no activation."""
+    """Llama 3 8B at 8,192 tokens: scores of 32 heads before and after the mask, and the mask; no cache."""
     node, elements = of("llama3-8b").largest_operation(1, 8192)
     assert node.function is np.where and elements == 2 * 32 * 8192 + 8192
     assert of("llama3-8b").largest_operation(1, 8192, pairs=False)[1] == 4096 + 128256  # the head
 
 
-# --- views and the command line -----------------------------------------------------------------------------------------
+# --- views and the command line ---------------------------------------------------------------------------------------
 
 
 def plain(html: str) -> str:
@@ -803,7 +809,7 @@ def test_fits_table_leaves_out_models_that_cannot_read_so_much():
     assert "left out" not in plain(views.fits_table(24, context=512))
 
 
-# --- contexts beyond a model's own --------------------------------------------------------------------------------------
+# --- contexts beyond a model's own ------------------------------------------------------------------------------------
 
 AT_ONE_CONTEXT = ("flops_table", "bytes_table", "training_memory", "split_table", "time_table")
 

@@ -1,22 +1,23 @@
-"""No page types a model's number: (a) none stands in the Markdown, (b) after presets are edited no built page shows an old figure."""
+"""No page types a model's number: (a) none stands in the Markdown, (b) after presets are edited no built page shows an
+old figure.
+"""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from copies import ROOT, build, whole
 
 from macros.catalogue import presets
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.parts and "vendor" not in p.parts)
 
-# What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be found is an error.
+# What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be
+# found is an error.
 ALLOWED = {
     "checked-claims.md": {
         "77.85B": "a claim, quoted; its arithmetic is in macros/views/claims.py",
@@ -89,7 +90,9 @@ def typed_numbers(markdown: str, named: set[str], known: set[str]) -> list[str]:
     found = []
     text = prose(markdown)
     for m in re.finditer(
-        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
+        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)"
+        r"|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)"
+        r"|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
         text,
     ):
         word = m[0]
@@ -169,12 +172,15 @@ from macros.catalogue import presets
 from macros.counting.figures import FIGURES, Conditions
 from macros.views import rounding, values
 found = {}
-for slug in presets.paths():
+for slug in sys.argv[1:] or presets.paths():
     model = values.disclosed(slug)
     if model is None: continue
     c, mine = model.counts, set()
-    exact = [f.of(c, Conditions()) for f in FIGURES.values() if not {"context", "accelerator"} & {*f.needs}] + [p.count for p in c.parts] + [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
-    exact += [c.values()["vocab_size"], c.total - c.embedding // 2, 12 * c.values().get("n_layers", 1) * c.values()["d_model"] ** 2]
+    figures = (f for f in FIGURES.values() if not {"context", "accelerator"} & {*f.needs})
+    exact = [f.of(c, Conditions()) for f in figures] + [p.count for p in c.parts]
+    exact += [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
+    exact += [c.values()["vocab_size"], c.total - c.embedding // 2]
+    exact += [12 * c.values().get("n_layers", 1) * c.values()["d_model"] ** 2]
     exact += [f(s) for s in (1024, 4096, 8192, 131072) for f in (c.decode_flops, c.prefill_flops, c.cache_bytes)]
     mine |= {rounding.grouped(n) for n in exact if n >= 10**4}
     mine |= {rounding.short(c.total), rounding.short(c.active), rounding.decimal_bytes(2 * c.total)}
@@ -234,9 +240,7 @@ class Blocks(HTMLParser):
 
 def copy_of_the_site(folder: Path) -> Path:
     """The project with the presets that its pages name, so that it builds soon, and a page with a typed number."""
-    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "docs", folder / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", folder)
+    whole(folder)
     said = "".join(
         p.read_text("utf-8")
         for p in [
@@ -271,25 +275,18 @@ def edit(folder: Path) -> None:
     (folder / "macros" / "catalogue" / "references" / f"{EDITED}.json").unlink()
 
 
-def figures(folder: Path) -> dict[str, set[str]]:
-    made = subprocess.run([sys.executable, "-c", FIGURES], cwd=folder, capture_output=True, text=True, check=True)
-    return {slug: set(found) for slug, found in json.loads(made.stdout).items()}
-
-
-def build(folder: Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder / "site")],
-        cwd=folder,
-        env={**os.environ, "SITE_URL": "", "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+def figures(folder: Path, *slugs: str) -> dict[str, set[str]]:
+    """What pages may show of models, by the code in a folder: of these, or of all."""
+    printed = subprocess.run(
+        [sys.executable, "-c", FIGURES, *slugs], cwd=folder, capture_output=True, text=True, check=True
     )
+    return {slug: set(shown) for slug, shown in json.loads(printed.stdout).items()}
 
 
-def blocks(folder: Path) -> dict[str, list[str]]:
-    """The text of each page but those of other models, which may have a figure by chance; a quoted claim (in “ ”) is left out."""
-    site = folder / "site"
+def blocks(site: Path) -> dict[str, list[str]]:
+    """The text of each page but those of other models, which may have a figure by chance; a quoted claim (in “ ”) is
+    left out.
+    """
     theirs = re.compile(rf"models/[^/]+/(?!{re.escape(EDITED)}/)[^/]+/index\.html")
     return {
         str(p.relative_to(site)): [re.sub(r"“[^”]*”", "“…”", b) for b in Blocks(p.read_text("utf-8")).found]
@@ -307,26 +304,27 @@ def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str
     return {page: texts for page, texts in found.items() if texts}
 
 
-def test_an_edited_preset_changes_every_page_that_speaks_of_it(tmp_path):
-    before, after = copy_of_the_site(tmp_path / "before"), copy_of_the_site(tmp_path / "after")
-    edit(after)
-    for running in [build(before), build(after)]:
-        output, _ = running.communicate()
-        assert running.returncode == 0, output[-3000:]
-    old, new = figures(before), figures(after)
+@pytest.mark.processes
+def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_path):
+    folder = copy_of_the_site(tmp_path)
+    edit(folder)
+    built = build(folder)
+    assert built.returncode == 0, built.stderr[-3000:]
+    before, after = blocks(site_folder), blocks(folder / "site")
+    old, new = figures(ROOT, EDITED), figures(folder)
     others = set().union(*(found for slug, found in new.items()))  # a figure that another model has too may stay
     gone = old[EDITED] - others
     assert len(gone) >= 15, f"too few figures to look for: {sorted(gone)}"
 
-    seen = showing(blocks(before), gone)
+    seen = showing(before, gone)
     written = {page for page in seen if not page.startswith("models/")}
     assert len(written) >= 5, f"too few pages speak of {EDITED} for this test to mean anything: {sorted(written)}"
     typed = TYPED.removesuffix(".md") + "/index.html"
-    stale = showing(blocks(after), gone)
+    stale = showing(after, gone)
     assert stale.pop(typed, None), "a typed number was not caught: this test cannot fail"
     assert not stale, "still the old figures:\n" + "\n".join(
         f"{page}: {text[:200]}" for page, texts in stale.items() for text in texts[:5]
     )
-    assert showing(blocks(after), new[EDITED] - old[EDITED]).keys() >= written - {typed}, (
+    assert showing(after, new[EDITED] - old[EDITED]).keys() >= written - {typed}, (
         "pages that lost the old figures and show none of the new"
     )

@@ -1,4 +1,4 @@
-"""Mixtures of experts and latent attention: each rule against a second derivation, token by token and number by number."""
+"""Mixtures of experts and latent attention: each rule against a second derivation, token by token."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shapes(*dims):
     return Trace().input(tuple(Dim(d, f"s{d}") for d in dims), np.float32)
 
 
-# --- the linear map of the chosen experts -------------------------------------------------------------------------------
+# --- the linear map of the chosen experts -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -96,7 +96,7 @@ def test_gated_experts_add_up_to_every_experts_output_times_its_share(rng):
     assert np.allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-# --- routing ------------------------------------------------------------------------------------------------------------
+# --- routing ----------------------------------------------------------------------------------------------------------
 
 
 def best(scores, k):
@@ -157,7 +157,7 @@ def test_routing_on_shapes():
     assert tuple(map(str, keep_groups(shapes(T, 12), Dim(4, "groups"), Dim(2, "kept"), best=2).shape)) == ("s7", "s12")
 
 
-# --- transformers' packing ----------------------------------------------------------------------------------------------
+# --- transformers' packing --------------------------------------------------------------------------------------------
 
 
 def test_unfuse_cuts_experts_apart(rng):
@@ -181,7 +181,7 @@ def test_unfuse_list_cuts_the_same():
     ] + [["model.norm.weight", None, [D]]]
 
 
-# --- latent attention ---------------------------------------------------------------------------------------------------
+# --- latent attention -------------------------------------------------------------------------------------------------
 
 LATENT = dict(
     vocab_size=53,
@@ -345,7 +345,7 @@ def test_by_default_every_fourth_layer_indexes_where_the_config_says_so():
     assert [i for i, own in enumerate(c.indexes) if own] == [0, 1, 5]
 
 
-# --- counts -------------------------------------------------------------------------------------------------------------
+# --- counts -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_indexers_keys_are_a_term_of_their_own():
@@ -381,7 +381,7 @@ def test_a_token_touches_its_share_of_the_stack():
     assert int(stack.active) * 32 == int(stack.count) and list(map(int, stack.shape)) == [128, 2880, 5760]
 
 
-# --- configs ------------------------------------------------------------------------------------------------------------
+# --- configs ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["n_routed_experts", "num_experts", "num_local_experts"])

@@ -1,7 +1,8 @@
-"""The live preview: whatever is saved, in whatever order, it serves what a clean build gives; a broken save is one line and mends."""
+"""The live preview: whatever is saved, in whatever order, it serves what a clean build gives; a broken save is one line
+and mends.
+"""
 
 import html
-import os
 import pathlib
 import random
 import re
@@ -16,52 +17,12 @@ import urllib.error
 import urllib.request
 
 import pytest
+from copies import PRESETS, ROOT, build, environment, small_site
 
 from macros import dependencies as remember
 from macros.site.preview import modules
 
-ROOT = pathlib.Path(__file__).parent.parent
-PRESETS = (
-    "gpt/gpt2",
-    "llama/llama3-8b",
-    "llama/llama3-70b",
-    "mistral/mixtral-8x7b",
-    "deepseek/deepseek-v3",
-    "claude/claude-3-opus",
-)
-
-PAGES = {
-    "index.md": '# Start\n\nGPT-2 has {{ params("gpt2") }} parameters. [Next](guide/one.md#a-section)\n\n{{ catalogue() }}\n',
-    "guide/one.md": '# One\n\n## A section\n\n{{ value("llama3-8b", "d_model") }} and $L \\cdot D$.\n\n{{ parameter_table("llama3-8b") }}\n',
-    "guide/two.md": '# Two\n\n{{ comparison(["gpt2", "mixtral-8x7b"], ["d_model", "total"]) }}\n',
-    "guide/three.md": "---\ntitle: Three\n---\n\nProse only, [back](../index.md).\n",
-    "models/index.md": "# Models\n\n{{ catalogue() }}\n",
-}
-
-
-def small_site(folder: pathlib.Path) -> pathlib.Path:
-    """A copy of the site with a few presets and pages."""
-    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets", "__pycache__"))
-    for name in PRESETS:
-        (folder / f"macros/presets/{name}.toml").parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / f"macros/presets/{name}.toml", folder / f"macros/presets/{name}.toml")
-    for name in ("assets", "overrides", "includes"):
-        if (ROOT / "docs" / name).is_dir():
-            shutil.copytree(ROOT / "docs" / name, folder / "docs" / name)
-    for name, text in PAGES.items():
-        (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "docs" / name).write_text(text, "utf-8")
-    config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    config = (
-        config[: config.index("\nnav:")]
-        + "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
-    )
-    (folder / "mkdocs.yml").write_text(config, "utf-8")
-    return folder
-
-
-def environment(**more: str) -> dict:
-    return {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **more}
+pytestmark = pytest.mark.processes
 
 
 class Serve:
@@ -111,8 +72,22 @@ class Serve:
             raise AssertionError("\n".join([f"/{path} never showed {text!r}", *log[-20:]])) from None
 
     def files(self) -> dict[str, bytes]:
-        [site] = self.temporary.glob("mkdocs_*.served")
-        return contents(site)
+        """Every file that is served; none while the server puts files in their place, or starts again."""
+        try:
+            [site] = self.temporary.glob("mkdocs_*.served")
+            return contents(site)
+        except (OSError, ValueError):
+            return {}
+
+    def becomes_a_clean_build(self, after: object = "") -> None:
+        """What is served is soon what `mkdocs build` gives in the folder's present state."""
+        expected = clean_build(self.folder, self.address)
+        try:
+            until(lambda: self.files() == expected, 60)
+        except AssertionError:
+            served = self.files()
+            different = [n for n in sorted(expected.keys() | served.keys()) if expected.get(n) != served.get(n)]
+            raise AssertionError(f"{after} {different[:10]}\n{self.log.read_text()[-2000:]}") from None
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -136,18 +111,13 @@ def contents(site: pathlib.Path) -> dict[str, bytes]:
     }
 
 
-def clean_build(folder: pathlib.Path, address: str) -> dict[str, bytes] | None:
-    """What `mkdocs build` gives in the folder's present state; None where it refuses."""
+def clean_build(folder: pathlib.Path, address: str) -> dict[str, bytes]:
+    """What `mkdocs build` gives in the folder's present state."""
     site = folder.parent / "clean"
     shutil.rmtree(site, ignore_errors=True)
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "-d", str(site)],
-        cwd=folder,
-        env=environment(SITE_URL=address),
-        capture_output=True,
-        text=True,
-    )
-    return contents(site) if built.returncode == 0 else None
+    built = build(folder, "-d", str(site), SITE_URL=address)
+    assert built.returncode == 0, built.stderr[-3000:]
+    return contents(site)
 
 
 @pytest.fixture
@@ -291,7 +261,9 @@ class Editor:
         self.mends.clear()
 
 
-@pytest.mark.parametrize("seed", [int(s) for s in os.environ.get("PREVIEW_SEEDS", "1,2").split(",")])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.slow("more sequences of random saves")) for seed in range(2, 9))]
+)
 def test_after_any_saves_the_preview_is_a_clean_build(serve, seed):
     server = serve()
     editor, told = Editor(server, seed), []
@@ -300,18 +272,11 @@ def test_after_any_saves_the_preview_is_a_clean_build(serve, seed):
             told.append(editor.save())
             time.sleep(editor.random.choice([0, 0, 0.3, 1]))
         editor.mend()
-        expected = clean_build(server.folder, server.address)
-        assert expected is not None, told
-        try:
-            until(lambda: server.files() == expected, 15)
-        except (AssertionError, OSError, ValueError):
-            got = server.files()
-            different = [n for n in sorted(expected.keys() | got.keys()) if expected.get(n) != got.get(n)]
-            raise AssertionError(f"after {told}: {different[:10]}\n{server.log.read_text()[-2000:]}") from None
+        server.becomes_a_clean_build(after=told)
 
 
 def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
-    """An open tab has the new page while the others are still being built; who asks for one of those waits for the new one."""
+    """An open tab has the new page while others are still being built; who asks for one of those waits for it."""
     server = serve()
     server.get("models/llama/llama3-8b/")
     for n in range(3):
@@ -341,7 +306,9 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
 
 
 def test_no_file_makes_the_server_hang(serve):
-    """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut in the middle."""
+    """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut
+    in the middle.
+    """
     server = serve()
     docs, config = server.folder / "docs", server.folder / "mkdocs.yml"
     good = config.read_text("utf-8")
@@ -356,8 +323,7 @@ def test_no_file_makes_the_server_hang(serve):
     config.write_text(good[: good.index("hooks:")], "utf-8")
     server.shows("guide/two/", "mkdocs.yml: hooks: macros/site/hooks.py is missing")
     config.write_text(good, "utf-8")
-    expected = clean_build(server.folder, server.address)
-    until(lambda: server.files() == expected, 20)
+    server.becomes_a_clean_build()
 
 
 def test_a_page_that_is_back_is_seen_by_its_tab(serve):
@@ -387,8 +353,7 @@ def test_what_is_written_back_during_a_build_is_not_kept(serve):
         preset.write_text(re.sub('organization = ".*"', 'organization = "Nobody"', good), "utf-8")
         time.sleep(0.2)
         preset.write_text(good, "utf-8")
-    expected = clean_build(server.folder, server.address)
-    until(lambda: server.files() == expected, 20)
+    server.becomes_a_clean_build()
 
 
 BROKEN = {
@@ -485,22 +450,34 @@ def test_broken_saves_show_their_line_and_mend(serve):
             30,
         )
     assert server.process.poll() is None
-    expected = clean_build(server.folder, server.address)
-    until(lambda: server.files() == expected, 15)
+    server.becomes_a_clean_build()
 
 
-@pytest.mark.parametrize("what", ["syntax of a module", "preset half written", "macro call", "exception in the site"])
+MORE = pytest.mark.slow("more ways to break the first build")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "syntax of a module",
+        "preset's total",
+        pytest.param("preset half written", marks=MORE),
+        pytest.param("macro call", marks=MORE),
+        pytest.param("exception in the site", marks=MORE),
+    ],
+)
 def test_a_broken_first_build_recovers(serve, what):
     name, old, new, page, line = BROKEN[what]
     server = serve(lambda folder: rewrite(folder / name, old, new))
     server.shows(page, line)
     rewrite(server.folder / name, new, old)
-    expected = clean_build(server.folder, server.address)
-    until(lambda: server.files() == expected, 20)
+    server.becomes_a_clean_build()
 
 
 def test_the_preview_waits_for_its_own_modules(serve):
-    """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at the mend."""
+    """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at
+    the mend.
+    """
     told = []
 
     def mend(folder):
@@ -562,7 +539,7 @@ def test_a_module_takes_those_that_import_it_along():
 
 
 def test_nothing_else_keeps_what_depends_on_presets():
-    """`lru_cache` would hide from the preview what a result was made from: only functions of plain values may use it."""
+    """`lru_cache` would hide from the preview what a result was made from: it is for functions of plain values."""
     plain = {
         "inert",
         "_is_free",

@@ -16,7 +16,7 @@ from macros.catalogue import presets
 from macros.views import catalogue, families, models, rounding, tables, walkthrough
 from macros.views.layers import layer_range, n_layers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
 FAMILIES = sorted({presets.preset(slug).family for slug in SLUGS})
@@ -38,7 +38,7 @@ def as_int(cell: str) -> int:
     return int(cell.replace(",", "").replace("−", "-"))
 
 
-# --- which number? -----------------------------------------------------------------------------------------------------
+# --- which number? ----------------------------------------------------------------------------------------------------
 
 
 def is_step(count: str) -> bool:
@@ -95,7 +95,7 @@ def test_a_headline_says_which_count_it_rounds(said, n, expected):
     assert expected in plain(tables._rounded(said, [("the unique parameters", n)]))
 
 
-# --- experts and kinds of layers ---------------------------------------------------------------------------------------
+# --- experts and kinds of layers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
     assert sum(int(n or 1) for *_, n, _ in found) == layers
     assert all(as_int(e) * as_int(one) == as_int(layer) for e, one, layer, _, _ in found)
     said = plain(walkthrough.walkthrough(slug))
-    for e, one, _, _, used in found:
+    for e, _, _, _, used in found:
         assert f"One token touches {used} of the {e} experts" in said
     assert "Score the experts" in said and "Choose the experts" in said
 
@@ -143,7 +143,7 @@ def test_layers_in_words(layers, expected):
     assert layer_range(layers) == expected
 
 
-# --- the catalogue -----------------------------------------------------------------------------------------------------
+# --- the catalogue ----------------------------------------------------------------------------------------------------
 
 
 def test_the_catalogue_has_every_model_once_with_its_exact_figures():
@@ -215,7 +215,7 @@ def test_a_window_and_a_state_of_fixed_size_show_in_the_cache():
     assert "sparse" in rows["DeepSeek-V3.2"] and "chunked" in rows["Llama 4 Scout"]
 
 
-# --- families ----------------------------------------------------------------------------------------------------------
+# --- families ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -313,7 +313,7 @@ def test_a_familys_chart_has_each_model_in_words(family):
         assert 0 <= float(x) <= 400 and 0 <= float(y)
 
 
-# --- what was checked --------------------------------------------------------------------------------------------------
+# --- what was checked -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)

@@ -176,7 +176,7 @@ def test_partial_keeps_its_symbol():
 
 
 def test_both_generations_of_keys():
-    """`rope_theta` + `rope_scaling` beside each other, and one `rope_parameters`; a key inside goes before one beside."""
+    """`rope_theta` and `rope_scaling`, or one `rope_parameters`; a key inside goes before one beside."""
     scaling = {"factor": 4.0, "rope_type": "linear"}
     old = fold_rope({"rope_theta": 77.0, "rope_scaling": scaling, "partial_rotary_factor": 0.5})
     new = fold_rope(

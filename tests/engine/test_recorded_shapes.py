@@ -1,14 +1,15 @@
 """At every operation, the shape that the shape-only run records is the one that the real run has.
 
-The real arrays are carried along: each NumPy call of a shape-only run is made on them too, at once, and compared. What comes
-out at the end is held against the reference logits, so it is the real run.
+The real arrays are carried along: each NumPy call of a shape-only run is made on them too, at once, and compared. What
+comes out at the end is held against the reference logits, so it is the real run.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import close, golden, goldens
 from small import configs, random_weights
@@ -92,8 +93,8 @@ class Carrying(Trace):
 class CarryingWeights(ShapeWeights):
     """Shape-only weights with a checkpoint's arrays behind them; every layer by itself."""
 
-    def __init__(self, trace, arrays: Arrays, prefix="", layers=None, count=Dim(1), kind=None):
-        super().__init__(trace, prefix, layers, count, kind)
+    def __init__(self, trace, arrays: Arrays, prefix="", layers=None, count=1, kind=None):
+        super().__init__(trace, prefix, layers, Dim(count), kind)
         self.arrays = arrays
 
     def at(self, prefix):
@@ -218,7 +219,7 @@ def test_shapes_at_every_operation_of_a_later_step(name):
     close(np.concatenate(rows), g.logits)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(configs(), st.integers(1, 9), st.integers(1, 9))
 def test_shapes_of_random_configs(raw, before, after):
     architecture = find(raw["model_type"])

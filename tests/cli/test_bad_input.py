@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from small import configs
 
@@ -17,7 +18,7 @@ from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 GOOD = {
     "model_type": "llama",
@@ -374,7 +375,7 @@ STRANGE = [
 ]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(400)
 @given(st.data())
 def test_no_value_of_any_key_gives_a_traceback(data):
     """One key of a preset's config replaced by something strange: it is counted, or refused in one line."""
@@ -391,7 +392,7 @@ def test_no_value_of_any_key_gives_a_traceback(data):
         one_line(problem)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(configs(), st.data())
 def test_every_size_is_needed(raw, data):
     sizes = {"gpt2": ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head"]}.get(

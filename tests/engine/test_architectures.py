@@ -102,7 +102,7 @@ SIZES = dict(
 
 
 def by_hand(raw: dict, w: dict[str, np.ndarray], ids, bend=lambda position, i: 0.0) -> np.ndarray:
-    """Llama's logits in float64 with loops over tokens and heads; complex numbers turn the pairs by `bend(position, i)`."""
+    """Llama's logits in float64, token by token and head by head; complex numbers turn pairs by `bend(position, i)`."""
     N, K, H, eps = raw["num_attention_heads"], raw["num_key_value_heads"], raw["head_dim"], raw["rms_norm_eps"]
     w = {k: v.astype(np.float64) for k, v in w.items()}
 
@@ -162,7 +162,7 @@ def angle(theta: float, factor: float = 1.0):
             angle(71.0, 5.0),
         ),
     ],
-    ids=str,
+    ids=lambda value: None if callable(value) else str(value),
 )
 def test_llama_by_hand(more, bend):
     raw = SIZES | more

@@ -1,27 +1,27 @@
 """Every architecture a second time, as arithmetic on its config: parameters, active parameters, cache per token.
 
-Written from the published blocks, not from the code: each form is a sum of products that fits on a few lines. The catalogue's
-models prove the forms (they give the reference totals), and random configs then prove the forward passes.
+Written from the published blocks, not from the code: each form is a sum of products that fits on a few lines. The
+catalogue's models prove the forms (they give the reference totals), and random configs then prove the forward passes.
 """
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
+from reference import checkpoint
 
 from macros.catalogue import presets
-from macros.catalogue.checks import REFERENCES
 from macros.engine.architectures import architectures
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101)
 
 
 class Form(NamedTuple):
-    """Parameters; those of one routed expert in all layers and (experts, used); cache elements a token, nothing capped."""
+    """Parameters; those of one routed expert in all layers and (experts, used); cache elements a token, uncapped."""
 
     total: int
     cache: int
@@ -652,14 +652,16 @@ def test_every_architecture_has_a_form():
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_catalogue(slug):
     config = presets.preset(slug).config
-    form, path = FORMS[config["model_type"]](config), REFERENCES / f"{slug}.json"
-    reference, counts = json.loads(path.read_text()), presets.model(slug).counts
-    assert form.total == reference["total"] == counts.total
+    form, counts = FORMS[config["model_type"]](config), presets.model(slug).counts
+    assert form.total == counts.total
     assert form.active == counts.active
-    assert 2 * form.cache == reference["kv_cache_bytes_per_token"] == counts.cache_bytes_per_token_uncapped()
+    assert 2 * form.cache == counts.cache_bytes_per_token_uncapped()
+    if reference := checkpoint(slug):
+        assert form.total == reference["total"]
+        assert 2 * form.cache == reference["kv_cache_bytes_per_token"]
 
 
-# --- random configs: prime sizes, as different as the architecture allows ----------------------------------------------
+# --- random configs: prime sizes, as different as the architecture allows ---------------------------------------------
 
 
 @st.composite
@@ -982,7 +984,7 @@ def test_every_form_meets_random_configs():
 
 @pytest.mark.parametrize("model_type", RANDOM)
 def test_random_configs(model_type):
-    @settings(max_examples=25, deadline=None, derandomize=True)
+    @examples(25)
     @given(RANDOM[model_type])
     def holds(raw):
         counts = presets.make("random", {"model_type": model_type, **raw}).counts

@@ -18,7 +18,7 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 from macros.__main__ import main
 from macros.catalogue import presets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")

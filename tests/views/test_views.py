@@ -1,4 +1,4 @@
-"""The views: every figure on a page is the trace's, every word is there, and nothing that is named can become markup."""
+"""The views: every figure is the trace's, every word is there, and nothing that is named can become markup."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from macros.views.html import text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
@@ -156,7 +156,7 @@ def test_layers_in_words(layers, expected):
     assert layer_range(layers) == expected
 
 
-# --- single figures -----------------------------------------------------------------------------------------------------
+# --- single figures ---------------------------------------------------------------------------------------------------
 
 
 def test_values(small):
@@ -321,14 +321,14 @@ def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
         assert next(s for s in ratios if presets.preset(s).name in said and ratios[s] == end(ratios.values()))
 
 
-# --- pages -------------------------------------------------------------------------------------------------------------
+# --- pages ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_wider_vector_costs_what_the_page_says(small):
-    """The page’s two formulas, for one more number in a vector with heads and feed-forward part as they are, beside a model that is made so."""
+    """The page’s two formulas for one more number in a vector, all else as it is, beside a model that is made so."""
     page = (ROOT / "docs/model-size/fixed-after-training.md").read_text("utf-8")
     *parts, a_layer, whole = re.findall(r'value\("llama-7b", "([^"]*// d_model)"\)', page)
-    (slug, model), (_, wider) = small(), small(hidden_size=D + 1)
+    (_, model), (_, wider) = small(), small(hidden_size=D + 1)
     assert values.number(wider, "in_layers") - values.number(model, "in_layers") == L * values.evaluate(model, a_layer)
     assert len(parts) == 3 and sum(values.evaluate(model, part) for part in parts) == values.evaluate(model, a_layer)
     assert wider.counts.total - model.counts.total == values.evaluate(model, whole) == Fraction(model.counts.total, D)
@@ -336,14 +336,14 @@ def test_a_wider_vector_costs_what_the_page_says(small):
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.stem)
 def test_no_line_of_a_list_starts_with_a_figure_and_a_full_stop(page):
-    """`128. One more …` would be read as a list's item, and its number lost. Mend: pull the figure onto the line before."""
+    """`128. One more …` would be read as a list's item. Mend: pull the figure onto the line before."""
     inside = False
     for line in page.read_text("utf-8").splitlines():
         inside = bool(re.match(r"\s*(?:[-*+]|\d+\.) ", line)) or inside and bool(line.strip())
         assert not (inside and re.match(r"\s*\{\{.*?\}\}\. ", line)), line
 
 
-# --- tables and formulas -----------------------------------------------------------------------------------------------
+# --- tables and formulas ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -449,7 +449,7 @@ def test_costs_are_those_of_the_counts(small):
         assert as_int(row[1]) == matrices + 4 * L * N * H * context
 
 
-# --- the walkthrough ---------------------------------------------------------------------------------------------------
+# --- the walkthrough --------------------------------------------------------------------------------------------------
 
 
 def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
@@ -457,8 +457,8 @@ def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
     said = plain(walkthrough.walkthrough(slug, tokens=5, context=17))
     assert f"[T, d_model] × [d_model, d_ff] → [T, d_ff][5, {D}] × [{D}, {F}] → [5, {F}]" in said
     assert (
-        f"[S − T, n_kv_heads, d_head] and [T, n_kv_heads, d_head] → [S, n_kv_heads, d_head][12, {K}, {H}] and [5, {K}, {H}] → [17, {K}, {H}]"
-        in said
+        f"[S − T, n_kv_heads, d_head] and [T, n_kv_heads, d_head] → [S, n_kv_heads, d_head]"
+        f"[12, {K}, {H}] and [5, {K}, {H}] → [17, {K}, {H}]" in said
     )
     assert (
         f"[n_heads, T, S] × [S, n_heads, d_head] → [T, n_heads, d_head][{N}, 5, 17] × [17, {N}, {H}] → [5, {N}, {H}]"
@@ -503,7 +503,7 @@ def test_every_size_is_in_the_notation():
     assert sorted(s for s in sizes if not notation.known(s)) == []
 
 
-# --- figures -----------------------------------------------------------------------------------------------------------
+# --- figures ----------------------------------------------------------------------------------------------------------
 
 
 def svg_of(figure: str) -> ElementTree.Element:
@@ -537,12 +537,12 @@ def test_a_models_multiplication(small):
     assert f"[T, d_ff] × [d_ff, d_model] → [T, d_model], in numbers [5, {F}] × [{F}, {D}] → [5, {D}]" in said
     said = plain(figures.matmul(slug, "scores", tokens=5, context=17))
     assert (
-        f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], in numbers [5, {H}] × [{H}, 17] → [5, 17]"
-        in said
+        f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], "
+        f"in numbers [5, {H}] × [{H}, 17] → [5, 17]" in said
     )
 
 
-# --- names are text ------------------------------------------------------------------------------------------------------
+# --- names are text ---------------------------------------------------------------------------------------------------
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -643,7 +643,7 @@ def test_a_view_is_one_line(slug):
         assert "\n" not in view(slug)
 
 
-# --- macros in a page ------------------------------------------------------------------------------------------------------
+# --- macros in a page -------------------------------------------------------------------------------------------------
 
 
 class Env:
@@ -653,7 +653,7 @@ class Env:
 
 
 def test_every_macro_says_what_it_gives_and_has_a_live_example():
-    """Mend: give the macro a docstring, and call it on a page (its section of docs/reference/macros.md, if no other)."""
+    """Mend: give the macro a docstring, and call it on a page (docs/reference/macros.md, if no other)."""
     pages = [p.read_text("utf-8") for p in sorted((ROOT / "docs").rglob("*.md"))]
     known = registry.macros(Env())
     assert sorted(name for name, function in known.items() if not function.__doc__) == []
@@ -708,11 +708,13 @@ def test_a_wrong_call_names_page_and_macro(arguments, named, message):
     ],
 )
 @pytest.mark.parametrize("fails", [True, False], ids=["build", "live preview"])
+@pytest.mark.processes
 def test_an_error_in_a_page_is_one_line(tmp_path, source, line, fails):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text(source + "\n", "utf-8")
     (tmp_path / "mkdocs.yml").write_text(
-        f"site_name: x\nplugins:\n  - macros:\n      modules: [macros]\n      on_undefined: strict\n      on_error_fail: {str(fails).lower()}\n",
+        "site_name: x\nplugins:\n  - macros:\n      modules: [macros]\n      on_undefined: strict\n"
+        f"      on_error_fail: {str(fails).lower()}\n",
         "utf-8",
     )
     run = subprocess.run(
@@ -786,7 +788,8 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
         ("granite-3.3-8b", r"\frac{q \, k^{\top}}{128}"),
         (
             "deepseek-v3",
-            r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}",
+            r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}"
+            r"{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}",
         ),
     ],
 )

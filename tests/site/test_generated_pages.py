@@ -1,0 +1,78 @@
+"""The generated pages of the whole site, and what a wrong preset does to a build."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from copies import build, small_site
+
+from macros.catalogue import presets
+
+pytestmark = pytest.mark.processes
+
+
+def page(site_folder: Path, path: str) -> str:
+    return (site_folder / path / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_preset_has_a_page_with_its_total(site_folder):
+    for slug, path in presets.paths().items():
+        if presets.preset(slug).config is None:
+            continue
+        html = page(site_folder, f"models/{path.parent.name}/{slug}")
+        assert f"{presets.model(slug).counts.total:,}" in html
+        assert html.count('<figure class="diagram"') == 1 + len(
+            {str(n.kind) for n in presets.model(slug).trace.root.children if n.layers}
+        )
+        for heading in ("every-parameter", "the-formula", "kv-cache", "sources", "what-was-checked"):
+            assert re.search(rf'<h[23][^>]* id="{heading}"', html)
+        assert f"every-parameter describe {slug}" in re.sub(r"<[^>]+>", "", html)
+
+
+def test_an_undisclosed_model_has_an_honest_page(site_folder):
+    html = page(site_folder, "models/gpt/gpt-4")
+    content = html[html.index("<article") : html.index("</article")]
+    assert "has not disclosed" in content and "<table" not in content and "<figure" not in content
+
+
+def test_families_list_their_models_and_are_in_the_navigation(site_folder):
+    family = page(site_folder, "models/gpt")
+    assert family.index("GPT-2 Small</a>") < family.index("GPT-4</a>")
+    catalogue = page(site_folder, "models")
+    for family in ("gpt", "llama", "gemma"):
+        assert f'href="{family}/"' in catalogue
+    assert 'href="llama/llama3-8b/"' in unescape(catalogue)
+
+
+def test_the_data_beside_a_page_is_what_describe_prints(site_folder):
+    data = json.loads((site_folder / "models/llama/llama3-8b.json").read_text())
+    assert data["parameters"]["total"] == presets.model("llama3-8b").counts.total
+    assert 'href="../llama3-8b.json"' in page(site_folder, "models/llama/llama3-8b")
+
+
+def test_search_finds_the_names_of_the_hub(site_folder):
+    index = json.loads((site_folder / "search/search_index.json").read_text())
+    for slug in ("llama3-8b", "deepseek-v3", "gpt2", "qwen3-0.6b"):
+        preset = presets.preset(slug)
+        own = f"models/{presets.paths()[slug].parent.name}/{slug}/"
+        texts = {d["location"]: re.sub(r"<[^>]+>", "", d["text"]) for d in index["docs"]}
+        for name in (preset.hub, *preset.aliases):
+            assert any(name in text for location, text in texts.items() if location.startswith(own)), name
+    assert not [d for d in index["docs"] if "flowchart TB" in d["text"]]
+
+
+def test_every_wrong_preset_is_a_line_and_there_is_no_site(tmp_path):
+    folder = small_site(tmp_path)
+    total = folder / "macros/presets/gpt/gpt2.toml"
+    total.write_text(total.read_text().replace("124_439_808", "124_439_809"))
+    key = folder / "macros/presets/llama/llama3-8b.toml"
+    key.write_text(key.read_text().replace("hidden_size", "hiden_size"))
+    built = build(folder)
+    assert built.returncode != 0 and "Traceback" not in built.stderr
+    lines = [line for line in built.stderr.splitlines() if "macros/presets/" in line]
+    assert len(lines) == 2
+    assert any("gpt/gpt2.toml" in line and "124,439,809" in line and "124,439,808" in line for line in lines)
+    assert any("llama/llama3-8b.toml" in line and "hiden_size" in line for line in lines)
+    assert not (folder / "site" / "models").exists()
