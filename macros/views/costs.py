@@ -19,7 +19,6 @@ from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name
 from ..engine.errors import Problem, nearest
-from ..engine.ops import Chunked
 from ..engine.steps import Holds
 from . import rounding, values, words
 from .arguments import item_bytes, known, several, weight_format, whole_number
@@ -485,7 +484,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 @remembered
 def _chart(slugs: tuple, item: int) -> Html:
     contexts = [2 ** (k / 4) for k in range(40, 81)]
-    sizes = {slug: [fullest(of(slug), round(c), item) for c in contexts] for slug in slugs}
+    sizes = {slug: [of(slug).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs}
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
     x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
@@ -542,13 +541,6 @@ def _legend(slugs: list[str]) -> Html:
         for slug, line in zip(slugs, LINES)
     ]
     return tag("ul", *entries, cls="ep-legend")
-
-
-def fullest(costs: Costs, context: int, item: int) -> int:
-    """Bytes of the cache at a context, chunks as full as they were at most up to there."""
-    chunks = {int(k.mask.size) for k in costs.counts.kept if isinstance(k.mask, Chunked)}
-    ends = {context, *(context // chunk * chunk - 1 for chunk in chunks if context >= chunk)}
-    return max(costs.counts.cache_bytes(end, item) for end in ends)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

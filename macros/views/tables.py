@@ -573,6 +573,11 @@ def _limit_line(model: Model) -> Html | str:
     return html("† beyond the {:,} tokens of the config.", end) if end < CONTEXTS[-1] else ""
 
 
+def decode_poly(model: Model) -> Poly:
+    """FLOPs of one new token that sees S."""
+    return model.counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None).folded()
+
+
 def cache_poly(model: Model) -> Poly:
     """Elements of the cache after a step, of all layers together."""
     return sum((k.elements for k in model.counts.kept), Poly.of(0))
@@ -642,8 +647,9 @@ def flops(slug: str) -> Html:
         )
     columns = ["Context, tokens", "One new token", "rounded", "The whole text", "rounded"]
     as_table = table(f"FLOPs of {model.name}", map(number, columns), rows, name=f"FLOPs of {model.name}")
-    decode = counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None)
-    formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(total_latex(decode, latex_name))
+    formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(
+        total_latex(decode_poly(model), latex_name)
+    )
     return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model)))
 
 

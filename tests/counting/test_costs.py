@@ -152,11 +152,20 @@ def test_fixed_state_by_hand():
     )
 
 
+CHUNKED = ("llama4-scout", "llama4-maverick")
+
+
 def test_chunks_by_hand():
+    """What must be held is min(S, C) and never falls; what a step reads begins again with each chunk."""
     costs, row = of("llama4-scout"), 2 * 8 * 128 * 2
-    assert costs.counts.cache_bytes(8191 + 8192) == row * (12 * 16383 + 36 * 8191)
-    assert costs.counts.cache_bytes(8192) == row * 12 * 8192
-    assert views.fullest(costs, 8192, 2) == row * (12 * 8191 + 36 * 8191)
+    assert costs.counts.cache_bytes(8191 + 8192) == row * (12 * 16383 + 36 * 8192)
+    assert costs.counts.cache_bytes(8191) == row * 48 * 8191
+    assert costs.counts.cache_bytes(131072) == 7_650_410_496
+    read = [costs.cache_bytes_read(1, S) // row for S in (8191, 8192, 8193, 8194)]
+    assert read == [48 * 8190, 48 * 8191, 12 * 8192, 12 * 8193 + 36]
+    assert all(
+        of(s).counts.cache_bytes(S) <= of(s).counts.cache_bytes(S + 1) for s in CHUNKED for S in (8191, 8192, 9000)
+    )
 
 
 @pytest.mark.parametrize(
