@@ -13,7 +13,7 @@ import pytest
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, families, models, rounding, tables, walkthrough
+from macros.views import catalogue, charts, families, models, rounding, tables, walkthrough
 from macros.views.layers import layer_range, n_layers
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +38,7 @@ def as_int(cell: str) -> int:
     return int(cell.replace(",", "").replace("−", "-"))
 
 
-# --- which number? -----------------------------------------------------------------------------------------------------
+# --- which number? ----------------------------------------------------------------------------------------------------
 
 
 def is_step(count: str) -> bool:
@@ -95,7 +95,7 @@ def test_a_headline_says_which_count_it_rounds(said, n, expected):
     assert expected in plain(tables._rounded(said, [("the unique parameters", n)]))
 
 
-# --- experts and kinds of layers ---------------------------------------------------------------------------------------
+# --- experts and kinds of layers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
     assert sum(int(n or 1) for *_, n, _ in found) == layers
     assert all(as_int(e) * as_int(one) == as_int(layer) for e, one, layer, _, _ in found)
     said = plain(walkthrough.walkthrough(slug))
-    for e, one, _, _, used in found:
+    for e, _, _, _, used in found:
         assert f"One token touches {used} of the {e} experts" in said
     assert "Score the experts" in said and "Choose the experts" in said
 
@@ -143,7 +143,7 @@ def test_layers_in_words(layers, expected):
     assert layer_range(layers) == expected
 
 
-# --- the catalogue -----------------------------------------------------------------------------------------------------
+# --- the catalogue ----------------------------------------------------------------------------------------------------
 
 
 def test_the_catalogue_has_every_model_once_with_its_exact_figures():
@@ -191,6 +191,33 @@ def test_sources_of_several_days_say_the_first_and_the_last():
     assert "9 March 2025" in said and f'datetime="{p.sources.verified}"' in said and "between" in said
 
 
+def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day():
+    p = presets.preset("gpt2")
+    days = [
+        datetime.date(2023, 12, 31),
+        "2024",
+        "2024-01",
+        datetime.date(2024, 1, 1),
+        "2024-02",
+        datetime.date(2024, 2, 9),
+    ]
+    dated = [msgspec.structs.replace(p, released=days[i]) for i in (3, 5, 1, 0, 4, 2)]
+    assert [q.released for q in sorted(dated, key=models.released)] == days
+    years = [charts.year(day) for day in days]
+    assert years == sorted(years) and years[1] == years[2] == years[3] == 2024
+
+
+@pytest.mark.parametrize(
+    "slug, said",
+    [
+        ("deepseek-v2", "<dd>6 May 2024: deepseek-ai&#47;DeepSeek-V2 on GitHub, README.md, News</dd>"),
+        ("bloom-560m", "<dd>July 2022, the day is not established: bigscience&#47;bloom-560m, model card, which"),
+    ],
+)
+def test_a_date_says_where_it_stands_and_what_is_not_established(slug, said):
+    assert f"<dt>Released</dt>{said}" in models.sources(slug)
+
+
 def test_the_filter_is_hidden_until_a_script_shows_it():
     [form] = re.findall(r"<form[^>]*>", catalogue.catalogue())
     assert " hidden " in form
@@ -215,7 +242,7 @@ def test_a_window_and_a_state_of_fixed_size_show_in_the_cache():
     assert "sparse" in rows["DeepSeek-V3.2"] and "chunked" in rows["Llama 4 Scout"]
 
 
-# --- families ----------------------------------------------------------------------------------------------------------
+# --- families ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -313,7 +340,7 @@ def test_a_familys_chart_has_each_model_in_words(family):
         assert 0 <= float(x) <= 400 and 0 <= float(y)
 
 
-# --- what was checked --------------------------------------------------------------------------------------------------
+# --- what was checked -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)
