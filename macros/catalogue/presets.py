@@ -69,6 +69,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     family: Text
     organization: Text
     released: Any
+    released_source: Text | None = None
     hub: Text | None = None
     aliases: tuple[Text, ...] = ()
     headline: Text | None = None

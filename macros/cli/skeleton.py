@@ -48,6 +48,7 @@ def skeleton(file: str, slug: str | None = None) -> str:
         'family = ""',
         'organization = ""',
         'released = ""  # 2024-04-18, or "2024-04"',
+        '# released_source = "repository, file"',
         '# hub = "organization/repository"',
         "",
         "[config]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable
 
@@ -45,6 +46,10 @@ def sources(slug: str) -> Html:
     """Where the preset's numbers come from, and when that was last looked up."""
     p = presets.preset(slug)
     facts: list[tuple[str, object]] = [("Config", p.sources.config), ("Last verified", values.date(p.sources.verified))]
+    if p.released_source or not isinstance(p.released, datetime.date):
+        day = "" if isinstance(p.released, datetime.date) else ", the day is not established"
+        source = html(": {}", p.released_source) if p.released_source else ""
+        facts.append(("Released", text(values.date(p.released) + day) + source))
     if p.hub:
         facts.append(("On the hub", code(p.hub)))
     if p.aliases:
@@ -160,8 +165,8 @@ def all_rows() -> tuple[tuple[str, Preset], ...]:
 
 
 def released(p: Preset) -> str:
-    """A preset's date, to sort by: a month stands after its known days, a year after its months."""
-    return f"{p.released}-99-99"[:10]
+    """A preset's date, to sort by: what is known only in part stands at its first possible day, as in the browser."""
+    return str(p.released)
 
 
 def growth(model: Model) -> int:

@@ -13,7 +13,7 @@ import pytest
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, families, models, rounding, tables, walkthrough
+from macros.views import catalogue, charts, families, models, rounding, tables, walkthrough
 from macros.views.layers import layer_range, n_layers
 
 ROOT = Path(__file__).parents[2]
@@ -189,6 +189,33 @@ def test_sources_of_several_days_say_the_first_and_the_last():
     other = msgspec.structs.replace(p, sources=msgspec.structs.replace(p.sources, verified=datetime.date(2025, 3, 9)))
     said = catalogue.verified([p, other])
     assert "9 March 2025" in said and f'datetime="{p.sources.verified}"' in said and "between" in said
+
+
+def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day():
+    p = presets.preset("gpt2")
+    days = [
+        datetime.date(2023, 12, 31),
+        "2024",
+        "2024-01",
+        datetime.date(2024, 1, 1),
+        "2024-02",
+        datetime.date(2024, 2, 9),
+    ]
+    dated = [msgspec.structs.replace(p, released=days[i]) for i in (3, 5, 1, 0, 4, 2)]
+    assert [q.released for q in sorted(dated, key=models.released)] == days
+    years = [charts.year(day) for day in days]
+    assert years == sorted(years) and years[1] == years[2] == years[3] == 2024
+
+
+@pytest.mark.parametrize(
+    "slug, said",
+    [
+        ("deepseek-v2", "<dd>6 May 2024: deepseek-ai&#47;DeepSeek-V2 on GitHub, README.md, News</dd>"),
+        ("bloom-560m", "<dd>July 2022, the day is not established: bigscience&#47;bloom-560m, model card, which"),
+    ],
+)
+def test_a_date_says_where_it_stands_and_what_is_not_established(slug, said):
+    assert f"<dt>Released</dt>{said}" in models.sources(slug)
 
 
 def test_the_filter_is_hidden_until_a_script_shows_it():
