@@ -52,7 +52,7 @@ def published(counted: Model) -> str:
     if figure is None:
         return "no total published"
     if figure.exact:
-        besides = counted.stored - counted.counts.total
+        besides = counted.held(figure.extra) - counted.counts.total
         return f"exact with {besides:,} stored besides" if besides else "exact"
     share = counted.counts.total / figure.parameters - 1
     if abs(share) > ROUNDING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,6 +49,7 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The published number that the build holds the model to, and others in circulation."""
 
+    file: bool = False  # whether it is the number of values in the file at `hub`
     active: Text | None = None
     active_source: Text | None = None
     other: tuple[Figure, ...] = ()
@@ -144,10 +145,25 @@ class Model:
         return Counts(self.trace)
 
     @property
+    def published_file(self) -> Published | None:
+        """The published number of values in the file at `hub`; None where none is known."""
+        published = self.preset.published if self.preset else None
+        return published if published and published.exact and published.file else None
+
+    @property
     def stored(self) -> int:
-        """What the published file holds: the parameters, its buffers, and the rows that the preset names."""
-        extra = self.preset.published.extra if self.preset and self.preset.published else ()
-        return self.counts.total + self.counts.buffer_elements + sum(e.count for e in extra)
+        """The number of values in the file at `hub`, scales included; without a published one total and buffers."""
+        file = self.published_file
+        return file.parameters if file else self.held()
+
+    @property
+    def is_stored_computed(self) -> bool:
+        """Whether `stored` is total and buffers, for want of a published file."""
+        return self.published_file is None
+
+    def held(self, extra: Iterable[Extra] = ()) -> int:
+        """The parameters, the buffers, and rows that a figure counts besides."""
+        return self.counts.total + self.counts.buffer_elements + sum(row.count for row in extra)
 
     @property
     def names_verified(self) -> bool:
@@ -157,14 +173,14 @@ class Model:
     def verify(self) -> None:
         """Raise `Problem` if an exact published total is not what the forward pass gives."""
         published = self.preset.published if self.preset else None
-        if published and published.exact and published.parameters != self.stored:
+        if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
-                f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "
-                f"({self.stored - published.parameters:+,})",
+                f"published.parameters = {published.parameters:,}, and the forward pass gives {held:,} "
+                f"({held - published.parameters:+,})",
                 "correct [config], or name the difference in [[published.extra]]",
             )
         for figure in published.other if published else ():
-            here = self.counts.total + self.counts.buffer_elements + sum(e.count for e in figure.extra)
+            here = self.held(figure.extra)
             if figure.exact and figure.parameters != here:
                 raise Problem(
                     f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows "

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
 
+# What `stored` is, by whether it is computed.
+STORED = {
+    False: "values in the published file, scales included",
+    True: "computed: parameters and buffers; no total of the published file is known",
+}
+
 CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters"
 
 
@@ -41,7 +47,11 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool =
                 "name": model.name,
                 "architecture": model.architecture.name,
                 "model_type": model.model_type,
-                "parameters": {**keyed(costs_of(counts), "parameters", asked), "stored": model.stored},
+                "parameters": {
+                    **keyed(costs_of(counts), "parameters", asked),
+                    "stored": model.stored,
+                    "stored_is_computed": model.is_stored_computed,
+                },
                 "tied": counts.is_tied,
                 "tensors": _patterns(counts.weights) if collapse else _tensors(model),
                 "buffers": _patterns(counts.buffers)
@@ -106,7 +116,7 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
         figure("active") if counts.active != counts.total else None,
         figure("embedding"),
         figure("non_embedding"),
-        ("stored", model.stored, "what the published file holds") if model.stored != counts.total else None,
+        ("stored", model.stored, STORED[model.is_stored_computed]),
     ]
     costs = [
         figure("cache_bytes_per_token"),

@@ -71,6 +71,7 @@ def skeleton(file: str, slug: str | None = None) -> str:
         "[published]",
         "parameters = 0  # as published by the maker or the hub, not as computed",
         "exact = true  # false for a rounded figure",
+        "file = true  # false where it is not the number of values in the file at hub",
         'source = ""',
         "",
     ]

@@ -133,16 +133,18 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         yield heading("Head", 6)
         yield [html("same tensor as {}", tensor_name(tied.name)), _both(tied.shape, sizes), "", "", "0", ""]
     yield _sum_row("Parameters in all", total, total, "total")
-    if model.stored == total:
+    published = model.preset.published if model.preset else None
+    exact = published if published and published.exact else None
+    held = exact.parameters if exact else model.held()
+    if held == total:
         return
     for w in counts.buffers:
         yield [*_tensor(w, sizes, html("{} (buffer, not trained)", tensor_name(w.name))), ""]
-    published = model.preset.published if model.preset else None
-    for extra in published.extra if published else ():
+    for extra in exact.extra if exact else ():
         yield _sum_row(extra.name, extra.count, 0)
-    is_exact = published and published.exact
-    counted = html("As published: {}", published.source) if is_exact else "Parameters and buffers in all"
-    yield _sum_row(counted, model.stored, 0, "total")
+    yield _sum_row(
+        html("As published: {}", exact.source) if exact else "Parameters and buffers in all", held, 0, "total"
+    )
 
 
 def _experts(group: Group) -> list[Row]:
@@ -435,13 +437,11 @@ def comparison(
     if any("flops" in n for n in used):
         notes.append("A multiply-add is 2 FLOPs.")
     if "stored" in used:
-        nowhere = "; “–” where none was published." if None in map(values.in_file, known.values()) else "."
-        notes.append(
-            html(
-                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same "
-                "shapes" + nowhere
+        notes.append(text("Numbers in the file: the hub’s total for the model’s own file, scales included."))
+        if any(m.is_stored_computed for m in known.values()):
+            notes.append(
+                html("{} computed: no total of its own file is known, so it is parameters and buffers.", _COMPUTED)
             )
-        )
     latent = [m.name for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else []
     if latent:
         notes.append(
@@ -523,8 +523,12 @@ def _figure(slug: str, name: str, context: int | None) -> Html | str:
             return "–"
         raise
     model = values.disclosed(slug)
-    is_past = model is not None and any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
-    return html("{} {}", _PAST, shown) if is_past else shown
+    if model is None:
+        return shown
+    is_past = any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
+    is_computed = "stored" in _names(name) and model.is_stored_computed
+    marks = [mark for mark, applies in ((_PAST, is_past), (_COMPUTED, is_computed)) if applies]
+    return html("{} {}", joined(marks), shown) if marks else shown
 
 
 @lru_cache(maxsize=1)
@@ -551,6 +555,7 @@ def contexts(model: Model) -> list[int]:
     return [c for c in CONTEXTS if not (is_hard and c > end)] or [end]
 
 
+_COMPUTED = html('<span class="ep-mark" title="computed, not published">‡</span>')
 _PAST = html('<span class="ep-mark" title="beyond the context that the config allows">†</span>')
 
 
