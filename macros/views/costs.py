@@ -35,9 +35,13 @@ UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
 CAUSAL = html(
     "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
 )
+EXPERTS = (
+    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself and "
+    "evenly."
+)
 BOUNDS = html(
-    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time "
-    "for anything else, devices that talk to each other in no time."
+    "Lower bounds under what they assume: dense peaks, full bandwidth, no time for anything else, devices that "
+    "talk to each other in no time. Programs are slower."
 )
 
 
@@ -278,7 +282,7 @@ def bytes_table(
         [
             title,
             rounding.flops(costs.least_flops(new, context) * batch),
-            rounding.decimal_bytes(costs.weight_bytes_read(new, batch, format)),
+            _least_and_expected(*(costs.weight_bytes_read(new, batch, format, least=least) for least in (True, False))),
             rounding.decimal_bytes(costs.cache_bytes_read(new, context, batch, item)),
             rounding.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)),
             rounding.significant(costs.intensity(new, context, batch, format, item)),
@@ -307,9 +311,7 @@ def bytes_table(
                 "on the chip. Masked scores are left out.",
                 _in(format, dtype),
             ),
-            "Of the experts, those that some token is expected to choose if all are chosen evenly."
-            if has_experts
-            else "",
+            EXPERTS if has_experts else "",
             html("{}.", GB),
             _beyond_its(slug, context),
         ),
@@ -901,6 +903,21 @@ def accelerator_table() -> Html:
     )
 
 
+def _least_and_expected(least: int, expected: int) -> Html:
+    """Bytes, and below them those that are expected where these are more."""
+    shown = text(rounding.decimal_bytes(least))
+    return (
+        shown if least == expected else html("{}<br>{}", shown, small(f"expected {rounding.decimal_bytes(expected)}"))
+    )
+
+
+def _expected(batch: int, least: Bound, expected: Bound) -> Html:
+    """Tokens per second at best with the experts that are expected, below those with the least."""
+    if least == expected:
+        return Html()
+    return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
+
+
 def time_table(
     model: str,
     accelerators: object = None,
@@ -921,10 +938,12 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
     if costs is None:
         return undisclosed(slug, "the least time it takes")
     rows, has_never = [], False
+    has_experts = batch > 1 and costs.counts.active != costs.counts.total
     for name in chosen:
         a = machines.accelerator(name)
         devices = costs.devices_needed(a, context, batch, format, item)
         read, write = (costs.bound(a, new, context, batch, format, item, devices) for new in (context, 1))
+        expected = costs.bound(a, 1, context, batch, format, item, devices, expected=True)
         crossings = [costs.critical_batch(a, length, format, item) for length in (None, context)]
         has_never |= None in crossings
         rows.append(
@@ -933,7 +952,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
                 devices,
                 _limited(read),
                 _limited(write),
-                rounding.significant(batch / write.seconds),
+                text(rounding.significant(batch / write.seconds)) + _expected(batch, write, expected),
                 *(rounding.grouped(crossing) if crossing else "never" for crossing in crossings),
             ]
         )
@@ -961,10 +980,11 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             BOUNDS,
             "Below each time, what limits it.",
             html(
-                "{}; arithmetic at the peak of the weights’ type where there is one, "
-                "else of bfloat16. Masked scores are left out.",
+                "{}; maps by weights at the fastest peak whose type holds every weight, scores and averages at that "
+                "of the cache’s type. Masked scores are left out.",
                 _in(format, dtype),
             ),
+            EXPERTS if has_experts else "",
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
             _beyond_its(slug, context),
         ),
