@@ -1,7 +1,8 @@
 """The macros' share of the site build: `python tests/benchmarks/site.py`, from the repository.
 
-Builds the site, then the same pages with every macro call already written out (and every generated file already there), and
-compares the processor's times, which a busy machine distorts least. Each build is a process of its own; best of several.
+Builds the site, then the same pages with every macro call already written out (and every generated file already there),
+and compares the processor's times, which a busy machine distorts least. Each build is a process of its own; best of
+several.
 """
 
 from __future__ import annotations
@@ -41,16 +42,9 @@ def on_post_build(config):
 
 @event_priority(-100)
 def on_files(files, config):
-    config["_files"] = [f for f in files if not f.is_documentation_page() and f.inclusion.is_included() and not f.dest_uri.startswith("search/")
+    config["_files"] = [f for f in files if not f.is_documentation_page() and f.inclusion.is_included() and not
+    f.dest_uri.startswith("search/")
                         and (f.generated_by or f.src_dir == config.docs_dir)]
-"""
-
-# What the written-out pages still need: their formatters, without the macros.
-FORMATTERS = """
-import sys
-sys.path.insert(0, {root!r})
-from macros import markdown
-globals().update({{name: getattr(markdown, name) for name in dir(markdown) if name.startswith("on_")}})
 """
 
 
@@ -63,11 +57,9 @@ def build(what: str, work: Path) -> None:
     if what == "capture":
         hook = work / "capture.py"
         hook.write_text(CAPTURE.format(out=str(work / "pages")))
-        options |= {"hooks": [str(ROOT / "macros" / "hooks.py"), str(hook)]}
+        options |= {"hooks": [str(ROOT / "macros" / "site" / "hooks.py"), str(hook)]}
     elif what == "written":
-        hook = work / "formatters.py"
-        hook.write_text(FORMATTERS.format(root=str(ROOT)))
-        options |= {"docs_dir": str(work / "pages"), "plugins": ["search"], "hooks": [str(hook)], "nav": None}
+        options |= {"docs_dir": str(work / "pages"), "plugins": ["search"], "hooks": [], "nav": None}
     config = load_config(str(ROOT / "mkdocs.yml"), **options)
     start = time.process_time()
     config.plugins.on_startup(command="build", dirty=False)

@@ -64,7 +64,7 @@ class Inputs:
         return {path: path not in before or path not in self.taken for path in saved}
 
     def end(self) -> None:
-        """What was saved while it was being read is trusted to nobody, even if it is back to what it was: the next build takes it in anew."""
+        """What was saved while it was being read is not trusted, even if it is back to what it was."""
         now = self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.found.get(path)}
 

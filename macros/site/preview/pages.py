@@ -2,13 +2,13 @@
 
 There are three steps, each kept for itself:
 
-    step      from                                              gives                            skipped by
-    macros    the page's text, what its macros used             Markdown                         `render_macros: false`, for a moment
-    Markdown  that Markdown, the pages it links to              HTML, table of contents, search  `page.render` of this one page
-    template  that HTML, the navigation, the pages' titles      the file                         an empty template for this one page
+    step      from                                          gives                            skipped by
+    macros    the page's text, what its macros used         Markdown                         `render_macros: false`
+    Markdown  that Markdown, the pages it links to          HTML, table of contents, search  `page.render` of this page
+    template  that HTML, the navigation, the pages' titles  the file                         an empty template for it
 
-What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module that was edited
-runs all macros again, but only the pages whose Markdown came out different are rendered again.
+What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module
+that was edited runs all macros again, but only the pages whose Markdown came out different are rendered again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
+MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
 class Memory:
@@ -107,7 +108,7 @@ class WatchedLoader(jinja2.BaseLoader):
 
 
 class Compiled(jinja2.BytecodeCache):
-    """The theme's templates, compiled once: MkDocs makes a new environment for each build. Jinja compares their source."""
+    """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
 
     def __init__(self):
         self.code: dict[str, bytes] = {}
@@ -237,12 +238,12 @@ class Preview:
         for memory in self.pages.values():
             memory.forget(changed)
         if code or whole:
-            found = self.modules.forget(None if whole else {module_name(p) for p in code})
+            forgotten = self.modules.forget(None if whole else {module_name(p) for p in code})
             for memory in self.pages.values():
                 memory.source = None
-                if "macros.site.markdown" in found:
+                if any(name.startswith(MARKDOWN) for name in forgotten):
                     memory.rendered = None
-                if "macros.site.generated" in found:
+                if "macros.site.model_pages" in forgotten:
                     memory.shown = None
 
     def start_again(self, kept: list[Path]) -> None:
@@ -270,7 +271,8 @@ class Preview:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
         self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
         self.take_in(config)
-        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced on this one theme object.
+        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced
+        # on this one theme object.
         config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
         for name, error in self.modules.broken.items():
             line = one_line(error, [])
@@ -443,15 +445,6 @@ class Preview:
             memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
         if self.served.keeps(page.file.dest_uri, memory.is_shown):
             return ""  # MkDocs writes no empty page
-
-    def on_post_build(self, config):
-        """Large blocks that no page has any longer are dropped."""
-        if not self.served:
-            return
-        blocks = sys.modules["macros.site.large_html"]
-        used = set().union(*(blocks.names(memory.markdown) for memory in self.pages.values()))
-        for name in blocks.held.keys() - used:
-            del blocks.held[name]
 
 
 def outline(page) -> tuple:
