@@ -125,12 +125,13 @@ class Templates(jinja2.FileSystemLoader):
     """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
 
     def list_templates(self):
-        found = set()
+        templates = set()
         for folder in self.searchpath:
             for inside, folders, names in os.walk(folder):
                 folders[:] = [f for f in folders if not f.startswith(".")]
-                found |= {os.path.relpath(os.path.join(inside, name), folder).replace(os.sep, "/") for name in names}
-        return sorted(found)
+                paths = (os.path.relpath(os.path.join(inside, name), folder) for name in names)
+                templates |= {path.replace(os.sep, "/") for path in paths}
+        return sorted(templates)
 
 
 class Preview:
@@ -185,11 +186,11 @@ class Preview:
         if not self.running:
             self.running = {
                 p: digest
-                for p, (digest, _) in self.inputs.found.items()
+                for p, (digest, _) in self.inputs.states.items()
                 if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))
             }
         try:
-            self.start_again([p for p in self.running if self.running[p] != self.inputs.found.get(p, ("",))[0]])
+            self.start_again([p for p in self.running if self.running[p] != self.inputs.states.get(p, ("",))[0]])
             yield
             if not self.is_under_way:
                 raise PluginError(
@@ -369,15 +370,13 @@ class Preview:
                     Page.render(page, config, Watched(files))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
-            if (
-                not errors.lines and "--8<--" not in page.markdown
-            ):  # a warning is to be heard again, a snippet read again
+            # A warning is to be heard again, a snippet read again.
+            if not errors.lines and "--8<--" not in page.markdown:
                 memory.rendered, memory.render_used = key, frozenset(used)
-            links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
+            links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
             if ("error", None) in memory.macros_used and memory.output:
-                page.present_anchor_ids |= memory.result[
-                    "present_anchor_ids"
-                ]  # links to a page that shows an error are not wrong
+                # Links to a page that shows an error are not wrong.
+                page.present_anchor_ids |= memory.result["present_anchor_ids"]
             memory.result = {
                 "content": page.content,
                 "toc": page.toc,
@@ -386,8 +385,8 @@ class Preview:
                 "links_to_anchors": links,
             }
         result = dict(memory.result)
-        found = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
-        page.links_to_anchors = {to: anchors for to, anchors in found if to is not None}
+        links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
+        page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
         if memory.is_put_off:
             page.content = ""

@@ -111,8 +111,8 @@ class Served:
             if version == self.version:
                 break  # else it may have been read before the build that ended meanwhile
         if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
-            found, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
-            if found.startswith("200"):
+            its_status, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            if its_status.startswith("200"):
                 headers, body = instead
         start_response(status, headers)
         return body
@@ -339,7 +339,9 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
-    at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
+    places = "".join(
+        [*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])]
+    )
     mend = (
         "; save it as UTF-8"
         if isinstance(error, UnicodeDecodeError)
@@ -349,7 +351,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
         if pages
         else ""
     )
-    return f"{at}{type(error).__name__}: {message}{mend}"
+    return f"{places}{type(error).__name__}: {message}{mend}"
 
 
 def shown(path: str) -> str:
