@@ -76,11 +76,17 @@ def test_what_is_not_one_element_of_a_line_is_left_alone():
     assert two.count(TABLE) == 2
 
 
+def test_a_large_block_in_another_comes_back_with_it():
+    around = TABLE.replace("<table>", f"{large_blocks.marked(TABLE)}<table>")
+    assert html(large_blocks.marked(around), "large_blocks") == TABLE.replace("<table>", f"{TABLE}<table>")
+
+
 def test_a_second_page_has_nothing_of_the_first():
-    md = Markdown(extensions=[f"{OURS}large_blocks"])
+    extension = large_blocks.LargeBlocks()
+    md = Markdown(extensions=[extension])
     other = TABLE.replace("row", "line")
     assert md.convert(large_blocks.marked(TABLE)) == TABLE
-    assert md.reset().convert(large_blocks.marked(other)) == other
+    assert md.reset().convert(large_blocks.marked(other)) == other and extension.blocks == [other]
 
 
 def test_a_link_to_an_anchor_in_a_large_block_is_known_and_a_wrong_one_is_not(tmp_path):
@@ -102,24 +108,12 @@ def test_only_large_elements_below_an_excluded_heading_are_kept_from_the_search(
     small = "<div>small</div>"
     shown, hidden = '<h2 id="a">A</h2>', '<h2 data-search-exclude="data-search-exclude" id="b">B</h2>'
     with_heading = TABLE.replace("<table>", '<h3 id="c">C</h3><table>')
-    lines = [
-        TABLE,
-        hidden,
-        TABLE,
-        small,
-        "<h4>no address</h4>",
-        f"<p>{TABLE}",
-        with_heading,
-        TABLE,
-        hidden,
-        TABLE,
-        shown,
-        TABLE,
-    ]
+    lines = [TABLE, hidden, TABLE, small, "<h4>no address</h4>", TABLE, f"<p>{TABLE}", with_heading, TABLE]
+    lines += [hidden, TABLE, shown, TABLE]
     kept_from_search.hidden.clear()
     left = list(kept_from_search.without_hidden(lines))
-    assert [n for n, (line, now) in enumerate(zip(lines, left)) if line != now] == [2, 9]
-    assert kept_from_search.hidden == [TABLE, TABLE]
+    assert [n for n, (line, now) in enumerate(zip(lines, left)) if line != now] == [2, 5, 10]
+    assert kept_from_search.hidden == [TABLE, TABLE, TABLE]
 
 
 def test_a_formula_is_mathml_and_a_wrong_one_is_raised_or_told():

@@ -76,7 +76,7 @@ class TakeOut(Preprocessor):
                 pieces.append(f"<{root}")
                 end = start.end()
             else:
-                block = f"<{root}{line[start.end() : after]}"
+                block = f"<{root}{line[start.end() : after]}".replace(f" {MARK}", "")
                 held = "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
                 pieces.append(f"<{root} {TAKEN}={len(self.blocks)}>{held}</{root}>")
                 self.blocks.append(block)
