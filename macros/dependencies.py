@@ -1,8 +1,8 @@
-"""Results that are kept, each with what it was computed from: when a preset changes, only what used it is computed again.
+"""Results that are kept, each with what it was computed from: of an edited preset, only what used it is computed again.
 
-What was used is recorded while a result is computed, never guessed: `presets.preset("llama3-8b")` says `use("preset", "llama3-8b")`,
-and each computation under way notes it. A kept result that is asked for again passes on what it was once computed from.
-So a page knows every preset behind it, however deep and however often remembered.
+What was used is recorded while a result is computed, never guessed: `presets.preset("llama3-8b")` says
+`use("preset", "llama3-8b")`, and each computation under way notes it. A kept result that is asked for again passes on
+what it was once computed from. So a page knows every preset behind it, however deep and however often remembered.
 """
 
 from __future__ import annotations
@@ -10,52 +10,66 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
 
 Used = tuple[str, str | None]  # a kind of thing and its name: ("preset", "gpt2"), ("presets", None)
 
 _under_way: ContextVar[set[Used] | None] = ContextVar("under way", default=None)
 
 
-class Kept(dict):
+class Results:
     """The results of one function by its arguments: (value, what it was computed from)."""
 
-    __slots__ = ("__weakref__",)
+    def __init__(self):
+        self.by_arguments: dict[tuple, tuple[Any, frozenset[Used]]] = {}
+
+
+class Remembered(Protocol[P, T_co]):
+    """A function whose results are kept."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+
+    def cache_clear(self) -> None:
+        """Forget every result."""
 
 
 # Weak, so that the results of a module that was imported anew go with it.
-_kept: weakref.WeakSet = weakref.WeakSet()
-Kept.__hash__ = object.__hash__
+_all_results: weakref.WeakSet[Results] = weakref.WeakSet()
 
 
 def use(kind: str, name: str | None = None) -> None:
     """Note that what is being computed depends on this."""
-    found = _under_way.get()
-    if found is not None:
-        found.add((kind, name))
+    used = _under_way.get()
+    if used is not None:
+        used.add((kind, name))
 
 
 @contextmanager
 def recording() -> Iterator[set[Used]]:
     """Everything used inside the block; what surrounds the block used it too."""
-    found: set[Used] = set()
-    token = _under_way.set(found)
+    used: set[Used] = set()
+    token = _under_way.set(used)
     try:
-        yield found
+        yield used
     finally:
         _under_way.reset(token)
         outer = _under_way.get()
         if outer is not None:
-            outer |= found
+            outer |= used
 
 
-def start(found: set[Used]):
+def start(used: set[Used]) -> Token[set[Used] | None]:
     """Recording into a set, where it does not end in the function that it begins in; gives what `stop` takes."""
-    return _under_way.set(found)
+    return _under_way.set(used)
 
 
-def stop(token) -> None:
+def stop(token: Token[set[Used] | None]) -> None:
+    """The end of what `start` began."""
     _under_way.reset(token)
 
 
@@ -69,35 +83,37 @@ def apart() -> Iterator[None]:
         _under_way.reset(token)
 
 
-def remembered(function: Callable) -> Callable:
+def remembered(function: Callable[P, T_co]) -> Remembered[P, T_co]:
     """A function whose results are kept until something that they were computed from changes. Errors are not kept."""
-    kept = Kept()
-    _kept.add(kept)
+    results = Results()
+    _all_results.add(results)
 
     @wraps(function)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T_co:
         key = (args, tuple(sorted(kwargs.items()))) if kwargs else args
-        found = kept.get(key)
-        if found is None:
+        kept = results.by_arguments.get(key)
+        if kept is None:
             with recording() as used:
-                for a in args:
-                    if model := getattr(a, "depends_on", None):  # a model: its preset
+                for argument in args:
+                    if model := getattr(argument, "depends_on", None):  # a model: its preset
                         used.add(model)
                 value = function(*args, **kwargs)
-            kept[key] = value, frozenset(used)
+            results.by_arguments[key] = value, frozenset(used)
             return value
-        value, used = found
+        value, used = kept
         outer = _under_way.get()
         if outer is not None:
             outer |= used
         return value
 
-    wrapper.cache_clear = kept.clear
-    return wrapper
+    remembering = cast(Any, wrapper)
+    remembering.cache_clear = results.by_arguments.clear
+    return remembering
 
 
 def forget(changed: set[Used]) -> None:
     """Drop every kept result that used something of these."""
-    for kept in list(_kept):
+    for results in list(_all_results):
+        kept = results.by_arguments
         for key in [key for key, (_, used) in kept.items() if not changed.isdisjoint(used)]:
             del kept[key]

@@ -12,6 +12,7 @@ import numpy as np
 from macros.catalogue.checks import REFERENCES
 from macros.engine.architectures import architectures, find
 from macros.engine.checkpoint import Arrays, unfuse
+from macros.engine.steps import Role
 
 HERE = Path(__file__).parent
 
@@ -105,12 +106,12 @@ class Blocks:
     def __init__(self):
         self.depth, self.seen = 0, []
 
-    def call(self, function, args, kwargs, rule):
+    def call(self, step, args, kwargs):
         weights = next(a for a in args if isinstance(a, Arrays))
-        if self.depth == 0 and (weights.prefix or function.__name__ == "unembed"):
+        if self.depth == 0 and (weights.prefix or step.role is Role.UNEMBED):
             self.seen.append(args[0])
         self.depth += 1
         try:
-            return function(*args, **kwargs)
+            return step.function(*args, **kwargs)
         finally:
             self.depth -= 1

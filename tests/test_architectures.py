@@ -45,11 +45,11 @@ def test_the_last_row_alone_is_the_last_row_of_all(name):
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("name", goldens())
 def test_a_text_in_parts_is_the_text(name, cuts):
-    g, past, rows = golden(name), None, []
+    g, cache, rows = golden(name), None, []
     for part in np.split(g.ids, cuts):
-        out, past = logits(g.architecture, g.config, g.weights(), part, past)
+        out, cache = logits(g.architecture, g.config, g.weights(), part, cache)
         rows.append(out)
-    assert past.length == len(g.ids)
+    assert cache.length == len(g.ids)
     close(np.concatenate(rows), g.logits)
 
 
@@ -196,11 +196,11 @@ def test_a_sliding_window_in_parts(window, cuts):
     w, architecture = random_weights(raw), find("mistral")
     config, ids = architecture.config.read(raw)[0], np.arange(11) * 3 % 31
     whole, _ = logits(architecture, config, Arrays(w), ids)
-    past, rows = None, []
+    cache, rows = None, []
     for part in np.split(ids, cuts):
-        out, past = logits(architecture, config, Arrays(w), part, past)
+        out, cache = logits(architecture, config, Arrays(w), part, cache)
         rows.append(out)
-        assert all(len(kept) == min(window, past.length) for kept in past.kept.values())
+        assert all(len(kept) == min(window, cache.length) for kept in cache.kept.values())
     close(np.concatenate(rows), whole)
     full, _ = logits(find("llama"), find("llama").config.read(SIZES)[0], Arrays(w), ids)
     assert (np.abs(full - whole).max() > 1e-3) == (window < len(ids))

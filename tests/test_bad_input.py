@@ -74,7 +74,7 @@ def catalogue(tmp_path, monkeypatch):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
-    monkeypatch.setattr("macros.engine.files.ROOT", tmp_path)
+    monkeypatch.setattr("macros.engine.files.PACKAGE", tmp_path / "macros")
     clear()
 
     def load(text: str | bytes, folder="llama", slug="tiny"):

@@ -13,8 +13,8 @@ import pytest
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, families, models, numbers, tables, walkthrough
-from macros.views.markup import layer_range
+from macros.views import catalogue, families, models, rounding, tables, walkthrough
+from macros.views.layers import layer_range, n_layers
 
 ROOT = Path(__file__).parent.parent
 SLUGS = list(presets.paths())
@@ -122,7 +122,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
 def test_every_layer_is_in_one_row_of_the_table_of_kinds(slug):
     model, (_, *rows) = presets.model(slug), rows_of(tables.layer_table(slug))
     nodes = [n for n in model.trace.root.children if n.layers is not None]
-    assert sorted(i for n in nodes for i in n.layers) == list(range(models.n_layers(model)))
+    assert sorted(i for n in nodes for i in n.layers) == list(range(n_layers(model)))
     assert [int(r[2]) for r in rows] == [len(n.layers) for n in nodes]
     assert [as_int(r[4]) for r in rows] == [as_int(r[3]) * int(r[2]) for r in rows]
     in_no_layer = sum(int(w.count) for w in model.counts.weights if w.layers is None)
@@ -231,7 +231,7 @@ def test_a_family_shows_each_model_with_its_figures(family):
         if slug in known:
             cells, counts = dict(zip(head, row)), presets.model(slug).counts
             assert as_int(cells["Parameters"]) == counts.total
-            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == models.n_layers(
+            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == n_layers(
                 presets.model(slug)
             )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
@@ -305,7 +305,7 @@ def test_a_familys_chart_has_each_model_in_words(family):
         return
     svg = made[made.index("<svg") : made.index("</svg>")]
     for slug in known:
-        assert f"{presets.model(slug).name}: {numbers.grouped(presets.model(slug).counts.total)} parameters" in plain(
+        assert f"{presets.model(slug).name}: {rounding.grouped(presets.model(slug).counts.total)} parameters" in plain(
             svg
         )
     assert 'role="img"' in svg and "<title>" in svg and "<desc>" in svg

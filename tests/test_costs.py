@@ -8,6 +8,7 @@ from fractions import Fraction
 from html import unescape
 from math import ceil
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,11 +17,14 @@ from macros.__main__ import main
 from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
-from macros.counting.costs import CACHE_BYTES, COMPUTE, FORMATS, MEMORY, Costs, fits, roofline
+from macros.counting.costs import COMPUTE, MEMORY, Costs, roofline
+from macros.counting.figures import ALIASES, FIGURES, Conditions
+from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
+from macros.engine.steps import Role
 from macros.views import costs as views
-from macros.views import tables
+from macros.views import tables, values
 
 
 def of(slug: str) -> Costs:
@@ -155,7 +159,7 @@ def test_chunks_by_hand():
 
 
 @pytest.mark.parametrize(
-    "reach, allowed",
+    "mask, allowed",
     [
         (Full(), lambda q, k: k <= q),
         (SlidingWindow(5), lambda q, k: q - 5 < k <= q),
@@ -163,9 +167,9 @@ def test_chunks_by_hand():
         (NoPE(SlidingWindow(3)), lambda q, k: q - 3 < k <= q),
     ],
 )
-def test_pairs_are_those_of_the_mask(reach, allowed):
+def test_pairs_are_those_of_the_mask(mask, allowed):
     for n in (1, 2, 5, 6, 7, 8, 23):
-        assert reach.pairs(n) == sum(allowed(q, k) and bool(reach.allows(q, k)) for q in range(n) for k in range(n))
+        assert mask.pairs(n) == sum(allowed(q, k) and bool(mask.allows(q, k)) for q in range(n) for k in range(n))
 
 
 def test_training_flops_by_hand():
@@ -205,6 +209,90 @@ def test_activations_of_llama_by_hand():
     H = D // N
     layer = 2 * (S * (2 * D + D + N * H + 2 * K * H + N * H + D + 4 * F) + N * S * S)
     assert of("llama3-8b").activation_bytes(S) == L * layer + 2 * S * D + 2 * S * D + 4 * S * V
+
+
+def activations(slug: str, tokens: int, layers: int, pairs: int, **config: str) -> int:
+    """Bytes of all activations: the layers' numbers (`layers` without pairs of tokens, `pairs` with), then the ends."""
+    D, V = (sizes(slug)[config.get(k, k)] for k in ("hidden_size", "vocab_size"))
+    return 2 * (layers + pairs) + 2 * tokens * D + 2 * tokens * D + 4 * tokens * V
+
+
+def test_activations_with_sinks_and_experts_by_hand():
+    """gpt-oss: the softmax keeps its shares, not its scores; an expert keeps gate and up in one, and what goes down."""
+    c, S = sizes("gpt-oss-20b"), 4099
+    D, N, K, H, F = (
+        c[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size")
+    )
+    E, k, L = c["num_local_experts"], c["num_experts_per_tok"], c["num_hidden_layers"]
+    attention = D + D + N * H + 2 * K * H + N * H  # norm, maps, query, key and value, output map
+    experts = D + D + E + 3 * k * F + k * D + k  # norm, router and experts, router's scores, answers, shares
+    by_hand = activations("gpt-oss-20b", S, L * S * (attention + experts), L * N * S * S)
+    assert of("gpt-oss-20b").activation_bytes(S) == by_hand
+
+
+def test_activations_of_experts_by_hand():
+    """Mixtral: gate, its activation, up and their product for each chosen expert; the shares of all experts."""
+    c, S = sizes("mixtral-8x7b"), 127
+    D, N, K, F = (c[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size"))
+    E, k, L, H = c["num_local_experts"], c["num_experts_per_tok"], c["num_hidden_layers"], D // N
+    layer = 2 * D + 2 * N * H + 2 * K * H + 2 * D + E + 4 * k * F + k * D + k
+    assert of("mixtral-8x7b").activation_bytes(S) == activations("mixtral-8x7b", S, L * S * layer, L * N * S * S)
+
+
+def test_activations_of_latent_attention_by_hand():
+    """DeepSeek-V3 as it is trained: a key and a value of each head from the latent; sigmoid scores, a shared expert."""
+    c, S = sizes("deepseek-v3"), 127
+    D, N, Q, R, nope, rope, V = (
+        c[k]
+        for k in (
+            "hidden_size",
+            "num_attention_heads",
+            "q_lora_rank",
+            "kv_lora_rank",
+            "qk_nope_head_dim",
+            "qk_rope_head_dim",
+            "v_head_dim",
+        )
+    )
+    E, k, F, dense, L = (
+        c[name]
+        for name in (
+            "n_routed_experts",
+            "num_experts_per_tok",
+            "moe_intermediate_size",
+            "first_k_dense_replace",
+            "num_hidden_layers",
+        )
+    )
+    queries = D + D + 2 * Q + N * nope + N * rope  # norm, first maps, the compressed query before and after its norm
+    keys_and_values = 2 * R + rope + N * nope + N * V + N * V  # the latent likewise; values, and what the heads give
+    experts = 2 * D + E + 4 * k * F + k * D + k + 4 * c["n_shared_experts"] * F
+    plain = 2 * D + 4 * c["intermediate_size"]
+    layers = L * (queries + keys_and_values) + (L - dense) * experts + dense * plain
+    assert of("deepseek-v3").activation_bytes(S) == activations("deepseek-v3", S, S * layers, L * N * S * S)
+
+
+def test_activations_of_recurrences_by_hand():
+    """Mamba and RWKV: what the scan reads, not its states; of weights only what is computed from them."""
+    c, S = sizes("mamba-130m"), 127
+    D, Z, L, R = (c[k] for k in ("hidden_size", "state_size", "num_hidden_layers", "time_step_rank"))
+    C = 2 * D
+    # convolution, activation, scan's x, step size before and after, gate, scan's result, gate's activation, output map
+    layer = S * (2 * D + 9 * C + R + 2 * Z) + 2 * C * Z
+    assert of("mamba-130m").activation_bytes(S) == activations("mamba-130m", S, L * layer, 0)
+
+    c = sizes("rwkv-4-169m")
+    D, L = c["hidden_size"], c["num_hidden_layers"]
+    F = c.get("intermediate_size") or 4 * D
+    mixing = (
+        3 * D + 3 * D + 2 * D + 3 * D
+    )  # norm, token and the one before; three blends; key, value; gate, average, map
+    channels = (
+        3 * D + 2 * D + 2 * F + 2 * D
+    )  # norm, token and the one before; two blends; before and after; gate, answer
+    layer = S * (mixing + channels) + 5 * D + D
+    first_norm = S * D
+    assert of("rwkv-4-169m").activation_bytes(S) == activations("rwkv-4-169m", S, L * layer + first_norm, 0)
 
 
 def test_training_memory_is_sixteen_bytes_and_the_activations():
@@ -315,7 +403,7 @@ def test_parts_and_kinds_add_up(slug):
         assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
         assert all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts)
         assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(
-            isinstance(k.reach, Chunked) for k in costs.counts.kept
+            isinstance(k.mask, Chunked) for k in costs.counts.kept
         )
     assert sum(size for _, size in costs.cache_by_entry(4099)) == costs.counts.cache_bytes(4099)
 
@@ -323,7 +411,7 @@ def test_parts_and_kinds_add_up(slug):
 @pytest.mark.parametrize("slug", EVERY)
 def test_decoding_is_the_difference_of_two_prefills_with_the_causal_half(slug):
     costs = of(slug)
-    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.name == "unembed")
+    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
     for S in (2, 1000, 4097, 9000):
         whole, before, one = costs.causal_flops(S, S), costs.causal_flops(S - 1, S - 1), costs.causal_flops(1, S)
         assert whole - before == one - head  # each has the logits of its last token
@@ -478,7 +566,7 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
 @SLOW
 @given(models(), st.integers(2, 60))
 def test_decoding_is_a_difference_for_any_config(costs, S):
-    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.name == "unembed")
+    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
     assert costs.causal_flops(S, S) - costs.causal_flops(S - 1, S - 1) == costs.causal_flops(1, S) - head
     assert costs.causal_flops(1, S) == costs.counts.decode_flops(S)
 
@@ -487,7 +575,7 @@ def test_decoding_is_a_difference_for_any_config(costs, S):
 @given(models(), LENGTHS)
 def test_a_window_stops_the_cache_of_its_layers(costs, S):
     for kept, size in costs.cache_by_entry(S):
-        window = getattr(kept.reach, "size", None)
+        window = getattr(kept.mask, "size", None)
         row = kept.elements_per_token.at(costs.counts.values()) * 2
         assert size == row * (S if window is None else min(S, int(window)))
 
@@ -605,26 +693,19 @@ def test_an_unknown_accelerator_names_the_nearest():
 # --- what fits --------------------------------------------------------------------------------------------------------
 
 
-def test_fits():
-    chosen = [of(s) for s in ("gpt2", "llama3-8b", "llama3-70b")]
-    assert fits(chosen, 24 * GIGA, 8192) == chosen[:2]
-    assert fits(chosen, 24 * GIGA, 8192, batch=20) == chosen[:1]
-    assert fits(chosen, 80 * GIGA, 8192, format="int4") == chosen
-    one = chosen[1].inference_bytes(1, 8192)
-    assert fits(chosen[1:2], sum(one.values()), 8192) and not fits(chosen[1:2], sum(one.values()) - 1, 8192)
-
-
-def test_the_largest_batch_fits_and_one_more_does_not():
-    costs, memory = of("llama3-8b"), 24 * GIGA
-    batch = costs.largest_batch(memory, 8192)
-    assert fits([costs], memory, 8192, batch) and not fits([costs], memory, 8192, batch + 1)
-    assert of("llama3-70b").largest_batch(memory, 8192) == 0
+@pytest.mark.parametrize("memory, format", [(24 * GIGA, "bfloat16"), (80 * GIGA, "int4"), (141 * GIGA, "fp8")])
+def test_the_largest_batch_fits_and_one_more_does_not(memory, format):
+    costs = of("llama3-8b")
+    batch = costs.largest_batch(memory, 8192, format)
+    assert sum(costs.inference_bytes(1, 8192, batch, format).values()) <= memory
+    assert sum(costs.inference_bytes(1, 8192, batch + 1, format).values()) > memory
+    assert of("llama3-70b").largest_batch(24 * GIGA, 8192) == 0
 
 
 def test_the_largest_operation_of_one_token():
     """Llama 3 8B at 8,192 tokens: scores of 32 heads before and after the mask, and the mask; the cache is no activation."""
     node, elements = of("llama3-8b").largest_operation(1, 8192)
-    assert node.name == "where" and elements == 2 * 32 * 8192 + 8192
+    assert node.function is np.where and elements == 2 * 32 * 8192 + 8192
     assert of("llama3-8b").largest_operation(1, 8192, pairs=False)[1] == 4096 + 128256  # the head
 
 
@@ -810,6 +891,32 @@ def test_the_time_table_counts_weights_alone_where_it_says_no_cache():
     assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table(
         "deepseek-v3", ["h100"]
     )
+
+
+@pytest.mark.parametrize("slug", ["gpt2", "deepseek-v3.2", "mamba-130m"])
+def test_one_list_of_figures_serves_value_cost_and_describe(capsys, slug):
+    told, model, at_600 = described(capsys, slug, "--context", "600"), presets.model(slug), Conditions(600)
+    other = Conditions(600, 3, "float32", "int8", 4, accelerators.accelerator("h100"))
+    for figure in FIGURES.values():
+        if "accelerator" not in figure.needs:
+            n = figure.of(model.counts, at_600)
+            assert values.number(model, figure.name, 600) == n
+            assert views.cost(slug, figure.name, context=600) == values.value(slug, figure.name, context=600)
+        if figure.key and (of(slug).has_latents or not figure.of_latents):
+            place = told
+            for key in figure.key.split("."):
+                place = place[key]
+            assert (place["600"] if "context" in figure.needs else place) == pytest.approx(float(n), rel=1e-12)
+        needed = Conditions(**{name: getattr(other, name) for name in figure.needs})
+        assert figure.of(model.counts, other) == figure.of(model.counts, needed), "depends on more than it says"
+    assert "parameters" in ALIASES and values.value(slug, "parameters") == values.value(slug, "total")
+
+
+def test_a_figure_on_an_accelerator_is_for_cost_alone():
+    with pytest.raises(Problem, match="macro cost"):
+        values.value("gpt2", "decode_seconds", context=600)
+    with pytest.raises(Problem, match="context=4096"):
+        values.value("gpt2", "causal_flops")
 
 
 def described(capsys, *arguments) -> dict:

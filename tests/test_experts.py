@@ -7,24 +7,24 @@ import pytest
 
 from macros.catalogue.presets import make, model
 from macros.engine.architectures import deepseek_v2, deepseek_v32, find
-from macros.engine.checkpoint import Arrays, Past, unfuse, unfuse_list
+from macros.engine.checkpoint import Arrays, Cache, unfuse, unfuse_list
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.ops import (
     Full,
     causal_mask,
-    choose,
     chosen_softmax_routing,
     combine,
     expert_linear,
     gated_experts,
     keep_groups,
     rope_table,
-    separate_scores,
+    routing_weights,
+    sigmoid_scores,
     silu,
     softmax_routing,
-    weigh,
+    top_k,
 )
 from macros.engine.rules import ShapeError
 from macros.engine.trace import Trace
@@ -123,12 +123,12 @@ def test_softmax_of_the_chosen_is_the_normalised_softmax_of_all(rng):
 
 
 def test_the_bias_moves_the_choice_and_not_the_shares(rng):
-    fit = separate_scores(rng.normal(size=(T, E)))
+    fit = sigmoid_scores(rng.normal(size=(T, E)))
     bias = np.zeros(E)
     bias[5] = 2.0
-    chosen = choose(fit + bias, K)
+    chosen = top_k(fit + bias, K)
     assert (chosen[:, 0] == 5).all()
-    shares = weigh(fit, chosen, normalise=True, scale=1.5)
+    shares = routing_weights(fit, chosen, normalise=True, scale=1.5)
     for t in range(T):
         want = fit[t, chosen[t]]
         assert np.allclose(shares[t], 1.5 * want / want.sum())
@@ -233,7 +233,7 @@ def test_attention_over_latents_is_attention_over_the_keys_and_values_made_of_th
         }.items()
     }
     x = rng.normal(size=(T, 20)).astype(np.float32)
-    got = deepseek_v2.attention(x, Arrays(tensors), Past(), c, rope_table(np.arange(T), HR, c.rope))
+    got = deepseek_v2.attention(x, Arrays(tensors), Cache(), c, rope_table(np.arange(T), HR, c.rope))
 
     def norm(v, w):
         return v / np.sqrt((v * v).mean(-1, keepdims=True) + 1e-6) * w
@@ -282,8 +282,8 @@ def test_an_indexer_that_picks_few_changes_the_answer_and_remembers(rng):
         whole[-1], full[-1], atol=1e-2
     )
     for cut in (1, 4, 7):
-        first, past = logits(sparse.architecture, sparse.config, Arrays(tensors), IDS[:cut])
-        second, _ = logits(sparse.architecture, sparse.config, Arrays(tensors), IDS[cut:], past)
+        first, cache = logits(sparse.architecture, sparse.config, Arrays(tensors), IDS[:cut])
+        second, _ = logits(sparse.architecture, sparse.config, Arrays(tensors), IDS[cut:], cache)
         assert np.abs(np.concatenate([first, second]) - whole).max() <= 1e-5 * max(1, np.abs(whole).max())
 
 
@@ -302,9 +302,9 @@ def test_picked_tokens(rng, kind):
         }.items()
     }
     x, narrow = rng.normal(size=(T, 20)).astype(np.float32), rng.normal(size=(T, 14)).astype(np.float32)
-    mask = causal_mask(Past(), x, x, Full())
+    mask = causal_mask(Cache(), x, x, Full())
     seen = deepseek_v32.pick_tokens(
-        x, narrow, mask, Arrays(tensors), Past(), c, rope_table(np.arange(T), turning, c.rope)
+        x, narrow, mask, Arrays(tensors), Cache(), c, rope_table(np.arange(T), turning, c.rope)
     )
 
     def turned(v, t):
@@ -335,8 +335,8 @@ def test_layers_that_share_a_choice_have_no_indexer(rng):
     assert {n.split(".")[2] for n in names} == {"0", "2"}
     tensors = tensors_of(shared, rng)
     whole, _ = logits(shared.architecture, shared.config, Arrays(tensors), IDS)
-    first, past = logits(shared.architecture, shared.config, Arrays(tensors), IDS[:5])
-    second, _ = logits(shared.architecture, shared.config, Arrays(tensors), IDS[5:], past)
+    first, cache = logits(shared.architecture, shared.config, Arrays(tensors), IDS[:5])
+    second, _ = logits(shared.architecture, shared.config, Arrays(tensors), IDS[5:], cache)
     assert np.abs(np.concatenate([first, second]) - whole).max() <= 1e-5 * max(1, np.abs(whole).max())
 
 

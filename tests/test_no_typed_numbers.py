@@ -166,18 +166,19 @@ TYPED = "typed-by-hand.md"  # a page that the check must catch
 FIGURES = """
 import json, sys
 from macros.catalogue import presets
-from macros.views import numbers, values
+from macros.counting.figures import FIGURES, Conditions
+from macros.views import rounding, values
 found = {}
 for slug in presets.paths():
     model = values.disclosed(slug)
     if model is None: continue
     c, mine = model.counts, set()
-    exact = [values.COUNTS[n][1](model) for n in values.COUNTS] + [p.count for p in c.parts] + [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
+    exact = [f.of(c, Conditions()) for f in FIGURES.values() if not {"context", "accelerator"} & {*f.needs}] + [p.count for p in c.parts] + [int(w.count) for w in c.weights] + [int(w.count) // int(w.copies) for w in c.weights]
     exact += [c.values()["vocab_size"], c.total - c.embedding // 2, 12 * c.values().get("n_layers", 1) * c.values()["d_model"] ** 2]
     exact += [f(s) for s in (1024, 4096, 8192, 131072) for f in (c.decode_flops, c.prefill_flops, c.cache_bytes)]
-    mine |= {numbers.grouped(n) for n in exact if n >= 10**4}
-    mine |= {numbers.short(c.total), numbers.short(c.active), numbers.decimal_bytes(2 * c.total)}
-    mine |= {numbers.flops(c.decode_flops(s)) for s in (512, 1024, 4096, 8192)}
+    mine |= {rounding.grouped(n) for n in exact if n >= 10**4}
+    mine |= {rounding.short(c.total), rounding.short(c.active), rounding.decimal_bytes(2 * c.total)}
+    mine |= {rounding.flops(c.decode_flops(s)) for s in (512, 1024, 4096, 8192)}
     found[slug] = sorted(mine)
 json.dump(found, sys.stdout)
 """

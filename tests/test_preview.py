@@ -243,8 +243,8 @@ class Editor:
         self.write(path, re.sub(r"(, released)\w*( )", rf"\g<1>X{self.n}\2", path.read_text(), count=1))
 
     def do_edit_a_deep_module(self):
-        path = self.folder / "macros/views/markup.py"
-        self.write(path, re.sub(r'class="ep-block\w*"', f'class="ep-block{self.n}"', path.read_text(), count=1))
+        path = self.folder / "macros/views/html.py"
+        self.write(path, re.sub(r'cls="ep-block\w*"', f'cls="ep-block{self.n}"', path.read_text(), count=1))
 
     def do_edit_the_site_module(self):
         path = self.folder / "macros/site/model_pages.py"
@@ -272,7 +272,7 @@ class Editor:
         """A half-written file, mended later."""
         path = self.folder / self.random.choice(
             [
-                "macros/views/numbers.py",
+                "macros/views/rounding.py",
                 "macros/engine/dims.py",
                 "macros/presets/gpt/gpt2.toml",
                 "mkdocs.yml",
@@ -570,7 +570,7 @@ def test_nothing_else_keeps_what_depends_on_presets():
         "math",
         "drawing",
         "mathml",
-        "text",
+        "_inert",
         "var",
         "_shape",
         "_all_symbols",

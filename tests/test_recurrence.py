@@ -9,7 +9,7 @@ import pytest
 from reference import close, golden
 
 from macros.catalogue.presets import make, model
-from macros.engine.checkpoint import Arrays, Past
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim, free
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
@@ -29,7 +29,7 @@ from macros.engine.ops import (
 )
 from macros.engine.rules import ShapeError
 from macros.engine.trace import Trace
-from macros.engine.weights import SpecPast, SpecWeights
+from macros.engine.weights import ShapeCache, ShapeWeights
 
 T, C, Z, N, I, J, W = 7, 5, 3, 2, 5, 3, 4
 NEW, CONTEXT = 104_729, 1_299_709
@@ -46,7 +46,11 @@ class Shapes:
     def __init__(self):
         self.run = Trace()
         new, context = free("T", NEW), free("S", CONTEXT)
-        self.sizes, self.past, self.w = {"T": new}, SpecPast(self.run, context - new, context), SpecWeights(self.run)
+        self.sizes, self.cache, self.w = (
+            {"T": new},
+            ShapeCache(self.run, context - new, context),
+            ShapeWeights(self.run),
+        )
 
     def array(self, *dims):
         return self.run.input(tuple(self.sizes.get(d) or Dim(d, f"s{d}") for d in dims), np.float32)
@@ -57,10 +61,10 @@ class Shapes:
 
 def in_parts(function, xs, *cuts):
     """The outputs of a function of (past, *part of each of xs), fed part by part through the past."""
-    past, out = Past(), []
+    cache, out = Cache(), []
     for parts in zip(*(np.split(x, cuts) for x in xs)):
-        out.append(function(past, *parts))
-        past = past.after(len(parts[0]))
+        out.append(function(cache, *parts))
+        cache = cache.after(len(parts[0]))
     return np.concatenate(out)
 
 
@@ -124,14 +128,14 @@ def test_a_convolution_is_one_for_each_channel(rng, width, cuts):
         rng.normal(size=C).astype(np.float32),
     )
     w = Arrays({"conv1d.weight": kernel, "conv1d.bias": bias})
-    got = in_parts(lambda past, x: causal_conv(x, w, past, "conv1d", width, bias=True), [x], *cuts)
+    got = in_parts(lambda cache, x: causal_conv(x, w, cache, "conv1d", width, bias=True), [x], *cuts)
     for c in range(C):
         assert np.allclose(got[:, c], np.convolve(x[:, c], kernel[c, 0, ::-1])[:T] + bias[c], atol=1e-6)
 
 
 def test_a_convolution_on_shapes():
     shapes = Shapes()
-    out = causal_conv(shapes.array("T", C), shapes.w, shapes.past, "conv1d", Dim(W, "d_conv"), bias=False)
+    out = causal_conv(shapes.array("T", C), shapes.w, shapes.cache, "conv1d", Dim(W, "d_conv"), bias=False)
     assert list(map(str, out.shape)) == ["T", "s5"]
     assert shapes.flops(T=13, d_conv=W) == 2 * 13 * C * W
     [kept] = shapes.run.kept
@@ -141,7 +145,7 @@ def test_a_convolution_on_shapes():
 @CUTS
 def test_a_shift_by_one_token(rng, cuts):
     x = rng.normal(size=(T, C))
-    got = in_parts(lambda past, x: token_shift(x, past, "last"), [x], *cuts)
+    got = in_parts(lambda cache, x: token_shift(x, cache, "last"), [x], *cuts)
     assert not got[0].any() and np.array_equal(got[1:], x[:-1])
 
 
@@ -157,7 +161,7 @@ def test_the_selective_scan_is_a_sum_over_earlier_tokens(rng, cuts):
         rng.normal(size=(T, Z)),
     )
     A = -rng.uniform(0.2, 2, (C, Z))
-    got = in_parts(lambda past, x, dt, B, C_: selective_scan(x, dt, A, B, C_, past), [x, dt, B, C_], *cuts)
+    got = in_parts(lambda cache, x, dt, B, C_: selective_scan(x, dt, A, B, C_, cache), [x, dt, B, C_], *cuts)
     for t in range(T):
         expected = sum(
             (np.exp(dt[s + 1 : t + 1].sum(axis=0)[:, None] * A) * B[s] * C_[t]).sum(axis=1) * dt[s] * x[s]
@@ -174,7 +178,7 @@ def test_decaying_attention_is_attention_with_fading_shares(rng, cuts):
         rng.normal(size=(T, N, J)),
         rng.uniform(0.3, 1, (T, N)),
     )
-    got = in_parts(lambda past, *xs: decaying_attention(*xs, past), [q, k, v, keep], *cuts)
+    got = in_parts(lambda cache, *xs: decaying_attention(*xs, cache), [q, k, v, keep], *cuts)
     faded = np.array(
         [[keep[s + 1 : t + 1].prod(axis=0) if s <= t else np.zeros(N) for s in range(T)] for t in range(T)]
     )
@@ -185,7 +189,7 @@ def test_decaying_attention_is_attention_with_fading_shares(rng, cuts):
 def test_the_delta_rule_is_a_product_of_matrices(rng, cuts):
     q, k, v = rng.normal(size=(T, N, I)), rng.normal(size=(T, N, I)), rng.normal(size=(T, N, J))
     keep, strength = rng.uniform(0.3, 1, (T, N)), rng.uniform(0.1, 0.9, (T, N))
-    got = in_parts(lambda past, *xs: gated_delta_rule(*xs, past), [q, k, v, keep, strength], *cuts)
+    got = in_parts(lambda cache, *xs: gated_delta_rule(*xs, cache), [q, k, v, keep, strength], *cuts)
     for n in range(N):
         S = np.zeros((I, J))
         for t in range(T):
@@ -201,8 +205,8 @@ def test_a_memory_of_one_key_says_its_value():
     k[:, 0, 2] = 1
     v = np.arange(1.0, 7).reshape(2, 1, J)
     ones = np.ones((2, 1))
-    assert np.allclose(gated_delta_rule(k, k, v, ones, ones, Past()), v)
-    assert np.allclose(decaying_attention(k, k, v, ones, Past())[1], v.sum(axis=0))
+    assert np.allclose(gated_delta_rule(k, k, v, ones, ones, Cache()), v)
+    assert np.allclose(decaying_attention(k, k, v, ones, Cache())[1], v.sum(axis=0))
 
 
 @CUTS
@@ -212,7 +216,7 @@ def test_wkv_is_a_weighted_average(rng, shift, cuts):
     decay = rng.uniform(0.1, 1.5, C).astype(np.float32)
     shifted = k + np.float32(shift)
     k = shifted.astype(np.float64) - shift  # as far as float32 tells shifted keys apart
-    got = in_parts(lambda past, k, v: wkv(k, v, decay, bonus, past), [shifted, v], *cuts)
+    got = in_parts(lambda cache, k, v: wkv(k, v, decay, bonus, cache), [shifted, v], *cuts)
     for t in range(T):
         weights = np.array(
             [np.exp(k[s] - (t - 1 - s) * decay) if s < t else np.exp(k[t] + bonus) for s in range(t + 1)]
@@ -224,14 +228,14 @@ def test_wkv_is_a_weighted_average(rng, shift, cuts):
     "operation, arrays, products, state",
     [
         (
-            lambda s, x, dt, B, C_: selective_scan(x, dt, s.array(C, Z), B, C_, s.past),
+            lambda s, x, dt, B, C_: selective_scan(x, dt, s.array(C, Z), B, C_, s.cache),
             ("TC", "TC", "TZ", "TZ"),
             3 * C * Z,
             [C * Z],
         ),
-        (lambda s, *xs: decaying_attention(*xs, s.past), ("TNI", "TNI", "TNJ", "TN"), 3 * N * I * J, [N * I * J]),
-        (lambda s, *xs: gated_delta_rule(*xs, s.past), ("TNI", "TNI", "TNJ", "TN", "TN"), 4 * N * I * J, [N * I * J]),
-        (lambda s, k, v: wkv(k, v, s.array(C), s.array(C), s.past), ("TC", "TC"), 6 * C, [C, C, C]),
+        (lambda s, *xs: decaying_attention(*xs, s.cache), ("TNI", "TNI", "TNJ", "TN"), 3 * N * I * J, [N * I * J]),
+        (lambda s, *xs: gated_delta_rule(*xs, s.cache), ("TNI", "TNI", "TNJ", "TN", "TN"), 4 * N * I * J, [N * I * J]),
+        (lambda s, k, v: wkv(k, v, s.array(C), s.array(C), s.cache), ("TC", "TC"), 6 * C, [C, C, C]),
     ],
     ids=["selective_scan", "decaying_attention", "gated_delta_rule", "wkv"],
 )

@@ -10,7 +10,7 @@ import pytest
 from macros.engine.architectures.config import fold_rope, fold_rope_by_layer_type, read_rope
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
-from macros.engine.ops import Rope, rope_table, rotate, rotate_pairs
+from macros.engine.ops import Rope, apply_rope, apply_rope_pairs, rope_table
 from macros.engine.trace import Trace
 
 POSITIONS = np.array([0, 1, 7, 30, 31, 100])
@@ -139,7 +139,7 @@ HALVES = [(i, i + WIDTH // 2) for i in range(WIDTH // 2)]
 NEIGHBOURS = [(2 * i, 2 * i + 1) for i in range(WIDTH // 2)]
 
 
-@pytest.mark.parametrize("function, pairs", [(rotate, HALVES), (rotate_pairs, NEIGHBOURS)])
+@pytest.mark.parametrize("function, pairs", [(apply_rope, HALVES), (apply_rope_pairs, NEIGHBOURS)])
 @pytest.mark.parametrize("head", [WIDTH, WIDTH + 11])
 def test_rotation(function, pairs, head):
     """A head wider than the table keeps its last numbers."""
@@ -151,7 +151,7 @@ def test_rotation(function, pairs, head):
     np.testing.assert_array_equal(turned[0], x[0])
 
 
-@pytest.mark.parametrize("function", [rotate, rotate_pairs])
+@pytest.mark.parametrize("function", [apply_rope, apply_rope_pairs])
 def test_scores_depend_on_the_distance_only(function):
     q, k = np.random.default_rng(4).normal(size=(2, 1, 1, WIDTH))
     near, far = (

@@ -15,12 +15,12 @@ from small import configs, random_weights
 
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
-from macros.engine.array import Node, Spec
-from macros.engine.checkpoint import Arrays, Past
+from macros.engine.array import Node, ShapeArray
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim, free
 from macros.engine.forward import logits, trace
 from macros.engine.trace import Trace
-from macros.engine.weights import SpecPast, SpecWeights
+from macros.engine.weights import ShapeCache, ShapeWeights
 
 
 class Carrying(Trace):
@@ -28,11 +28,11 @@ class Carrying(Trace):
 
     def __init__(self):
         super().__init__()
-        self.pairs: dict[int, tuple[Spec, np.ndarray]] = {}
+        self.pairs: dict[int, tuple[ShapeArray, np.ndarray]] = {}
         self.compared = 0
         self.past_rows: np.ndarray | None = None
 
-    def carry(self, spec: Spec, real) -> Spec:
+    def carry(self, spec: ShapeArray, real) -> ShapeArray:
         real = np.asarray(real)
         assert np.shape(real) == tuple(map(int, spec.shape)), f"{spec!r} is {np.shape(real)} on real arrays"
         assert real.dtype.kind == spec.dtype.kind, f"{spec!r} is {spec.dtype}, {real.dtype} on real arrays"
@@ -42,14 +42,14 @@ class Carrying(Trace):
 
     def real(self, x):
         """The real counterpart of anything that a call may be given."""
-        if isinstance(x, Spec):
+        if isinstance(x, ShapeArray):
             return self.pairs[id(x)][1]
         if isinstance(x, (list, tuple)):
             return type(x)(map(self.real, x))
         return x.arrays if isinstance(x, CarryingWeights) else x
 
-    def input(self, shape, dtype=np.int64, name="input"):
-        spec = super().input(shape, dtype, name)
+    def input(self, shape, dtype=np.int64, name="input", cached=None):
+        spec = super().input(shape, dtype, name, cached)
         return spec if self.past_rows is None else self.carry(spec, self.past_rows)
 
     def numpy(self, name, function, args, kwargs, rule):
@@ -60,9 +60,9 @@ class Carrying(Trace):
             self.carry(s, r)
         return out
 
-    def primitive(self, function, args, kwargs, rule):
-        out = super().primitive(function, args, kwargs, rule)
-        real = function(*self.real(args), **kwargs)
+    def primitive(self, step, args, kwargs):
+        out = super().primitive(step, args, kwargs)
+        real = step.function(*self.real(args), **kwargs)
         for s, r in zip(out, real, strict=True) if isinstance(out, (list, tuple)) else [(out, real)]:
             self.carry(s, r)
         return out
@@ -75,7 +75,7 @@ class Carrying(Trace):
             given = []
             for t in range(int(xs[0].shape[0])):
                 rows = [
-                    self.carry(Spec(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t])
+                    self.carry(ShapeArray(self, row.shape, row.dtype, row.source, row.label), self.real(x)[t])
                     for row, x in zip(rows, xs)
                 ]
                 state, out = body(state, *rows)
@@ -89,7 +89,7 @@ class Carrying(Trace):
         return states, self.carry(out, left[1])
 
 
-class CarryingWeights(SpecWeights):
+class CarryingWeights(ShapeWeights):
     """Shape-only weights with a checkpoint's arrays behind them; every layer by itself."""
 
     def __init__(self, trace, arrays: Arrays, prefix="", layers=None, count=Dim(1), kind=None):
@@ -106,12 +106,12 @@ class CarryingWeights(SpecWeights):
             self.kind,
         )
 
-    def layers(self, prefix, kinds, past):
+    def layers(self, prefix, kinds, cache):
         for i, kind in enumerate(kinds):
             inner = CarryingWeights(
                 self.__tracer__, self.arrays.at(f"{prefix}.{i}", i), f"{self.prefix}{prefix}.{i}.", (i,), Dim(1), kind
             )
-            yield kind, inner, past.layer(i)
+            yield kind, inner, cache.layer(i)
 
     def _leaf(self, name, shape, members=None, used=None, is_buffer=False):
         spec = super()._leaf(name, shape, members, used, is_buffer)
@@ -123,29 +123,29 @@ class CarryingWeights(SpecWeights):
         return spec if counted else self.__tracer__.carry(spec, self.arrays.buffer(name, *shape))
 
 
-class CarryingPast(SpecPast):
+class CarryingCache(ShapeCache):
     """Shape-only memory beside a real one."""
 
-    def __init__(self, trace, real: Past, length, context, layers=(0,)):
+    def __init__(self, trace, real: Cache, length, context, layers=(0,)):
         super().__init__(trace, length, context, layers)
-        self.past = real
+        self.cache = real
 
     def layer(self, i):
-        return CarryingPast(self.__tracer__, self.past.layer(i), self.length, self.context, (i,))
+        return CarryingCache(self.__tracer__, self.cache.layer(i), self.length, self.context, (i,))
 
-    def extend(self, name, new, reach):
+    def extend(self, name, new, mask):
         carrying = self.__tracer__
-        rows = self.past.extend(name, carrying.real(new), reach)
+        rows = self.cache.extend(name, carrying.real(new), mask)
         carrying.past_rows = rows[: len(rows) - len(carrying.real(new))]
         try:
-            out = super().extend(name, new, reach)
+            out = super().extend(name, new, mask)
         finally:
             carrying.past_rows = None
         assert np.array_equal(carrying.real(out), rows)
         return out
 
     def state(self, name, *shape):
-        self.__tracer__.past_rows = self.past.state(name, *shape)
+        self.__tracer__.past_rows = self.cache.state(name, *shape)
         try:
             return super().state(name, *shape)
         finally:
@@ -153,26 +153,26 @@ class CarryingPast(SpecPast):
 
     def store(self, name, new, item_bytes=None):
         super().store(name, new, item_bytes)
-        self.past.store(name, self.__tracer__.real(new), item_bytes)
+        self.cache.store(name, self.__tracer__.real(new), item_bytes)
 
 
-def carry(architecture, config, tensors, ids, past=None):
+def carry(architecture, config, tensors, ids, cache=None):
     """One step on shapes and arrays together: (trace, real logits, memory for the next step)."""
-    past = past or Past()
+    cache = cache or Cache()
     run = Carrying()
-    new, context = free("T", len(ids)), free("S", past.length + len(ids))
-    shaped = CarryingPast(run, past, context - new, context)
+    new, context = free("T", len(ids)), free("S", cache.length + len(ids))
+    shaped = CarryingCache(run, cache, context - new, context)
     spec = run.input((new,), np.int64, "token ids")
     run.carry(spec, np.asarray(ids, np.int64))
     out = architecture.forward(CarryingWeights(run, Arrays(tensors)), spec, config, shaped, last=False)
     kept = [k for k in run.kept if k.row is not None]
     for k in kept:
         [layer] = k.layers
-        left = past.left[layer, k.name]
+        left = cache.left[layer, k.holds]
         assert left.shape == tuple(map(int, k.shape)), (
-            f"layer {layer} keeps {left.shape} of {k.name}, traced as {k.shape}"
+            f"layer {layer} keeps {left.shape} of {k.holds}, traced as {k.shape}"
         )
-    return run, run.real(out), past.after(len(ids))
+    return run, run.real(out), cache.after(len(ids))
 
 
 def calls(node: Node, weight=lambda name: name):
@@ -211,9 +211,9 @@ def test_shapes_at_every_operation(name):
 
 @pytest.mark.parametrize("name", goldens())
 def test_shapes_at_every_operation_of_a_later_step(name):
-    g, rows, past = golden(name), [], None
+    g, rows, cache = golden(name), [], None
     for part in np.split(g.ids, (4, 6)):
-        _, out, past = carry(g.architecture, g.config, g.tensors, part, past)
+        _, out, cache = carry(g.architecture, g.config, g.tensors, part, cache)
         rows.append(out)
     close(np.concatenate(rows), g.logits)
 
@@ -225,8 +225,8 @@ def test_shapes_of_random_configs(raw, before, after):
     config, _ = architecture.config.read(raw)
     tensors = random_weights(raw)
     ids = np.arange(before + after) % raw["vocab_size"]
-    _, first, past = carry(architecture, config, tensors, ids[:before])
-    run, second, past = carry(architecture, config, tensors, ids[before:], past)
+    _, first, cache = carry(architecture, config, tensors, ids[:before])
+    run, second, cache = carry(architecture, config, tensors, ids[before:], cache)
     whole, _ = logits(architecture, config, Arrays(tensors), ids)
     close(np.concatenate([first, second]), whole, 1e-4)
     assert Counts(run).total == sum(t.size for t in tensors.values())
@@ -250,8 +250,8 @@ def test_a_wrong_rule_would_be_seen():
 
 def test_one_memory_may_be_continued_twice():
     g = golden("llama")
-    _, past = logits(g.architecture, g.config, g.weights(), g.ids[:3])
-    first, after = logits(g.architecture, g.config, g.weights(), g.ids[3:5], past)
-    logits(g.architecture, g.config, g.weights(), g.ids[:2], past)
+    _, cache = logits(g.architecture, g.config, g.weights(), g.ids[:3])
+    first, after = logits(g.architecture, g.config, g.weights(), g.ids[3:5], cache)
+    logits(g.architecture, g.config, g.weights(), g.ids[:2], cache)
     last, _ = logits(g.architecture, g.config, g.weights(), g.ids[5:], after)
     close(np.concatenate([first, last]), g.logits[3:])

@@ -71,7 +71,7 @@ def test_every_preset_has_a_page_with_its_total(site):
         )
         for heading in ("every-parameter", "the-formula", "kv-cache", "sources", "what-was-checked"):
             assert re.search(rf'<h[23][^>]* id="{heading}"', html)
-        assert f"python -m macros describe {slug}" in re.sub(r"<[^>]+>", "", html)
+        assert f"every-parameter describe {slug}" in re.sub(r"<[^>]+>", "", html)
 
 
 def test_an_undisclosed_model_has_an_honest_page(site):

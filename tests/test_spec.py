@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from macros.engine.array import Node, Spec
+from macros.engine.array import Node, ShapeArray
 from macros.engine.dims import Dim, free, same
 from macros.engine.rules import RULES, ShapeError
 from macros.engine.tensors import Weight
 from macros.engine.trace import Trace
-from macros.engine.weights import SpecWeights
+from macros.engine.weights import ShapeWeights
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 
@@ -33,7 +33,7 @@ def agree(call, *arrays):
     """`call` on arrays and on their shapes: the same shapes and types."""
     real, shaped = call(*arrays), call(*specs(*arrays))
     for r, s in zip(real, shaped, strict=True) if isinstance(real, (list, tuple)) else [(real, shaped)]:
-        assert isinstance(s, Spec) and all(isinstance(d, Dim) for d in s.shape)
+        assert isinstance(s, ShapeArray) and all(isinstance(d, Dim) for d in s.shape)
         assert tuple(map(int, s.shape)) == np.shape(r)
         assert s.dtype == r.dtype
 
@@ -484,7 +484,7 @@ def test_every_leak_raises(leak, shape):
 )
 def test_a_leak_names_the_tensor_and_its_shape(name):
     trace = Trace()
-    w = SpecWeights(trace)("model.norm.weight", Dim(5, "d_model"))
+    w = ShapeWeights(trace)("model.norm.weight", Dim(5, "d_model"))
     with pytest.raises(ShapeError, match=r"model\.norm\.weight \[d_model=5\] has a shape and no content"):
         LEAKS[name](w)
 
@@ -517,7 +517,7 @@ def test_symbols_survive():
 
 def test_equal_sizes_keep_both_names():
     trace = Trace()
-    x, w = trace.input((3, D), np.float32), SpecWeights(trace)("w", F, N * H)
+    x, w = trace.input((3, D), np.float32), ShapeWeights(trace)("w", F, N * H)
     assert [str(e) for e in (x * trace.input((N * H,), np.float32)).shape[-1].exprs] == ["d_model", "n_heads·d_head"]
     node = np.einsum("td,fd->tf", x, w).source
     assert str(node.own_flops) == "6·d_ff·d_model"
@@ -545,7 +545,7 @@ def test_flops_are_two_per_distinct_axis_product(subscripts, shapes, multiply_ad
 
 def test_the_same_weight_twice_counts_once():
     trace = Trace()
-    w = SpecWeights(trace)
+    w = ShapeWeights(trace)
     assert w("table", 3, 5) is w("table", 3, 5) and len(trace.weights) == 1
     with pytest.raises(ShapeError, match=r"table: asked for as \[5, 3\], and as \[3, 5\] before"):
         w("table", 5, 3)

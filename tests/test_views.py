@@ -26,10 +26,24 @@ from macros.engine.architectures.config import fields_of
 from macros.engine.dims import Poly, latex_name
 from macros.engine.errors import Problem
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
+from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import page_macros
-from macros.views import figures, formulas, guide, notation, numbers, tables, values, walkthrough, words
-from macros.views.markup import layer_range, text
+from macros.views import (
+    equations,
+    figures,
+    formulas,
+    model_size,
+    notation,
+    rounding,
+    tables,
+    values,
+    walkthrough,
+    words,
+)
+from macros.views.html import text
+from macros.views.layers import layer_range
+from macros.views.parts import groups
 
 ROOT = pathlib.Path(__file__).parent.parent
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
@@ -101,23 +115,28 @@ def as_int(cell: str) -> int:
     ],
 )
 def test_a_count_as_people_say_it(n, digits, expected):
-    assert numbers.short(n, digits) == expected
+    assert rounding.short(n, digits) == expected
 
 
 def test_units():
-    assert numbers.grouped(-1234567) == "−1,234,567"
-    assert numbers.decimal_bytes(16_060_522_496) == "16.1 GB"
-    assert numbers.binary_bytes(2**30) == "1.00 GiB" and numbers.binary_bytes(3 * 2**29) == "1.50 GiB"
-    assert numbers.flops(15_009_316_864) == "15.0 GFLOP"
-    assert numbers.in_unit(2**31, "GiB") == "2.00 GiB" and numbers.in_unit(7_241_732_096, "B") == "7.24B"
-    assert (numbers.percent(1, 3), numbers.percent(1, 10**6), numbers.percent(0, 7), numbers.signed_percent(-1, 8)) == (
+    assert rounding.grouped(-1234567) == "−1,234,567"
+    assert rounding.decimal_bytes(16_060_522_496) == "16.1 GB"
+    assert rounding.binary_bytes(2**30) == "1.00 GiB" and rounding.binary_bytes(3 * 2**29) == "1.50 GiB"
+    assert rounding.flops(15_009_316_864) == "15.0 GFLOP"
+    assert rounding.in_unit(2**31, "GiB") == "2.00 GiB" and rounding.in_unit(7_241_732_096, "B") == "7.24B"
+    assert (
+        rounding.percent(1, 3),
+        rounding.percent(1, 10**6),
+        rounding.percent(0, 7),
+        rounding.signed_percent(-1, 8),
+    ) == (
         "33.3%",
         "<0.1%",
         "0.0%",
         "−12.5%",
     )
     with pytest.raises(Problem, match="did you mean"):
-        numbers.in_unit(1, "GIB")
+        rounding.in_unit(1, "GIB")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +167,14 @@ def test_values(small):
         and values.value(slug, "12 * n_layers * d_model ** 2") == "856,884"
     )
     assert (
-        values.value(slug, "d_ff / d_model") == numbers.significant(Fraction(F, D))
+        values.value(slug, "d_ff / d_model") == rounding.significant(Fraction(F, D))
         and values.value(slug, "n_heads / 4") == "1.5"
     )
-    assert values.value(slug, "cache_bytes", context=19) == numbers.grouped(2 * 2 * L * K * H * 19)
+    assert values.value(slug, "cache_bytes", context=19) == rounding.grouped(2 * 2 * L * K * H * 19)
     assert values.value(slug, "cache_bytes_per_token", digits=2) == "2,200"
-    assert values.params(slug, "q_proj") == numbers.grouped(L * N * H * D)
-    assert values.params(slug, "feed_forward") == numbers.grouped(3 * L * D * F)
-    assert values.params(slug, rounded=True) == numbers.short(model.counts.total)
+    assert values.params(slug, "q_proj") == rounding.grouped(L * N * H * D)
+    assert values.params(slug, "feed_forward") == rounding.grouped(3 * L * D * F)
+    assert values.params(slug, rounded=True) == rounding.short(model.counts.total)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +200,7 @@ def test_values(small):
         (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
         (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
         (lambda: values.params("opt-13b", "stored"), 'write "total"'),
-        (lambda: guide.width_result("least d_f"), 'did you mean "least d_ff"'),
+        (lambda: model_size.width_result("least d_f"), 'did you mean "least d_ff"'),
     ],
 )
 def test_a_wrong_call_says_what_to_write(call, message):
@@ -230,7 +249,7 @@ def test_stored_is_what_the_models_own_file_holds(slug, n):
 def test_what_the_file_holds_is_one_of_the_published_totals_of_the_models_page(slug):
     model = presets.model(slug)
     held = values.in_file(model)
-    assert held is None or numbers.grouped(held) in [
+    assert held is None or rounding.grouped(held) in [
         r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"
     ]
     [last] = [r for r in rows_of(tables.parameter_table(slug)) if r[0].startswith("As published")] or [None]
@@ -261,7 +280,7 @@ def test_a_column_says_what_it_holds(small):
         "Of one layer",
     ]
     assert rows_of(tables.comparison(["llama3-8b"], columns))[1][-2:] == [
-        numbers.grouped(n) for n in (32 * 218_112_000, 218_112_000)
+        rounding.grouped(n) for n in (32 * 218_112_000, 218_112_000)
     ]
 
 
@@ -297,7 +316,7 @@ def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
         and presets.model(slug).counts.active == presets.model(slug).counts.total
     }
     for what, end in (("least d_ff", min), ("most d_ff", max)):
-        said = guide.width_result(what)
+        said = model_size.width_result(what)
         assert said.startswith(f"{values.shown(end(ratios.values()))}·D (")
         assert next(s for s in ratios if presets.preset(s).name in said and ratios[s] == end(ratios.values()))
 
@@ -334,9 +353,9 @@ def test_the_parameter_table_adds_up(small, tied):
     tensors = {r[0]: r for r in found if len(r) == 6 and r[0].endswith(".weight") and not r[0].startswith("same")}
     assert tensors["model.layers.{i}.self_attn.k_proj.weight"][1:5] == [
         f"[n_kv_heads·d_head, d_model][{K * H}, {D}]",
-        numbers.grouped(K * H * D),
+        rounding.grouped(K * H * D),
         str(L),
-        numbers.grouped(L * K * H * D),
+        rounding.grouped(L * K * H * D),
     ]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
     assert sum(as_int(r[4]) for r in tensors.values()) == by_hand == model.counts.total
@@ -348,9 +367,9 @@ def test_the_parameter_table_adds_up(small, tied):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
     model = presets.model(slug)
-    groups, at = tables.groups(model), model.counts.values()
-    assert sum((g.poly for g in groups), Poly.of(0)) == model.counts.total_poly
-    for g in groups:
+    titled, at = groups(model), model.counts.values()
+    assert sum((g.poly for g in titled), Poly.of(0)) == model.counts.total_poly
+    for g in titled:
         numbers_as_read = (
             re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹])", lambda m: f"**{unicodedata.digit(m[1])}", formulas.in_numbers(g, at))
             .replace("·", "*")
@@ -376,7 +395,7 @@ def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_a_formula_in_a_sentence_can_wrap_and_is_whole(slug):
-    latex = formulas.total_latex(presets.model(slug).counts.total_poly, formulas.by_letter)
+    latex = equations.total_latex(presets.model(slug).counts.total_poly, equations.by_letter)
     terms = formulas._terms(latex)
     assert " + ".join(terms) == latex and all(t.count("{") == t.count("}") for t in terms)
     assert formulas.parameter_formula(slug).count("<math") == len(terms)
@@ -463,21 +482,17 @@ def test_every_weight_and_step_has_words(slug):
     """Mend: add a row to WEIGHTS or STEPS of macros/views/words.py."""
     model = presets.model(slug)
     assert [w.name for w in model.trace.weights.values() if words.of_weight(w.name) is None] == []
-    assert (
-        sorted({n.name for n in model.trace.root.walk() if walkthrough.is_step(n) and words.of_step(n.name) is None})
-        == []
-    )
+    roles = {n.role for n in model.trace.root.walk() if n.step}
+    assert sorted(roles - set(words.STEPS) - words.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
 
 
 def test_no_words_are_left_over():
     """Mend: delete the row, nothing has that name any more."""
-    steps, weights = set(walkthrough.BY_MEANING), set()
+    steps, weights = set(), set()
     for model in map(presets.model, DISCLOSED):
-        steps |= {
-            name for n in model.trace.root.walk() for name in (n.name, f"{n.parent.name}.{n.name}" if n.parent else "")
-        }
+        steps |= {key for n in model.trace.root.walk() for key in (n.role, n.parent and (n.parent.role, n.role))}
         weights |= {id(words.of_weight(w.name)) for w in model.trace.weights.values()}
-    assert sorted(set(words.STEPS) - steps) == []
+    assert set(words.STEPS) - steps == set()
     assert sorted(name for name, found in words.WEIGHTS.items() if id(found) not in weights) == []
     assert sorted(s.name for s in notation.SYMBOLS if s.name not in tables._all_symbols() | {"T", "S"}) == []
 
@@ -721,7 +736,7 @@ def test_a_word_in_a_formula_keeps_its_spaces():
     """MathML drops plain spaces at the ends of a text."""
     for name, found in (*words.STEPS.items(), *words.WEIGHTS.items()):
         for word in re.findall(r"\\text\{([^}]*)\}", found.equation):
-            assert f"<mtext>{word.replace(' ', chr(0xA0))}</mtext>" in formulas.math(found.equation), name
+            assert f"<mtext>{word.replace(' ', chr(0xA0))}</mtext>" in equations.math(found.equation), name
 
 
 def test_one_token_is_not_tokens():
@@ -744,17 +759,18 @@ def factor_of(equation: str, model: Model) -> float:
 def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
     """What the function of a score is given as its scale when the forward pass calls it."""
     given, model, call = [], presets.model(slug), Trace.call
+    scored = (Role.SCORES, Role.LATENT_SCORES)
     said = [
         factor_of(walkthrough.with_scale(row, model).equation, model)
         for row, _ in walkthrough.sections(model).rows()
-        if row.node.name in ("scores", "latent_scores")
+        if row.node.role in scored
     ]
     monkeypatch.setattr(
         Trace,
         "call",
-        lambda self, function, args, kwargs, rule=None: (
-            given.append(args[-1]) if function.__name__ in ("scores", "latent_scores") else None,
-            call(self, function, args, kwargs, rule),
+        lambda self, step, args, kwargs: (
+            given.append(args[-1]) if step.role in scored else None,
+            call(self, step, args, kwargs),
         )[1],
     )
     run.trace(model.architecture, model.config)
@@ -777,7 +793,7 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
 def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
     model = presets.model(slug)
     assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
-    assert formulas.math(equation) in walkthrough.walkthrough(slug)
+    assert equations.math(equation) in walkthrough.walkthrough(slug)
 
 
 def test_a_figure_names_its_factors_and_explains_its_letters(small):

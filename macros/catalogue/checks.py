@@ -35,32 +35,30 @@ def check(slug: str) -> Result:
     try:
         if preset(slug).config is None:
             return Result("undisclosed", "undisclosed, nothing to count")
-        found = model(slug)
-        text = [f"{found.counts.total:,}", published(found)]
+        counted = model(slug)
+        said = [f"{counted.counts.total:,}", published(counted)]
         listed = reference(slug)
         if listed is not None:
-            text.append(compare(found.counts, listed))
-        return Result("ok", "; ".join(text))
+            said.append(compare(counted.counts, listed))
+        return Result("ok", "; ".join(said))
     except Problem as problem:
         return Result("off", str(problem))
 
 
-def published(found: Model) -> str:
+def published(counted: Model) -> str:
     """In which way the published figure agrees. Raises `Problem` where it does not."""
-    found.verify()
-    figure = found.preset.published if found.preset else None
+    counted.verify()
+    figure = counted.preset.published if counted.preset else None
     if figure is None:
         return "no total published"
     if figure.exact:
-        return (
-            "exact"
-            if found.stored == found.counts.total
-            else f"exact with {found.stored - found.counts.total:,} stored besides"
-        )
-    share = found.counts.total / figure.parameters - 1
+        besides = counted.stored - counted.counts.total
+        return f"exact with {besides:,} stored besides" if besides else "exact"
+    share = counted.counts.total / figure.parameters - 1
     if abs(share) > ROUNDING:
         raise Problem(
-            f"published.parameters = {figure.parameters:,}, and the forward pass gives {found.counts.total:,} ({share:+.1%})",
+            f"published.parameters = {figure.parameters:,}, and the forward pass gives {counted.counts.total:,} "
+            f"({share:+.1%})",
             "correct [config] or the figure",
         )
     return f"{share:+.2%} of the rounded {figure.parameters:,}"
@@ -73,7 +71,10 @@ def reference(slug: str) -> dict | None:
 
 
 def compare(counts: Counts, listed: dict) -> str:
-    """Hold names and shapes, both ways, and the other figures of a reference list. Raises `Problem` at the first difference."""
+    """Hold names and shapes, both ways, and the other figures of a reference list.
+
+    Raises `Problem` at the first difference.
+    """
     ours, theirs = rows_of(counts.weights), rows(listed["tensors"])
     if ours != theirs:
         here, there = dict(counts.tensors()), dict(_expand(listed["tensors"]))
@@ -101,7 +102,7 @@ def rows_of(weights: Iterable[Weight]) -> set[Row]:
     for w in weights:
         key = w.name, int(w.members) if w.members is not None else None, tuple(map(int, w.shape))
         layers.setdefault(key, set()).update(w.layers or ())
-    return {(name, (tuple(sorted(at)), members), shape) for (name, members, shape), at in layers.items()}
+    return {(name, (tuple(sorted(which)), members), shape) for (name, members, shape), which in layers.items()}
 
 
 def rows(listed: Iterable[Sequence]) -> set[Row]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import json
 import re
 import tomllib
-import zipfile
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from ..counting.parameters import Counts
 from ..dependencies import Used, apart, remembered, use
@@ -25,6 +22,7 @@ from ..engine.forward import trace
 from ..engine.rules import ShapeError
 
 FOLDER = Path(__file__).parent.parent / "presets"
+REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 
 _MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
 _MARKUP = re.compile(r"[<>`*|\\\[\]{}\x00-\x1f\x7f]")
@@ -57,7 +55,7 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the config comes from, when that was last looked up, and whether the tensor names are the published file's."""
+    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's."""
 
     config: Text
     verified: datetime.date
@@ -81,10 +79,10 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def __post_init__(self):
         for text in filter(None, (self.name, self.family, self.organization, self.hub, self.headline, *self.aliases)):
-            if found := _MARKUP.search(text):
-                raise ValueError(f"{shorten(text)} holds {found[0]!r}: expected plain text without markup")
-        if self.note and (found := _NO_PROSE.search(self.note)):
-            raise ValueError(f"note holds {found[0]!r}: expected prose without HTML or a macro call")
+            if markup := _MARKUP.search(text):
+                raise ValueError(f"{shorten(text)} holds {markup[0]!r}: expected plain text without markup")
+        if self.note and (markup := _NO_PROSE.search(self.note)):
+            raise ValueError(f"note holds {markup[0]!r}: expected prose without HTML or a macro call")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
@@ -132,7 +130,7 @@ class Model:
 
     @cached_property
     def trace(self):
-        """The run on shapes; once per model and process. Raises `Problem` where the config's sizes do not fit together."""
+        """The run on shapes; once per model and process. Raises `Problem` where the sizes do not fit together."""
         try:
             return trace(self.architecture, self.config)
         except Problem as problem:
@@ -168,8 +166,8 @@ class Model:
             here = self.counts.total + self.counts.buffer_elements + sum(e.count for e in figure.extra)
             if figure.exact and figure.parameters != here:
                 raise Problem(
-                    f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows gives "
-                    f"{here:,} ({here - figure.parameters:+,})",
+                    f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows "
+                    f"gives {here:,} ({here - figure.parameters:+,})",
                     "correct the rows",
                 )
 
@@ -186,9 +184,9 @@ def read_preset(path: Path) -> Preset:
     try:
         preset = msgspec.convert(table, Preset)
     except msgspec.ValidationError as error:
-        message, _, at = str(error).replace("`", "").partition(" - at $.")
+        message, _, where = str(error).replace("`", "").partition(" - at $.")
         raise Problem(
-            f"{at}: {message[:1].lower()}{message[1:]}" if at else message,
+            f"{where}: {message[:1].lower()}{message[1:]}" if where else message,
             "correct it as in the page on adding a model",
         ) from None
     if preset.config is None and preset.published is not None:
@@ -203,17 +201,17 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
         if name not in known:
             return f"{where}{name}: unknown key", nearest(name, known, f"known ones: {', '.join(known)}")
         inner = {"sources": Sources, "published": Published}.get(name)
-        if inner and isinstance(value, Mapping) and (found := _unknown_key(value, inner, f"{name}.")):
-            return found
+        if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
+            return unknown
     return None
 
 
 def language_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of the language model: those of `text_config`, where a config describes several parts (an image tower)."""
+    """The keys of the language model: those of `text_config`, where a config has several parts (an image tower)."""
     inner = raw.get("text_config")
     if not isinstance(inner, Mapping):
         return raw
-    return {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw} | inner
+    return {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw} | dict(inner)
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
@@ -236,14 +234,14 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
 def paths() -> dict[str, Path]:
     """Every preset's file by slug. Raises `Problem` for a slug that two files have."""
     use("presets")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(FOLDER.glob("[!.]*/[!.]*.toml")):
-        if path.stem in found:
+        if path.stem in files:
             raise Problem(
-                f"duplicate slug, also in {place(found[path.stem])}", "rename one of the two files", place(path)
+                f"duplicate slug, also in {place(files[path.stem])}", "rename one of the two files", place(path)
             )
-        found[path.stem] = path
-    return dict(sorted(found.items()))
+        files[path.stem] = path
+    return dict(sorted(files.items()))
 
 
 def file_of(slug: str) -> Path | None:
@@ -269,10 +267,10 @@ def unknown(slug: str) -> Problem:
     """What to say of a slug that no preset has: the preset published under that name, or the nearest slug."""
     for known in paths():
         try:
-            found = preset(known)
+            other = preset(known)
         except Problem:
             continue
-        if slug in (found.name, found.hub, *found.aliases):
+        if slug in (other.name, other.hub, *other.aliases):
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
     return Problem(
         f"unknown model {shorten(slug)}",
@@ -283,13 +281,14 @@ def unknown(slug: str) -> Problem:
 @remembered
 def model(slug: str) -> Model:
     """The model of a preset's slug, made once per process. Raises `Problem`, also for an undisclosed model."""
-    found = preset(slug)
+    described = preset(slug)
     try:
-        if found.config is None:
+        if described.config is None:
             raise Problem("its maker has not disclosed its sizes", "only a model with a [config] can be counted")
-        return make(slug, found.config, found)
+        return make(slug, described.config, described)
     except Problem as problem:
-        raise problem.at(place(file_of(slug))) from None
+        file = file_of(slug)
+        raise (problem.at(place(file)) if file else problem) from None
 
 
 def load(name: str) -> Model:
@@ -312,9 +311,5 @@ def load(name: str) -> Model:
 
 @lru_cache(maxsize=1)
 def goldens() -> frozenset[str]:
-    """The model types whose logits the tests hold against a reference checkpoint; empty outside the repository."""
-    found = set()
-    for path in sorted((FOLDER.parent.parent / "tests" / "golden").glob("*.npz")):
-        with zipfile.ZipFile(path) as archive, archive.open("config_json.npy") as entry:
-            found.add(json.loads(str(np.load(entry)))["model_type"])
-    return frozenset(found)
+    """The model types whose logits the tests hold against a reference checkpoint."""
+    return frozenset(tomllib.loads(read_text(REFERENCE_LOGITS))["model_types"])

@@ -1,4 +1,4 @@
-"""Costs that papers state, from `claims.toml`: held against the forward passes by the tests, and shown beside them."""
+"""Costs that papers state, from `published_costs.toml`: held against the forward passes, and shown beside them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def tolerance(self) -> Fraction:
-        """Half a unit of the last printed digit, or `within` percent of the figure where its maker counted otherwise."""
+        """Half a unit of the last printed digit, or `within` percent of the figure whose maker counted otherwise."""
         if self.within is not None:
             return self.stated * Fraction(self.within) / 100
         return Fraction(1, 2 * 10 ** len(self.value.partition(".")[2]))

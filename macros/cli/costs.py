@@ -6,7 +6,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..counting.accelerators import Accelerator, accelerators
-from ..counting.costs import CACHE_BYTES, FORMATS, Costs
+from ..counting.costs import Costs
+from ..counting.figures import FIGURES, Conditions
+from ..counting.formats import FORMATS
 from ..engine.tensors import runs
 
 DEVICES = (1, 2, 4, 8, 16)
@@ -21,17 +23,52 @@ class Asked(NamedTuple):
 
     @property
     def item_bytes(self) -> int:
-        return CACHE_BYTES[self.dtype]
+        return self.at(None).item_bytes
+
+    def at(self, context: int | None) -> Conditions:
+        """The conditions of a figure at one of the contexts."""
+        return Conditions(context, format=self.weights, dtype=self.dtype)
+
+
+USUAL = Asked()
+
+
+def keyed(costs: Costs, place: str, asked: Asked) -> dict:
+    """The figures that stand at a place of the JSON, by their keys there; for each context those that depend on it."""
+    figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
+    return {
+        key: {str(n): _plain(f.compute(costs, asked.at(n))) for n in asked.contexts}
+        if "context" in f.needs
+        else _plain(f.compute(costs, asked.at(None)))
+        for key, f in figures.items()
+        if costs.has_latents or not f.of_latents
+    }
+
+
+def _plain(value: int | Fraction) -> int | float:
+    return float(value) if isinstance(value, Fraction) else value
+
+
+Line = tuple[str, int, str]  # what, its figure, a note
+
+
+def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
+    """A figure as the table of `describe` has it."""
+    figure, given = FIGURES[name], asked.at(context)
+    width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
+    said = figure.line.format(context=context)
+    return said, int(figure.compute(costs, given)), figure.note.format(width=width) if note is None else note
 
 
 def data(costs: Costs, asked: Asked) -> dict:
-    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each context."""
+    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each
+    context."""
     item, form = asked.item_bytes, asked.weights
 
     def at(figure) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
-    found = {
+    return {
         "dtype": asked.dtype,
         "weights_format": form,
         "flops": {
@@ -48,16 +85,13 @@ def data(costs: Costs, asked: Asked) -> dict:
                     for one, whole in zip(costs.flops_by_part(1, n), costs.flops_by_part(n, n))
                 ]
             ),
-            "prefill_causal_at": at(lambda n: costs.causal_flops(n, n)),
-            "training_per_token_at": at(lambda n: float(costs.training_flops_per_token(n))),
-            "training_per_token_causal_at": at(lambda n: float(costs.training_flops_per_token(n, causal=True))),
-            "six_per_active_parameter": 6 * costs.counts.active,
+            **keyed(costs, "costs.flops", asked),
         },
         "cache": [
             {
-                "name": k.name,
+                "name": str(k.holds),
                 "layers": runs(k.layers),
-                "reach": str(k.reach) if k.reach else None,
+                "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": k.item_bytes or item,
                 "bytes_at": at(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
@@ -83,11 +117,8 @@ def data(costs: Costs, asked: Asked) -> dict:
         "decode_moves_at": at(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at(lambda n: _moved(costs, n, n, asked)),
         "bounds_at": at(lambda n: {slug: _bounds(costs, a, n, asked) for slug, a in accelerators().items()}),
+        **keyed(costs, "costs", asked),
     }
-    if costs.has_latents:
-        found["expanded_cache_bytes_at"] = at(lambda n: costs.expanded_cache_bytes(n, item))
-        found["flops"]["prefill_expanded_causal_at"] = at(lambda n: costs.expanded_flops(n, n, causal=True))
-    return found
 
 
 def _moved(costs: Costs, new: int, context: int, asked: Asked) -> dict:
@@ -118,92 +149,69 @@ def _float(x: Fraction) -> float:
     return float(f"{float(x):.6g}")
 
 
-def blocks(costs: Costs, asked: Asked) -> list[list[tuple[str, int, str]]]:
+def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
     """Rows of (what, figure, note) for reading, a block for each subject, at each context asked for."""
-    item, form, found = asked.item_bytes, asked.weights, []
-    found.append(
-        [
+    formats = [
+        (
+            f"weights in {name}, bytes",
+            costs.weight_bytes(name),
+            f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
+        )
+        for name in FORMATS
+    ]
+    return [formats, *(block for n in asked.contexts for block in (_at(costs, n, asked), _times(costs, n, asked)))]
+
+
+def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
+    """Compute, cache, memory and what is moved, at a context."""
+    item, form = asked.item_bytes, asked.weights
+
+    def figure(name: str, note: str | None = None) -> Line:
+        return line(costs, name, asked, n, note)
+
+    def of_latents(name: str) -> list[Line]:
+        return [figure(name)] if costs.has_latents else []
+
+    terms = costs.inference_bytes(1, n, 1, form, item)
+    return [
+        figure("causal_flops"),
+        *of_latents("expanded_causal_flops"),
+        figure("causal_training_flops", f"causal; 6 for each active parameter is {6 * costs.counts.active:,}"),
+        *(
+            (f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, str(k.elements))
+            for k, size in costs.cache_by_entry(n, item)
+        ),
+        *of_latents("expanded_cache_bytes"),
+        figure("inference_bytes", " + ".join(f"{name} {size:,}" for name, size in terms.items())),
+        figure("training_bytes", f"of which activations {costs.activation_bytes(n):,}"),
+        figure("recomputed_training_bytes", f"of which activations {costs.activation_bytes(n, recompute=True):,}"),
+        figure("bytes_moved", f"{_float(costs.intensity(1, n, 1, form, item)):g} FLOPs per byte"),
+        *(
             (
-                f"weights in {name}, bytes",
-                costs.weight_bytes(name),
-                f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
+                f"on each of {d} devices at {n:,}, bytes",
+                costs.split_weight_bytes(d, form) + costs.split_cache_bytes(n, d, 1, item),
+                "weights and cache, tensor parallel",
             )
-            for name in FORMATS
-        ]
-    )
-    for n in asked.contexts:
-        rows = [
+            for d in DEVICES[1:]
+        ),
+    ]
+
+
+def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
+    """The least times at a context, on each accelerator."""
+    lines = []
+    for a in accelerators().values():
+        b = _bounds(costs, a, n, asked)
+        devices = f"{b['devices']} device{'s' if b['devices'] > 1 else ''}"
+        lines.append(
             (
-                f"FLOPs of a prompt of {n:,}, causal",
-                costs.causal_flops(n, n),
-                "only the scores that the mask lets through",
+                f"tokens per second at best, {a.name}, at {n:,}",
+                int(b["tokens_per_second"]),
+                f"{devices}, {b['decode_limited_by']}; "
+                f"prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
             )
-        ]
-        if costs.has_latents:
-            rows.append(
-                (
-                    "FLOPs of the same, heads written out",
-                    costs.expanded_flops(n, n, causal=True),
-                    "keys and values of latent attention for each head",
-                )
-            )
-        rows += [
-            (
-                f"FLOPs of training on a token, texts of {n:,}",
-                int(costs.training_flops_per_token(n, causal=True)),
-                f"causal; 6 for each active parameter is {6 * costs.counts.active:,}",
-            ),
-            *(
-                (f"{k.name} of {_layers(k.layers)} at {n:,}, bytes", size, str(k.elements))
-                for k, size in costs.cache_by_entry(n, item)
-            ),
-        ]
-        if costs.has_latents:
-            rows.append((f"KV cache at {n:,}, heads written out, bytes", costs.expanded_cache_bytes(n, item), ""))
-        terms = costs.inference_bytes(1, n, 1, form, item)
-        rows += [
-            (
-                f"memory to continue a text of {n:,}, bytes",
-                sum(terms.values()),
-                " + ".join(f"{name} {size:,}" for name, size in terms.items()),
-            ),
-            (
-                f"memory to train on a text of {n:,}, bytes",
-                sum(costs.training_bytes(n).values()),
-                f"of which activations {costs.activation_bytes(n):,}",
-            ),
-            (
-                "the same, recomputed by layer, bytes",
-                sum(costs.training_bytes(n, recompute=True).values()),
-                f"of which activations {costs.activation_bytes(n, recompute=True):,}",
-            ),
-            (
-                f"moved for a token at {n:,}, bytes",
-                costs.bytes_moved(1, n, 1, form, item),
-                f"{_float(costs.intensity(1, n, 1, form, item)):g} FLOPs per byte",
-            ),
-            *(
-                (
-                    f"on each of {d} devices at {n:,}, bytes",
-                    costs.split_weight_bytes(d, form) + costs.split_cache_bytes(n, d, 1, item),
-                    "weights and cache, tensor parallel",
-                )
-                for d in DEVICES[1:]
-            ),
-        ]
-        found.append(rows)
-        bounds = []
-        for a in accelerators().values():
-            b = _bounds(costs, a, n, asked)
-            bounds.append(
-                (
-                    f"tokens per second at best, {a.name}, at {n:,}",
-                    int(b["tokens_per_second"]),
-                    f"{b['devices']} device{'s' if b['devices'] > 1 else ''}, {b['decode_limited_by']}; prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
-                )
-            )
-        found.append(bounds)
-    return found
+        )
+    return lines
 
 
 def _layers(layers: tuple[int, ...]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
 from ..engine.errors import Problem
-from .costs import Asked, blocks, data
+from .costs import USUAL, Asked, Line, blocks, data, keyed, line
 
 if TYPE_CHECKING:
     from ..catalogue.presets import Model
@@ -31,9 +31,9 @@ def _patterns(weights) -> list:
     return [[w.name, [int(d) for d in w.shape], w.ranges()] for w in weights]
 
 
-def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool = True) -> str:
+def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool = True) -> str:
     """One object on one line: what `describe --format json` prints, with or without every cost."""
-    counts, item = model.counts, asked.item_bytes
+    counts = model.counts
     return (
         json.dumps(
             {
@@ -41,30 +41,15 @@ def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool
                 "name": model.name,
                 "architecture": model.architecture.name,
                 "model_type": model.model_type,
-                "parameters": {
-                    "total": counts.total,
-                    "active": counts.active,
-                    "active_excluding_input_embedding": counts.active_excluding_input_embedding,
-                    "embedding": counts.embedding,
-                    "non_embedding": counts.non_embedding,
-                    "stored": model.stored,
-                },
+                "parameters": {**keyed(costs_of(counts), "parameters", asked), "stored": model.stored},
                 "tied": counts.is_tied,
                 "tensors": _patterns(counts.weights) if collapse else _tensors(model),
                 "buffers": _patterns(counts.buffers)
                 if collapse
                 else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
                 "names_verified": model.names_verified,
-                "kv_cache": {
-                    "bytes_per_token": counts.cache_bytes_per_token(item),
-                    "bytes_per_token_uncapped": counts.cache_bytes_per_token_uncapped(item),
-                    "index_bytes_per_token": counts.index_bytes_per_token(item),
-                    "bytes_at": {str(n): counts.cache_bytes(n, item) for n in asked.contexts},
-                },
-                "flops": {
-                    "decode_at": {str(n): counts.decode_flops(n) for n in asked.contexts},
-                    "prefill": {str(n): counts.prefill_flops(n) for n in asked.contexts},
-                },
+                "kv_cache": keyed(costs_of(counts), "kv_cache", asked),
+                "flops": keyed(costs_of(counts), "flops", asked),
                 **({"costs": data(costs_of(counts), asked)} if costs else {}),
                 "warnings": list(model.warnings),
             },
@@ -75,7 +60,7 @@ def as_json(model: Model, collapse: bool, asked: Asked = Asked(), *, costs: bool
     )
 
 
-def as_csv(model: Model, collapse: bool, asked: Asked = Asked()) -> str:
+def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     """A row per tensor, or with `collapse` per pattern, without a heading."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
@@ -90,9 +75,9 @@ def _by(shape) -> str:
     return "x".join(str(int(d)) for d in shape)
 
 
-def as_table(model: Model, collapse: bool = True, asked: Asked = Asked()) -> str:
+def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
     """Patterns with their formulas, totals and costs, for reading; always collapsed."""
-    counts, item = model.counts, asked.item_bytes
+    counts = model.counts
     rows = [("tensor", "shape", "copies", "parameters", "formula")]
     rows += [
         (
@@ -111,32 +96,24 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = Asked()) -> str
         lines.append(
             f"{name:{width[0]}}  {shape:{width[1]}}  {copies:>{width[2]}}  {count:>{width[3]}}  {formula}".rstrip()
         )
+    of_model = costs_of(counts)
+
+    def figure(name: str, context: int | None = None, note: str | None = None) -> Line:
+        return line(of_model, name, asked, context, note)
+
     totals = [
-        ("total", counts.total, "the head is the input table" if counts.is_tied else ""),
-        ("active", counts.active, "without the routed experts that a token does not choose")
-        if counts.active != counts.total
-        else None,
-        ("embedding", counts.embedding, "tables and head"),
-        ("non-embedding", counts.non_embedding, ""),
+        figure("total", note="the head is the input table" if counts.is_tied else ""),
+        figure("active") if counts.active != counts.total else None,
+        figure("embedding"),
+        figure("non_embedding"),
         ("stored", model.stored, "what the published file holds") if model.stored != counts.total else None,
     ]
     costs = [
-        (
-            "KV cache a token, bytes",
-            counts.cache_bytes_per_token(item),
-            f"at long context, {item} byte{'s' if item > 1 else ''} an element",
-        ),
-        ("of these, an indexer's keys", counts.index_bytes_per_token(item), "")
-        if counts.index_bytes_per_token()
-        else None,
-        *((f"KV cache at {n:,}, bytes", counts.cache_bytes(n, item), "") for n in asked.contexts),
-        *((f"FLOPs of a token at {n:,}", counts.decode_flops(n), "2 per multiply-add") for n in asked.contexts),
-        *(
-            (f"FLOPs of a prompt of {n:,}", counts.prefill_flops(n), "scores in full; logits of the last token only")
-            for n in asked.contexts
-        ),
+        figure("cache_bytes_per_token"),
+        figure("index_bytes_per_token") if counts.index_bytes_per_token() else None,
+        *(figure(name, n) for name in ("cache_bytes", "decode_flops", "prefill_flops") for n in asked.contexts),
     ]
-    for block in (totals, costs, *blocks(costs_of(counts), asked)):
+    for block in (totals, costs, *blocks(of_model, asked)):
         block = [row for row in block if row]
         label, number = max(len(r[0]) for r in block), max(len(f"{r[1]:,}") for r in block)
         lines += ["", *(f"{name:{label}}  {value:>{number},}  {note}".rstrip() for name, value, note in block)]

@@ -19,7 +19,7 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
 def skeleton(file: str, slug: str | None = None) -> str:
-    """TOML with the config's own keys, and with empty [sources] and [published]. Raises `Problem` naming an unknown key."""
+    """TOML with the config's own keys, and empty [sources] and [published]. Raises `Problem` naming an unknown key."""
     path = Path(file)
     path = path / "config.json" if path.is_dir() else path
     slug = slug or re.sub(r"[^a-z0-9.-]+", "-", path.resolve().parent.name.lower()).strip("-.") or "new-model"
@@ -42,7 +42,8 @@ def skeleton(file: str, slug: str | None = None) -> str:
     left_out = [name for name in raw if name in COMMON_IGNORED and name not in SHOWN]
     lines = [
         f"# macros/presets/<family>/{slug}.toml",
-        f"# The forward pass gives {counts.total:,} parameters; the file holds {counts.total + counts.buffer_elements:,} numbers.",
+        f"# The forward pass gives {counts.total:,} parameters; "
+        f"the file holds {counts.total + counts.buffer_elements:,} numbers.",
         f"name = {_value(slug)}",
         'family = ""',
         'organization = ""',

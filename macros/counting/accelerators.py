@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 
@@ -49,10 +50,14 @@ def read(path: Path) -> dict[str, Accelerator]:
         raise Problem(f"broken TOML: {error}", "mend the line", place(path)) from None
     except Problem as problem:
         raise problem.at(place(path)) from None
-    found = {}
+    known = [field.name for field in msgspec.structs.fields(Accelerator)]
+    accelerators: dict[str, Accelerator] = {}
     for slug, entry in table.items():
-        known = [f.name for f in msgspec.structs.fields(Accelerator)]
-        unknown = [key for key in entry if key not in known] if isinstance(entry, dict) else []
+        unknown = (
+            [str(key) for key in cast(Mapping[object, object], entry) if key not in known]
+            if isinstance(entry, Mapping)
+            else []
+        )
         if unknown:
             raise Problem(
                 f"{slug}.{unknown[0]}: unknown key",
@@ -60,13 +65,13 @@ def read(path: Path) -> dict[str, Accelerator]:
                 place(path),
             )
         try:
-            found[slug] = msgspec.convert(entry, Accelerator)
+            accelerators[slug] = msgspec.convert(entry, Accelerator)
         except msgspec.ValidationError as error:
             message, _, at = str(error).replace("`", "").partition(" - at $.")
             raise Problem(
                 f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)
             ) from None
-    return found
+    return accelerators
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +82,7 @@ def accelerators() -> dict[str, Accelerator]:
 
 def accelerator(slug: str) -> Accelerator:
     """The accelerator of a slug. Raises `Problem` with the nearest known one."""
-    if not isinstance(slug, str) or slug not in accelerators():
+    if slug not in accelerators():
         raise Problem(
             f"unknown accelerator {slug!r}",
             nearest(str(slug), accelerators(), f"known ones: {', '.join(accelerators())}"),

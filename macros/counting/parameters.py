@@ -1,49 +1,32 @@
-"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the view's."""
+"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the
+view's.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
-from ..engine.array import Node
 from ..engine.dims import Atom, Dim, Poly
-from ..engine.tensors import Kept, Weight
+from ..engine.steps import Holds, Role
+from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
+from .parts import HEAD, INPUT_TABLES, Part, partition
 
-# Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
-INPUT_TABLES = ("embed", "embed_positions")
-HEAD = "unembed"
-
-# The name under which a layer keeps the keys of an indexer, which no figure of the KV cache in circulation counts.
-INDEX = "index"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the model, such as attention in all layers of a kind: its steps and the weights that they use."""
-
-    name: str
-    kind: object
-    node: Node
-    weights: tuple[Weight, ...]
-
-    @property
-    def count(self) -> int:
-        """Parameters of the part, all its layers together."""
-        return sum(int(w.count) for w in self.weights)
+# The keys of an indexer, which no figure of the KV cache in circulation counts.
+INDEX = Holds.INDEX_KEYS
 
 
 class Counts:
     """Every count of one model. Sizes in elements unless a name says bytes; FLOPs are 2 per multiply-add.
 
-    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores are
-    counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
+    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores
+    are counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
     """
 
     def __init__(self, trace: Trace):
-        self.trace = trace
+        self.trace: Trace = trace
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
@@ -60,10 +43,10 @@ class Counts:
         for layered, group in itertools.groupby(
             self.weights if weights is None else weights, lambda w: w.layers is not None
         ):
-            found = list(group)
-            for i in sorted({i for w in found for i in w.layers}) if layered else (None,):
-                for w in found:
-                    if i is None or i in w.layers:
+            together = list(group)
+            for i in sorted({i for w in together for i in w.layers or ()}) if layered else (None,):
+                for w in together:
+                    if i is None or i in (w.layers or ()):
                         shape = tuple(map(int, w.shape))
                         for name in w.names(i):
                             yield name, shape
@@ -112,29 +95,15 @@ class Counts:
         """Whether the head is the input table."""
         return bool(self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
 
-    def _touched_by(self, steps: tuple[str, ...]) -> set[Weight]:
+    def _touched_by(self, roles: tuple[Role, ...]) -> set[Weight]:
         return {
-            w for node in self.trace.root.children if node.name in steps for w in node.all_weights() if not w.is_buffer
+            w for node in self.trace.root.children if node.role in roles for w in node.all_weights() if not w.is_buffer
         }
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The model cut into parts: the steps of the forward pass, and inside each kind of layer its own steps.
-
-        Every weight is in one part only, that of its first use.
-        """
-        found, seen = [], set()
-        for node in self.trace.root.children:
-            for inner in node.children if node.layers is not None else [node]:
-                weights = tuple(w for w in inner.all_weights() if not w.is_buffer and w not in seen)
-                if weights:
-                    seen.update(weights)
-                    found.append(Part(inner.name, node.kind if node.layers is not None else None, inner, weights))
-            loose = tuple(w for w in node.weights if node.layers is not None and not w.is_buffer and w not in seen)
-            if loose:
-                seen.update(loose)
-                found.append(Part(node.name, node.kind, node, loose))
-        return tuple(found)
+        """The model cut into parts; every weight is in one of them."""
+        return partition(self.trace)
 
     # FLOPs
 
@@ -170,7 +139,7 @@ class Counts:
     # cache
 
     @property
-    def kept(self) -> tuple[Kept, ...]:
+    def kept(self) -> tuple[CacheEntry, ...]:
         """What the layers keep between steps."""
         return tuple(self.trace.kept)
 
@@ -188,16 +157,20 @@ class Counts:
         return found
 
     def cache_bytes_per_token(self, item_bytes: int = 2) -> int:
-        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none there."""
+        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
+        there.
+        """
         return sum(k.elements.coefficient("S").at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
 
     def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
         """The same with every attention layer taken as growing without end, and without the keys of an indexer."""
-        return self._row_bytes((k for k in self.kept if k.name != INDEX), item_bytes)
+        return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
 
     def index_bytes_per_token(self, item_bytes: int = 2) -> int:
-        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else 0."""
-        return self._row_bytes((k for k in self.kept if k.name == INDEX), item_bytes)
+        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else
+        0.
+        """
+        return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
 
-    def _row_bytes(self, kept: Iterable[Kept], item_bytes: int) -> int:
+    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: int) -> int:
         return sum(k.elements_per_token.at(self.values()) * (k.item_bytes or item_bytes) for k in kept)

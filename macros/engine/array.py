@@ -1,6 +1,6 @@
 """Arrays that have a shape and no content, and the calls that they came from.
 
-`Spec` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX: a function
+`ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX: a function
 written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every operation
 is written down with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing of what is computed.
 """
@@ -8,29 +8,34 @@ is written down with its shapes, its weights and its multiply-adds. This module 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .dims import ONE, Dim, Poly, product
-from .rules import RULES, Shape, ShapeError, _argument, _elementwise, _getitem, show
-from .tensors import Weight
+from .rules import RULES, Shape, ShapeError, _elementwise, _getitem, access_of, argument, keeps_of, show
+from .steps import Access, Keeps, Role, Step
+from .tensors import Cached, Weight
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One call in the trace: a NumPy function, or a step with the calls inside it as `children`."""
+    """One call in the trace: a NumPy `function`, or a `step` with the calls inside it as `children`.
+
+    What a call is stands on these two; `name` is for messages.
+    """
 
     name: str
     parent: Node | None = None
-    inputs: list[Spec] = field(default_factory=list)
-    outputs: list[Spec] = field(default_factory=list)
+    function: Callable[..., Any] | None = None
+    step: Step | None = None
+    inputs: list[ShapeArray] = field(default_factory=list)
+    outputs: list[ShapeArray] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     children: list[Node] = field(default_factory=list)
     note: str = ""
-    doc: str = ""
     own_flops: Poly | None = None
     layers: tuple[int, ...] | None = None
     layer_count: Dim = ONE
@@ -38,6 +43,30 @@ class Node:
     factor: float = 1.0  # the plain number that a product multiplies by
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
+
+    @property
+    def role(self) -> Role | None:
+        """What the step is; None for a NumPy call."""
+        return Role.FORWARD if self.parent is None else self.step.role if self.step else None
+
+    @property
+    def doc(self) -> str:
+        """The first line of the step's docstring."""
+        return self.step.doc if self.step else ""
+
+    @property
+    def keeps(self) -> Keeps:
+        """What training keeps of the call."""
+        return self.step.keeps if self.step else keeps_of(self.function, len(self.inputs))
+
+    @property
+    def access(self) -> Access:
+        """What the call does with the numbers."""
+        return self.step.access if self.step else access_of(self.function)
+
+    def is_inside(self, *roles: Role) -> bool:
+        """Whether the call is, or is inside, a step of one of these roles."""
+        return any(node.role in roles for node in self.path())
 
     @property
     def flops(self) -> Poly:
@@ -80,12 +109,14 @@ class Tracer(Protocol):
     def numpy(self, name: str, function, args: tuple, kwargs: dict, rule): ...
 
 
-class Spec(np.lib.mixins.NDArrayOperatorsMixin):
+class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without content. Whatever would need the content raises `ShapeError`."""
 
     __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
 
-    def __init__(self, tracer: Tracer, shape: Shape, dtype: np.dtype, source: Node | Weight | None, label: str):
+    def __init__(
+        self, tracer: Tracer, shape: Shape, dtype: np.dtype, source: Node | Weight | Cached | None, label: str
+    ):
         self.__tracer__, self.dtype, self.source, self.label = tracer, dtype, source, label
         self.shape = tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
 
@@ -98,7 +129,7 @@ class Spec(np.lib.mixins.NDArrayOperatorsMixin):
         return product(self.shape)
 
     @property
-    def T(self) -> Spec:
+    def T(self) -> ShapeArray:
         return np.transpose(self)
 
     def __repr__(self) -> str:
@@ -108,7 +139,7 @@ class Spec(np.lib.mixins.NDArrayOperatorsMixin):
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
             raise ShapeError(
-                f"np.{name}({', '.join(map(_argument, inputs))}) has no shape rule; write a contraction as np.einsum"
+                f"np.{name}({', '.join(map(argument, inputs))}) has no shape rule; write a contraction as np.einsum"
             )
         return self.__tracer__.numpy(name, ufunc, inputs, {}, lambda node, *args: _elementwise(ufunc, args))
 
@@ -116,35 +147,35 @@ class Spec(np.lib.mixins.NDArrayOperatorsMixin):
         rule = RULES.get(function)
         if rule is None:
             raise ShapeError(
-                f"np.{function.__name__}({', '.join(map(_argument, args))}) has no shape rule; add one to RULES in rules.py"
+                f"np.{function.__name__}({', '.join(map(argument, args))}) has no shape rule; add one to RULES in rules.py"
             )
         return self.__tracer__.numpy(function.__name__, function, args, kwargs, rule)
 
-    def __getitem__(self, key) -> Spec:
+    def __getitem__(self, key) -> ShapeArray:
         return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, _getitem)
 
-    def astype(self, dtype) -> Spec:
+    def astype(self, dtype) -> ShapeArray:
         return self.__tracer__.numpy("astype", np.astype, (self, dtype), {}, lambda node, a, t: (a.shape, np.dtype(t)))
 
-    def reshape(self, *shape) -> Spec:
+    def reshape(self, *shape) -> ShapeArray:
         return np.reshape(self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)
 
-    def transpose(self, *axes) -> Spec:
+    def transpose(self, *axes) -> ShapeArray:
         return np.transpose(self, axes or None)
 
-    def swapaxes(self, a: int, b: int) -> Spec:
+    def swapaxes(self, a: int, b: int) -> ShapeArray:
         return np.swapaxes(self, a, b)
 
-    def repeat(self, repeats: int, axis: int) -> Spec:
+    def repeat(self, repeats: int, axis: int) -> ShapeArray:
         return np.repeat(self, repeats, axis=axis)
 
-    def sum(self, axis=None, keepdims=False) -> Spec:
+    def sum(self, axis=None, keepdims=False) -> ShapeArray:
         return np.sum(self, axis=axis, keepdims=keepdims)
 
-    def mean(self, axis=None, keepdims=False) -> Spec:
+    def mean(self, axis=None, keepdims=False) -> ShapeArray:
         return np.mean(self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis=None, keepdims=False) -> Spec:
+    def max(self, axis=None, keepdims=False) -> ShapeArray:
         return np.max(self, axis=axis, keepdims=keepdims)
 
     def _leak(self, what: str):
@@ -187,11 +218,11 @@ class Spec(np.lib.mixins.NDArrayOperatorsMixin):
         self._leak("tolist()")
 
 
-def _specs(args) -> list[Spec]:
-    found: list[Spec] = []
+def arrays_in(args) -> list[ShapeArray]:
+    found: list[ShapeArray] = []
     for a in args:
-        if isinstance(a, Spec):
+        if isinstance(a, ShapeArray):
             found.append(a)
         elif isinstance(a, (list, tuple)):
-            found += _specs(a)
+            found += arrays_in(a)
     return found

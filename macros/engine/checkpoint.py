@@ -12,12 +12,13 @@ import numpy as np
 from .architectures import Architecture
 from .errors import Problem
 from .files import read_json
+from .steps import Holds
 
 
 class Arrays:
     """Loaded weights: asking for one by name and shape returns its array, or says how the file differs.
 
-    `watch`, if given, sees each step that asks for a weight: an object with `call(function, args, kwargs, rule)`.
+    `watch`, if given, sees each step that asks for a weight: a `Tracer`.
     """
 
     def __init__(self, tensors: Mapping[str, np.ndarray], prefix: str = "", index: int = 0, watch=None):
@@ -54,13 +55,13 @@ class Arrays:
         """The same weights below `prefix`."""
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
-    def layers(self, prefix: str, kinds, past: Past) -> Iterator[tuple]:
-        """(kind, weights, past) for every layer, in order."""
+    def layers(self, prefix: str, kinds, cache: Cache) -> Iterator[tuple]:
+        """(kind, weights, cache) for every layer, in order."""
         for i, kind in enumerate(kinds):
-            yield kind, self.at(f"{prefix}.{i}", i), past.layer(i)
+            yield kind, self.at(f"{prefix}.{i}", i), cache.layer(i)
 
 
-class Past:
+class Cache:
     """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
 
     `after()` is the memory to hand to the next step.
@@ -70,28 +71,28 @@ class Past:
         self.length, self.kept, self.index = length, kept or {}, layer
         self.left: dict = {} if left is None else left
 
-    def layer(self, index: int) -> Past:
+    def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
-        return Past(self.length, self.kept, index, self.left)
+        return Cache(self.length, self.kept, index, self.left)
 
-    def extend(self, name: str, new: np.ndarray, reach) -> np.ndarray:
-        """Earlier rows that `reach` still sees, then the new ones: [T …] -> [S …]."""
-        old = self.kept.get((self.index, name), np.zeros((0, *new.shape[1:]), new.dtype))
-        rows = np.concatenate([old[len(old) - int(reach.seen(self.length)) :], new], axis=0)
-        self.left[self.index, name] = rows[len(rows) - int(reach.kept(self.length + len(new))) :]
+    def extend(self, holds: Holds, new: np.ndarray, mask) -> np.ndarray:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
+        old = self.kept.get((self.index, holds), np.zeros((0, *new.shape[1:]), new.dtype))
+        rows = np.concatenate([old[len(old) - int(mask.seen(self.length)) :], new], axis=0)
+        self.left[self.index, holds] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
         return rows
 
-    def state(self, name: str, *shape: int) -> np.ndarray:
+    def state(self, holds: Holds, *shape: int) -> np.ndarray:
         """The state that the step before left; zeros before the first."""
-        return self.kept.get((self.index, name), np.zeros(tuple(map(int, shape)), np.float32))
+        return self.kept.get((self.index, holds), np.zeros(tuple(map(int, shape)), np.float32))
 
-    def store(self, name: str, new: np.ndarray, item_bytes: int | None = None) -> None:
+    def store(self, holds: Holds, new: np.ndarray, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step."""
-        self.left[self.index, name] = new
+        self.left[self.index, holds] = new
 
-    def after(self, tokens: int) -> Past:
+    def after(self, tokens: int) -> Cache:
         """The memory after a step of `tokens` new tokens."""
-        return Past(self.length + tokens, dict(self.left))
+        return Cache(self.length + tokens, dict(self.left))
 
 
 def published_parts(

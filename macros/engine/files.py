@@ -8,13 +8,13 @@ from typing import Any
 
 from .errors import Problem, shorten
 
-ROOT = Path(__file__).parent.parent.parent
+PACKAGE = Path(__file__).parent.parent
 
 
 def place(path: Path) -> str:
-    """A file's path as a message names it: from the repository."""
+    """A file's path as a message names it: from the repository, also where the package is installed."""
     try:
-        return str(path.relative_to(ROOT))
+        return str("macros" / path.relative_to(PACKAGE))
     except ValueError:
         return str(path)
 

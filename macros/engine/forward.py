@@ -6,10 +6,10 @@ import numpy as np
 
 from .architectures import Architecture
 from .architectures.config import Config
-from .checkpoint import Arrays, Past
+from .checkpoint import Arrays, Cache
 from .dims import free
 from .trace import Trace
-from .weights import SpecPast, SpecWeights
+from .weights import ShapeCache, ShapeWeights
 
 # The sizes that T and S stand for during a trace. Primes that no model has as a size, so that nothing is equal by chance;
 # whatever depends on them is a polynomial, evaluated later at the sizes that a reader asks about.
@@ -22,16 +22,16 @@ def trace(architecture: Architecture, config: Config) -> Trace:
     new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
     run.symbols |= config.symbols
     ids = run.input((new,), np.int64, "token ids")
-    logits = architecture.forward(SpecWeights(run), ids, config, SpecPast(run, context - new, context), last=True)
+    logits = architecture.forward(ShapeWeights(run), ids, config, ShapeCache(run, context - new, context), last=True)
     run.root.inputs, run.root.outputs = [ids], [logits]
     return run
 
 
 def logits(
-    architecture: Architecture, config: Config, weights: Arrays, ids, past: Past | None = None, last: bool = False
+    architecture: Architecture, config: Config, weights: Arrays, ids, cache: Cache | None = None, last: bool = False
 ):
     """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the memory for the next step)."""
-    past = past or Past()
+    cache = cache or Cache()
     ids = np.asarray(ids, np.int64)
-    out = architecture.forward(weights, ids, config, past, last=last)
-    return out, past.after(len(ids))
+    out = architecture.forward(weights, ids, config, cache, last=last)
+    return out, cache.after(len(ids))

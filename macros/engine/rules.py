@@ -6,12 +6,15 @@ Each takes the node (for a note and its FLOPs) and the call's arguments, and ret
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from .dims import ONE, Dim, product, same, smallest
+from .steps import Access, Keeps
 
 Shape = tuple[int, ...]
 
@@ -105,7 +108,7 @@ def _getitem(node, a, key):
             if not -(d := next(axes)) <= k < d:
                 raise IndexError(f"index {k} of an axis of {int(d)}")
         else:
-            raise ValueError(f"index {_argument(k)}: use np.take or np.take_along_axis")
+            raise ValueError(f"index {argument(k)}: use np.take or np.take_along_axis")
     return (*out, *axes), a.dtype
 
 
@@ -308,9 +311,31 @@ RULES: dict[Callable, Callable] = {
 }
 
 
-def _argument(a) -> str:
+def argument(a) -> str:
     if hasattr(a, "__tracer__"):
         return repr(a)
     if isinstance(a, (list, tuple)):
-        return "[" + ", ".join(map(_argument, a)) + "]"
+        return "[" + ", ".join(map(argument, a)) + "]"
     return f"array {show(a.shape)}" if isinstance(a, np.ndarray) else str(a)
+
+
+# Calls whose result is their first input looked at another way, and those that only move numbers.
+_LOOKS = frozenset((np.reshape, np.transpose, np.swapaxes, np.moveaxis, operator.getitem, np.split, np.repeat))
+_MOVES = frozenset((np.expand_dims, np.broadcast_to, np.astype, np.concatenate, np.stack, np.take))
+# Calls whose gradient needs none of their inputs, and those whose gradient is a function of their result.
+_KEEPS_NOTHING = frozenset((np.add, np.subtract, np.negative, np.where, np.arange))
+_KEEPS_OUTPUT = frozenset((np.exp, np.tanh, np.sqrt))
+
+
+def access_of(function: Callable[..., Any] | None) -> Access:
+    """What a NumPy function does with the numbers."""
+    return Access.LOOKS if function in _LOOKS else Access.MOVES if function in _MOVES else Access.COMPUTES
+
+
+def keeps_of(function: Callable[..., Any] | None, arrays: int) -> Keeps:
+    """What training keeps of a NumPy function of so many arrays: of a product with a plain number, nothing."""
+    moves = access_of(function) is not Access.COMPUTES
+    scales = function in (np.multiply, np.divide) and arrays == 1
+    if moves or scales or function in _KEEPS_NOTHING:
+        return Keeps.NOTHING
+    return Keeps.OUTPUT if function in _KEEPS_OUTPUT else Keeps.INPUTS

@@ -1,35 +1,198 @@
-"""`@step`: makes a function a step of the trace. On real arrays it is the function itself.
+"""`@step`: makes a function a step of the trace, and says what the step is. On real arrays it is the function itself.
 
 This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` sees the call.
+What a view or a cost needs to know of a step is declared here, where the step is defined; no figure depends on its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
 from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 
-def step(function: Callable | None = None, *, rule: Callable | None = None) -> Callable:
-    """Record each call of `function` as one step, with everything it calls inside as its children.
+class Role(StrEnum):
+    """What a step is. The value is the word for it in pages and data: `params("gpt2", "attention")`."""
 
-    With `rule`, the function is one indivisible operation with data-dependent insides (a loop over the chosen experts):
-    on shapes it is not run, and `rule(*args, **kwargs)` returns (output shape, multiply-adds) instead.
+    FORWARD = "forward"
+    LAYER = "layer"
+    # parts of a layer, which hold other steps
+    ATTENTION = "attention"
+    LIGHTNING_ATTENTION = "lightning_attention"
+    GATED_DELTA_NET = "gated_delta_net"
+    MAMBA = "mamba"
+    MAMBA2 = "mamba2"
+    TIME_MIX = "time_mix"
+    INDEXER = "pick_tokens"
+    FEED_FORWARD = "feed_forward"
+    CHANNEL_MIX = "channel_mix"
+    MIXTURE_OF_EXPERTS = "mixture_of_experts"
+    EXPERTS = "experts"
+    GATED_EXPERTS = "gated_experts"
+    PACKED_EXPERTS = "packed_experts"
+    SHARED_EXPERTS = "shared_experts"
+    # either end of the model
+    EMBED = "embed"
+    EMBED_POSITIONS = "embed_positions"
+    LAST_ROW = "last_row"
+    UNEMBED = "unembed"
+    # products with weights
+    LINEAR = "linear"
+    CONV1D = "conv1d"
+    EXPERT_LINEAR = "expert_linear"
+    # norms
+    LAYER_NORM = "layer_norm"
+    RMS_NORM = "rms_norm"
+    HEAD_NORMS = "head_norms"
+    GATED_RMS_NORM = "gated_rms_norm"
+    L2_NORM = "l2_norm"
+    UNIT_NORM = "unit_norm"
+    # activation functions
+    GELU = "gelu"
+    GELU_TANH = "gelu_tanh"
+    SILU = "silu"
+    RELU = "relu"
+    RELU_SQUARED = "relu_squared"
+    XIELU = "xielu"
+    CLIPPED_SWIGLU = "clipped_swiglu"
+    SIGMOID = "sigmoid"
+    SOFTPLUS = "softplus"
+    SOFT_CAP = "soft_cap"
+    # attention
+    ROPE_TABLE = "rope_table"
+    ROPE = "rope"
+    ROPE_PAIRS = "rope_pairs"
+    REPEAT_KV = "repeat_kv"
+    TEMPERATURE = "temperature"
+    SCORES = "scores"
+    CAUSAL_MASK = "causal_mask"
+    SOFTMAX = "softmax"
+    SOFTMAX_WITH_SINK = "softmax_with_sink"
+    MIX = "mix"
+    # latent attention and its indexer
+    LATENT_QUERIES = "ask_latents"
+    LATENT_SCORES = "latent_scores"
+    MIX_LATENTS = "mix_latents"
+    LATENT_VALUES = "read_values"
+    INDEX_SCORES = "index_scores"
+    # routing
+    SIGMOID_SCORES = "sigmoid_scores"
+    EXPERT_GROUPS = "keep_groups"
+    TOP_K = "top_k"
+    ROUTING_WEIGHTS = "routing_weights"
+    COMBINE = "combine"
+    # recurrences
+    STATE_UPDATE = "carry"
+    CONVOLUTION = "causal_conv"
+    TOKEN_SHIFT = "token_shift"
+    SELECTIVE_SCAN = "selective_scan"
+    DECAYING_ATTENTION = "decaying_attention"
+    GATED_DELTA_RULE = "gated_delta_rule"
+    WKV = "wkv"
+
+
+NORMS = frozenset({Role.LAYER_NORM, Role.RMS_NORM})  # of a whole vector, with weights
+EVERY_NORM = NORMS | {Role.HEAD_NORMS, Role.GATED_RMS_NORM, Role.L2_NORM, Role.UNIT_NORM}
+ACTIVATIONS = frozenset({Role.GELU, Role.GELU_TANH, Role.SILU, Role.RELU, Role.RELU_SQUARED, Role.XIELU})
+ROPES = frozenset({Role.ROPE, Role.ROPE_PAIRS})
+FEED_FORWARDS = frozenset({Role.FEED_FORWARD, Role.CHANNEL_MIX, Role.MIXTURE_OF_EXPERTS})
+
+
+class Holds(StrEnum):
+    """What an entry of the cache holds of each layer; the value is the word for it in data."""
+
+    KEYS = "k"
+    VALUES = "v"
+    LATENT = "latent"
+    ROPE_KEY = "k_rope"
+    INDEX_KEYS = "index"
+    CONVOLUTION = "convolution"
+    STATE = "state"
+    ATTENTION_SHIFT = "attention's last token"
+    FEED_FORWARD_SHIFT = "feed-forward's last token"
+    WEIGHTED_SUM = "weighted sum"
+    SUM_OF_WEIGHTS = "sum of weights"
+    LARGEST_WEIGHT = "largest weight"
+
+
+class Keeps(Enum):
+    """What training keeps of a call, so that the backward pass has it."""
+
+    INPUTS = "inputs"
+    OUTPUT = "output"
+    NOTHING = "nothing"
+
+
+class Access(Enum):
+    """What a call does with the numbers: computes new ones, only moves them, or looks at its first input another way."""
+
+    COMPUTES = "computes"
+    MOVES = "moves"
+    LOOKS = "looks"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A function that the trace records, and the facts of it."""
+
+    function: Callable[..., Any]
+    role: Role
+    keeps: Keeps = Keeps.INPUTS
+    access: Access = Access.COMPUTES
+    rule: Callable[..., Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages."""
+        return self.function.__name__
+
+    @property
+    def doc(self) -> str:
+        """The first line of its docstring."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+
+class Tracer(Protocol):
+    """Sees the calls of steps."""
+
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def step(
+    role: Role,
+    *,
+    keeps: Keeps = Keeps.INPUTS,
+    access: Access = Access.COMPUTES,
+    rule: Callable[..., Any] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Record each call of a function as one step of this role, with everything it calls inside as its children.
+
+    `keeps` is what training keeps of it. With `rule`, the function is one indivisible operation with data-dependent
+    insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)` returns
+    (output shape, multiply-adds) instead.
     """
-    if function is None:
-        return lambda f: step(f, rule=rule)
 
-    @wraps(function)
-    def wrapper(*args, **kwargs):
-        tracer = tracer_of(args)
-        if tracer is None:
-            return function(*args, **kwargs)
-        return tracer.call(function, args, kwargs, rule)
+    def make(function: Callable[P, R]) -> Callable[P, R]:
+        this = Step(function, role, keeps, access, rule)
 
-    wrapper.is_step = True
-    return wrapper
+        @wraps(function)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            tracer = tracer_of(args)
+            return function(*args, **kwargs) if tracer is None else tracer.call(this, args, kwargs)
+
+        setattr(wrapper, "step", this)  # noqa: B010 (a function has no such attribute by type)
+        return wrapper
+
+    return make
 
 
-def tracer_of(args: tuple):
+def tracer_of(args: tuple[Any, ...]) -> Tracer | None:
     """The tracer that the first of `args` carries, or None."""
     for a in args:
         tracer = getattr(a, "__tracer__", None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .dims import ONE, Dim, Poly, product
+from .steps import Holds
 
 
 @dataclass(frozen=True)
@@ -56,21 +57,28 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Cached:
+    """Where an array comes from that an earlier step left in the cache."""
+
+    holds: Holds
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
     """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
 
     `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how many
-    earlier rows a step reads, and `reach` the rule that says which.
+    earlier rows a step reads, and `mask` the rule that says which.
     """
 
-    name: str
+    holds: Holds
     shape: tuple[Dim, ...]
     row: tuple[Dim, ...] | None
     layers: tuple[int, ...]
     layer_count: Dim
     item_bytes: int | None = None
     seen: Dim | None = None
-    reach: object = None
+    mask: object = None
 
     @property
     def elements(self) -> Poly:

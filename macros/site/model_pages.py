@@ -15,7 +15,8 @@ from ..engine.errors import Problem
 from ..engine.files import place
 from ..views import diagrams, values, words
 from ..views.catalogue import family_slug
-from ..views.markup import layer_range, text
+from ..views.html import text
+from ..views.layers import layer_range
 from ..views.models import released
 
 MODELS = "models"  # the folder, and the navigation's entry "Models"
@@ -190,7 +191,7 @@ def model_page(slug: str) -> str:
         call("model_checked", slug),
         section(
             "Compute it yourself",
-            f"```sh\npython -m macros describe {slug}\n```",
+            f"```sh\nevery-parameter describe {slug}\n```",
             f"The same as data: [{slug}.json]({slug}.json), "
             "one object with every tensor’s name pattern, shape and layers.",
         ),

@@ -9,9 +9,24 @@ from functools import wraps
 
 from ..engine.errors import Problem
 from ..views import catalogue as catalogues
+from ..views import (
+    charts,
+    claims,
+    diagrams,
+    families,
+    figures,
+    formulas,
+    model_size,
+    models,
+    tables,
+    values,
+    walkthrough,
+)
 from ..views import costs as cost_views
-from ..views import diagrams, families, figures, formulas, guide, markup, models, tables, values, walkthrough
 from ..views.catalogue import family_slug
+from ..views.figure_table import figure_table
+from ..views.html import Html, anchor, code, html, table, tag, text
+from ..views.layers import layer_range as which_layers
 from . import page_errors
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
@@ -55,7 +70,7 @@ def macros(env) -> dict[str, Callable]:
 
     def layer_range(layers):
         """Which layers, in words: `layers 0–2`, `every sixth layer from 5 to 23`."""
-        return markup.text(markup.layer_range(layers))
+        return text(which_layers(layers))
 
     def macro_table():
         """Every macro: how it is called, what it gives, and a page with a live call."""
@@ -72,7 +87,7 @@ def macros(env) -> dict[str, Callable]:
 
         return macro
 
-    named = {
+    return {
         "value": values.value,
         "params": values.params,
         "parameter_table": tables.parameter_table,
@@ -84,6 +99,7 @@ def macros(env) -> dict[str, Callable]:
         "costs": tables.costs,
         "notation_table": tables.notation_table,
         "cost": cost_views.cost,
+        "figure_table": figure_table,
         "flops_table": cost_views.flops_table,
         "training_flops": with_links(cost_views.training_flops),
         "bytes_table": cost_views.bytes_table,
@@ -120,8 +136,23 @@ def macros(env) -> dict[str, Callable]:
         "preset_file": models.preset_file,
         "layer_range": layer_range,
         "macro_table": macro_table,
+        "calc": values.calc,
+        "model_link": with_links(model_size.model_link),
+        "config_file": model_size.config_file,
+        "parts_chart": with_links(charts.parts_chart),
+        "size_chart": charts.size_chart,
+        "shape_history_chart": charts.shape_history_chart,
+        "growth_figure": charts.growth_figure,
+        "formula_error_chart": with_links(claims.formula_error_chart),
+        "formula_result": with_links(claims.formula_result),
+        "formulas_table": with_links(claims.formulas_table),
+        "formula_against_parts": model_size.formula_against_parts,
+        "common_widths": model_size.common_widths,
+        "width_result": with_links(model_size.width_result),
+        "scaling_table": with_links(model_size.scaling_table),
+        "claims_table": with_links(claims.claims_table),
+        "token_ids_claim": claims.token_ids_claim,
     }
-    return named | guide.macros(to_model)
 
 
 def register(env) -> None:
@@ -149,25 +180,26 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
     return macro
 
 
-def listing(env, known: dict[str, Callable]) -> str:
-    """The macros by name, each with its documentation's first line and the first page that calls it."""
+def listing(env, known: dict[str, Callable]) -> Html:
+    """The macros in the order of the alphabet, each with what its documentation says first and the first page that
+    calls it."""
     rows = []
     for name, function in sorted(known.items()):
-        usage = markup.text(_usage(inspect.signature(function)))
-        call = f"<code>{markup.text(name)}</code> <small>{usage}</small>"
-        first_line = (function.__doc__ or "").partition("\n")[0]
-        gives = re.sub("`([^`]*)`", lambda m: f"<code>{markup.text(m[1])}</code>", first_line)
-        page = next((source for source, text in _sources(env) if calls(text, name)), "")
+        page = next((source for source, markdown in _sources(env) if calls(markdown, name)), None)
         target = link_to_page(env, page) if page else None
-        live = f'<a href="{markup.text(target)}">{markup.text(page.removesuffix(".md"))}</a>' if target else "–"
-        rows.append(markup.row([(call, False), (gives, False), (live, False)]))
-    return markup.table(
-        "Every macro",
-        [("Call", False), ("Gives", False), ("Live on", False)],
-        [f"<tbody>{''.join(rows)}</tbody>"],
-        "Every macro",
-        "ep-table ep-macros",
-    )
+        rows.append(
+            [
+                html("{} {}", code(name), tag("small", _usage(inspect.signature(function)))),
+                _with_code(" ".join((function.__doc__ or "").partition("\n\n")[0].split())),
+                anchor(page.removesuffix(".md"), target) if target else "–",
+            ]
+        )
+    return table("Every macro", ["Call", "Gives", "Live on"], rows, name="Every macro", cls="ep-table ep-macros")
+
+
+def _with_code(doc: str) -> Html:
+    """Documentation, what stands between backticks as code."""
+    return Html(re.sub("`([^`]*)`", lambda m: code(m[1]), doc))
 
 
 def calls(page: str, name: str) -> bool:

@@ -1,4 +1,5 @@
-"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole catalogue.
+"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole
+catalogue.
 
 A claim is quoted as it was made; its arithmetic and the true figure are formulas over a model's sizes, evaluated here.
 """
@@ -6,7 +7,7 @@ A claim is quoted as it was made; its arithmetic and the true figure are formula
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -14,15 +15,16 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
-from . import charts, numbers, values
-from .markup import block, conventions, row, table, tag, text
+from . import charts, rounding, values
+from .arguments import known
+from .html import Html, Link, anchor, block, conventions, html, joined, number, small, table, tag
+from .layers import n_layers
 from .tables import limit
-
-Link = Callable[[str], str | None]
 
 
 class Claim(NamedTuple):
-    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and `b.`."""
+    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and
+    `b.`."""
 
     said: str
     claimed: str
@@ -66,7 +68,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Q of one head = [768, 64], and Q = [1024, 64] + … + [1024, 64], twelve times",
             "64",
             "n_heads * d_head",
-            "The plus sign has to mean “set side by side”: added up, twelve matrices of that width would stay as narrow as one.",
+            "The plus sign has to mean “set side by side”: added up, twelve matrices "
+            "of that width would stay as narrow as one.",
             ("gpt2",),
             of="columns of Q",
         ),
@@ -208,7 +211,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "From D = 4,096 to 16,384: approximately 16× in weights of a layer",
             "(16384 / 4096) ** 2",
             "(b.in_layers / b.n_layers) / (a.in_layers / a.n_layers)",
-            "d_ff grows by less than D, and the keys and values grow with D only, not with its square: both models have {b.n_kv_heads} key/value heads.",
+            "d_ff grows by less than D, and the keys and values grow with D only, not with its square: both models "
+            "have {b.n_kv_heads} key/value heads.",
             ("llama3-8b", "llama3.1-405b"),
             of="times as many parameters a layer",
             digits=4,
@@ -216,8 +220,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(
             "The same, in compute",
             "(16384 / 4096) ** 2",
-            "((b.decode_flops - 2 * b.vocab_size * b.d_model) / b.n_layers) / ((a.decode_flops - 2 * a.vocab_size * a.d_model) / a.n_layers)",
-            "As the weights, but for the attention scores, which grow with the width of all heads and not with its square. The head, which is there once, is left out.",
+            "((b.decode_flops - 2 * b.vocab_size * b.d_model) / b.n_layers) / "
+            "((a.decode_flops - 2 * a.vocab_size * a.d_model) / a.n_layers)",
+            "As the weights, but for the attention scores, which grow with the width of all heads and not with its "
+            "square. The head, which is there once, is left out.",
             ("llama3-8b", "llama3.1-405b"),
             context=4096,
             of="times the FLOPs a layer, one new token",
@@ -227,7 +233,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Going from 4,096 to 16,384 makes the KV cache bigger",
             "16384 / 4096",
             "(b.cache_bytes_per_token / b.n_layers) / (a.cache_bytes_per_token / a.n_layers)",
-            "The cache of a layer holds n_kv_heads·d_head numbers twice, and D is not among them. Only the number of layers makes it bigger here.",
+            "The cache of a layer holds n_kv_heads·d_head numbers twice, and D is not among them. Only the number of "
+            "layers makes it bigger here.",
             ("llama3-8b", "llama3.1-405b"),
             of="times the bytes a layer and token",
             digits=3,
@@ -238,7 +245,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "A model with hidden_dim 4,096, 32 layers and 32 heads has vocab_size 50,000",
             "50000",
             "vocab_size",
-            "It depends on the tokenizer, as the source says; the model with these sizes that it then computes has fewer.",
+            "It depends on the tokenizer, as the source says; the model with "
+            "these sizes that it then computes has fewer.",
             ("llama-7b",),
             of="tokens",
         ),
@@ -254,7 +262,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "The rest comes from the embedding layer and the final output layer",
             "2 * vocab_size * d_model",
             "total - 12 * n_layers * d_model ** 2",
-            "Most of it does. What is left is in the feed-forward part, which is a little larger than 8·D², and in the norms.",
+            "Most of it does. What is left is in the feed-forward part, which is a "
+            "little larger than 8·D², and in the norms.",
             ("llama-7b",),
             of="parameters left over",
         ),
@@ -358,7 +367,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Llama 3.1 70B has 77.85B parameters (a table of n_params)",
             "n_layers * (4 * d_model ** 2 + 3 * d_model * d_ff)",
             "total",
-            "Keys and values for every head, which this model does not have; without tables, head and norms, which it has.",
+            "Keys and values for every head, which this model does not have; "
+            "without tables, head and norms, which it has.",
             ("llama3.1-70b",),
             of="parameters",
         ),
@@ -382,7 +392,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "DeepSeek-V3 has 684,531,386,000 parameters, by its file",
             "684531386000",
             "total",
-            "The file also holds a layer for predicting two tokens at once, second copies of both tables, and FP8 scales.",
+            "The file also holds a layer for predicting two tokens at once, "
+            "second copies of both tables, and FP8 scales.",
             ("deepseek-v3",),
             of="parameters",
         ),
@@ -414,7 +425,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Gemma 3 27B: 496 KiB a token, every layer growing",
             "cache_bytes_per_token_uncapped",
             "cache_bytes_per_token",
-            "{n_sliding_layers} of {n_layers} layers see a window of {sliding_window} tokens, and stop growing when it is full.",
+            "{n_sliding_layers} of {n_layers} layers see a window of "
+            "{sliding_window} tokens, and stop growing when it is full.",
             ("gemma3-27b",),
             of="bytes a token at long context",
         ),
@@ -450,136 +462,105 @@ GPT2_TOKENS = "The capital of France is"
 GPT2_IDS_SAID, GPT2_IDS = (464, 3361, 295, 2238, 318), (464, 3139, 286, 4881, 318)
 
 
-def _look(claim: Claim):
-    found = {
-        owner: values.disclosed(slug) for owner, slug in zip("abcd" if len(claim.models) > 1 else (None,), claim.models)
-    }
-    if not found:
-        return lambda owner, name: None
+Lookup = Callable[[str | None, str], int | Fraction | None]
 
-    def lookup(owner, name):
-        if owner is not None and None in found:  # a tensor by two parts of its name
-            return values.number(found[None], f"{owner}.{name}", claim.context)
-        if owner not in found:
+
+def _nothing(owner: str | None, name: str) -> None:
+    """The sizes of no model."""
+
+
+def _sizes(claim: Claim) -> Lookup | None:
+    """The sizes of the models that a claim is about; None where one of them is undisclosed."""
+    owners = "abcd" if len(claim.models) > 1 else (None,)
+    models = {owner: values.disclosed(slug) for owner, slug in zip(owners, claim.models)}
+    if not models:
+        return _nothing
+
+    def lookup(owner: str | None, name: str) -> int:
+        if owner is not None and None in models:  # a tensor by two parts of its name
+            return values.number(models[None], f"{owner}.{name}", claim.context)
+        if owner not in models:
             raise Problem(f"the claim “{claim.said}” names the model {owner!r}", "correct macros/views/claims.py")
-        return values.number(found[owner], name, claim.context)
+        return values.number(models[owner], name, claim.context)
 
-    return None if None in found.values() else lookup
+    return None if None in models.values() else lookup
 
 
-def amount(x: int | Fraction, digits: int | None = None) -> str:
+def amount(figure: int | Fraction, digits: int | None = None) -> str:
     """A figure of a claim: whole ones with every digit."""
-    return values.shown(x, digits=digits if Fraction(x).denominator != 1 else None)
+    return values.shown(figure, digits=digits if Fraction(figure).denominator != 1 else None)
 
 
-def difference(claimed: int | Fraction, true: int | Fraction) -> str:
+def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
     """By how much a claim is off: as a number, and of the true figure."""
     if claimed == true:
         return "none"
-    d = Fraction(claimed) - true
-    plus = "+" if d > 0 else ""
+    more = Fraction(claimed) - true
     share = off(Fraction(claimed) / true) if true else ""
-    return f"{plus}{amount(d, 3)}<br>({share})"
+    return html("+" if more > 0 else "") + html("{}<br>({})", amount(more, 3), share)
 
 
 def off(ratio: Fraction) -> str:
-    """How far from right: in percent, or as a factor where that says more; HTML."""
+    """How far from right: in percent, or as a factor where that says more."""
     if ratio >= 3:
-        return f"{numbers.significant(ratio)} times too much"
-    return text(numbers.signed_percent((ratio - 1).numerator, (ratio - 1).denominator))
+        return f"{rounding.significant(ratio)} times too much"
+    return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)
 
 
 def arithmetic(expression: str) -> str:
-    """A formula as people write it, inert."""
-    s = re.sub(r"\d{4,}", lambda m: f"{int(m[0]):,}", expression)
-    s = (
-        re.sub(r"\s*\*\*\s*(\d)", lambda m: "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(m[1])], s)
-        .replace(" * ", " × ")
-        .replace(" / ", " ÷ ")
-        .replace(" - ", " − ")
-    )
-    return text(s)
+    """A formula as people write it."""
+    grouped = re.sub(r"\d{4,}", lambda m: f"{int(m[0]):,}", expression)
+    powers = re.sub(r"\s*\*\*\s*(\d)", lambda m: "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(m[1])], grouped)
+    return powers.replace(" * ", " × ").replace(" / ", " ÷ ").replace(" - ", " − ")
 
 
-def roomy(content: str, why: str = "") -> str:
+def roomy(content: Html, why: str) -> Html:
     """A cell's text, wide enough to be read where a table scrolls, and below it the reason."""
-    return f'<div style="min-width:12.5em">{content}</div>' + (
-        f'<div class="ep-range" style="margin-top:.35em">{text(why)}</div>' if why else ""
+    return html('<div style="min-width:12.5em">{}</div>', content) + html(
+        '<div class="ep-range" style="margin-top:.35em">{}</div>', why
     )
 
 
-def claims_table(group: str, link: Link | None = None) -> str:
+def claims_table(group: str, link: Link | None = None) -> Html:
     """What is said beside what is computed, a row a claim: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
     if group not in CLAIMS:
         raise Problem(
             f"unknown group of claims {group!r}", nearest(str(group), CLAIMS, f"known ones: {', '.join(CLAIMS)}")
         )
-    rows = []
-    for c in CLAIMS[group]:
-        lookup = _look(c)
-        claimed = values.compute(c.claimed, lookup or (lambda owner, name: None))
-        is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", c.claimed)
-        said = f"“{text(c.said)}”"
-        worked = amount(claimed, c.digits)
-        said += "" if is_plain else f'<br><span class="ep-range">{arithmetic(c.claimed)}</span>'
-        names = ", ".join(
-            tag("a", text(presets.preset(s).name), href=link(s)) if link and link(s) else text(presets.preset(s).name)
-            for s in c.models
-        )
-        at = f" at a context of {c.context:,}" if c.context else ""
-        of = f'<br><span class="ep-range">{text(c.of)}{at}{": " if names else ""}{names}</span>'
-        if lookup is None:
-            rows.append(
-                row([(roomy(said + of, c.why), False), (worked, True), (values.UNDISCLOSED, True), ("unknown", True)])
-            )
-            continue
-        true = values.compute(c.true, lookup)
-        why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), c.why)
-        rows.append(
-            row(
-                [
-                    (roomy(said + of, why), False),
-                    (worked, True),
-                    (amount(true, c.digits), True),
-                    (difference(claimed, true), True),
-                ]
-            )
-        )
     return table(
-        f"{len(rows)} claims",
-        [
-            ("What is said, and why it is so or not", False),
-            ("What that gives", True),
-            ("Computed", True),
-            ("Difference", True),
-        ],
-        [f"<tbody>{''.join(rows)}</tbody>"],
-        f"Claims and what is computed: {group.replace('-', ' ')}",
-        "ep-table ep-claims",
+        f"{len(CLAIMS[group])} claims",
+        ["What is said, and why it is so or not", number("What that gives"), number("Computed"), number("Difference")],
+        [_claim(claim, link) for claim in CLAIMS[group]],
+        name=f"Claims and what is computed: {group.replace('-', ' ')}",
+        cls="ep-table ep-claims",
     )
 
 
-def token_ids_claim() -> str:
+def _claim(claim: Claim, link: Link | None) -> list:
+    lookup = _sizes(claim)
+    claimed = values.compute(claim.claimed, lookup or _nothing)
+    is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", claim.claimed)
+    worked = "" if is_plain else html("<br>{}", small(arithmetic(claim.claimed)))
+    names = joined((anchor(presets.preset(s).name, link(s) if link else None) for s in claim.models), ", ")
+    context = f" at a context of {claim.context:,}" if claim.context else ""
+    of = html("{}{}{}{}", claim.of, context, html(": ") if names else "", names)
+    said = html("“{}”{}<br>{}", claim.said, worked, small(of))
+    if lookup is None:
+        return [roomy(said, claim.why), amount(claimed, claim.digits), values.UNDISCLOSED, "unknown"]
+    true = values.compute(claim.true, lookup)
+    why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), claim.why)
+    return [roomy(said, why), amount(claimed, claim.digits), amount(true, claim.digits), difference(claimed, true)]
+
+
+def token_ids_claim() -> Html:
     """The token ids of the seed's sentence beside GPT-2's own, and how many differ."""
     wrong = sum(a != b for a, b in zip(GPT2_IDS_SAID, GPT2_IDS))
-    head = [("Token", False), *((text(w), True) for w in GPT2_TOKENS.split())]
-    rows = [
-        row(
-            [
-                (name, False),
-                *(
-                    (f"<strong>{i}</strong>" if name == "said" and i != j else str(i), True)
-                    for i, j in zip(ids, GPT2_IDS)
-                ),
-            ]
-        )
-        for name, ids in (("said", GPT2_IDS_SAID), ("GPT-2’s tokenizer", GPT2_IDS))
-    ]
+    said = [tag("strong", a) if a != b else a for a, b in zip(GPT2_IDS_SAID, GPT2_IDS)]
     return table(
-        f"Token ids: {wrong} of {len(GPT2_IDS)} are another token’s",
-        head,
-        [f"<tbody>{''.join(rows)}</tbody>"],
-        "Token ids",
+        html("Token ids: {} of {} are another token’s", wrong, len(GPT2_IDS)),
+        ["Token", *map(number, GPT2_TOKENS.split())],
+        [["said", *said], ["GPT-2’s tokenizer", *GPT2_IDS]],
+        name="Token ids",
     )
 
 
@@ -587,7 +568,8 @@ def token_ids_claim() -> str:
 
 
 class Formula(NamedTuple):
-    """A formula in circulation: how it is written, as a formula over a model's sizes, what it is meant to give, and what it leaves out."""
+    """A formula in circulation: how it is written, as a formula over sizes, what it is meant to give, what it leaves
+    out."""
 
     title: str
     claimed: str
@@ -606,7 +588,8 @@ FORMULAS: dict[str, Formula] = {
         "12 * n_layers * d_model ** 2",
         "total",
         "parameters",
-        "The tables and the head, experts, d_ff that is not 4·D, keys and values shared by heads, heads that are not D/N wide.",
+        "The tables and the head, experts, d_ff that is not 4·D, keys and values "
+        "shared by heads, heads that are not D/N wide.",
     ),
     "12LD2+tables": Formula(
         "12·L·D² + the tables and the head",
@@ -620,7 +603,8 @@ FORMULAS: dict[str, Formula] = {
         "2 * 2 * n_layers * d_model",
         "cache_bytes_per_token_uncapped",
         "bytes a token, 2 bytes each",
-        "Keys and values shared by heads (GQA, MQA), latents (MLA), heads that are not D/N wide, layers without attention.",
+        "Keys and values shared by heads (GQA, MQA), latents (MLA), heads that "
+        "are not D/N wide, layers without attention.",
         "n_heads",
     ),
     "cache-without-2": Formula(
@@ -636,7 +620,8 @@ FORMULAS: dict[str, Formula] = {
         "2 * 2 * n_layers * (d_model * n_kv_heads / n_heads)",
         "cache_bytes_per_token_uncapped",
         "bytes a token, 2 bytes each",
-        "The width of a head is a choice of its own. Where it is not D/N this is off by N·H/D; and latents are no heads.",
+        "The width of a head is a choice of its own. Where it is not D/N this "
+        "is off by N·H/D; and latents are no heads.",
         "n_heads",
     ),
     "cache-full-context": Formula(
@@ -644,7 +629,8 @@ FORMULAS: dict[str, Formula] = {
         f"{LONG} * (cache_bytes_per_token_uncapped + index_bytes_per_token)",
         "cache_bytes",
         f"bytes at {LONG:,} tokens",
-        "Layers with a sliding window or chunks stop growing when these are full; a recurrent layer keeps a fixed state.",
+        "Layers with a sliding window or chunks stop growing when these are "
+        "full; a recurrent layer keeps a fixed state.",
         "n_heads",
         LONG,
     ),
@@ -672,137 +658,144 @@ FORMULAS: dict[str, Formula] = {
 
 def _size(model: Model, name: str, context: int | None) -> int | Fraction:
     """A size as a calculator reads it from a config, which takes the usual default where one is missing."""
-    at = model.counts.values()
+    sizes = model.counts.values()
     if name == "n_layers":
-        return charts.layers(model)
-    if name == "n_kv_heads" and name not in at:
-        return at["n_heads"]
-    if name == "d_head" and name not in at:
-        return Fraction(at["d_model"], at["n_heads"])
+        return n_layers(model)
+    if name == "n_kv_heads" and name not in sizes:
+        return sizes["n_heads"]
+    if name == "d_head" and name not in sizes:
+        return Fraction(sizes["d_model"], sizes["n_heads"])
     if name == "spare_experts":  # all routed experts but one of each layer
-        return sum(
-            int(w.count) - int(w.count) // int(w.routed[0]) for w in model.counts.weights if w.routed is not None
-        )
+        routed = [w for w in model.counts.weights if w.routed is not None]
+        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in routed)
     return values.number(model, name, context)
 
 
+class Result(NamedTuple):
+    """What a formula gives for a model, and what the model has."""
+
+    entry: charts.Entry
+    claimed: Fraction
+    true: int
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.claimed / self.true
+
+
 @remembered
-def ratios(key: str) -> tuple[tuple[charts.Entry, Fraction, Fraction, int], ...]:
-    """Of each model that a formula is about: (model, claimed ÷ true, claimed, true)."""
+def results(key: str) -> tuple[Result, ...]:
+    """What a formula gives for each model that it is about."""
     if key not in FORMULAS:
         raise Problem(f"unknown formula {key!r}", nearest(str(key), FORMULAS, f"known ones: {', '.join(FORMULAS)}"))
-    f, found = FORMULAS[key], []
-    for e in charts.entries():
-        model = values.disclosed(e.slug)
+    f, given = FORMULAS[key], []
+    for entry in charts.entries():
+        model = values.disclosed(entry.slug)
         if f.needs and f.needs not in model.counts.values():
             continue
         if f.context and (limit(model)[0] or 0) < f.context:
             continue
-        claimed = Fraction(values.compute(f.claimed, lambda owner, name: _size(model, name, f.context)))
+        claimed = values.compute(f.claimed, lambda owner, name, m=model: _size(m, name, f.context))
         true = values.number(model, f.true, f.context)
         if true:
-            found.append((e, claimed / true, claimed, true))
-    return tuple(found)
+            given.append(Result(entry, Fraction(claimed), true))
+    return tuple(given)
 
 
-def formula_result(key: str, what: str, link: Link | None = None) -> str:
-    """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`, `lowest`, `highest`."""
-    found = ratios(key)
-    near = Fraction(1, 20)
-    counted = {
-        "models": lambda r: True,
-        "exact": lambda r: r == 1,
-        "within 5%": lambda r: abs(r - 1) <= near,
-        "too low": lambda r: r < 1 - near,
-        "too high": lambda r: r > 1 + near,
-    }
-    if what in counted:
-        return str(sum(counted[what](r) for _, r, *_ in found))
-    if what in ("lowest", "highest"):
-        if len({r for _, r, *_ in found}) == 1:
-            return f"all alike ({off(found[0][1])})"
-        e, r, *_ = (min if what == "lowest" else max)(found, key=lambda x: x[1])
-        return f"{_linked(e, link)} ({off(r)})"
-    raise Problem(
-        f"what = {what!r}",
-        nearest(
-            str(what), [*counted, "lowest", "highest"], f"known ones: {', '.join([*counted, 'lowest', 'highest'])}"
-        ),
-    )
+NEAR = Fraction(1, 20)
+COUNTED: Mapping[str, Callable[[Fraction], bool]] = {
+    "models": lambda ratio: True,
+    "exact": lambda ratio: ratio == 1,
+    "within 5%": lambda ratio: abs(ratio - 1) <= NEAR,
+    "too low": lambda ratio: ratio < 1 - NEAR,
+    "too high": lambda ratio: ratio > 1 + NEAR,
+}
 
 
-def _linked(e: charts.Entry, link: Link | None) -> str:
-    url = link(e.slug) if link else None
-    return tag("a", text(e.name), href=url) if url else text(e.name)
+def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
+    """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
+    `lowest`, `highest`."""
+    given = results(key)
+    if known(what, [*COUNTED, "lowest", "highest"], "what") in COUNTED:
+        return str(sum(COUNTED[what](result.ratio) for result in given))
+    if len({result.ratio for result in given}) == 1:
+        return html("all alike ({})", off(given[0].ratio))
+    furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
+    return html("{} ({})", _linked(furthest.entry, link), off(furthest.ratio))
 
 
-def formulas_table(link: Link | None = None) -> str:
+def _linked(entry: charts.Entry, link: Link | None) -> Html:
+    return anchor(entry.name, link(entry.slug) if link else None)
+
+
+def formulas_table(link: Link | None = None) -> Html:
     """Every formula in circulation over the whole catalogue: how often it holds, where it fails most, and why."""
     rows = []
     for key, f in FORMULAS.items():
-        title = f'{text(f.title)}<br><span class="ep-range">{text(f.of)}</span>'
-        ends = "<br>".join(dict.fromkeys(formula_result(key, w, link) for w in ("lowest", "highest")))
-        rows.append(
-            row(
-                [
-                    (roomy(title, f.why), False),
-                    *((formula_result(key, w), True) for w in ("models", "within 5%", "too low", "too high")),
-                    (ends, False),
-                ]
-            )
-        )
-    made = table(
+        ends = dict.fromkeys(formula_result(key, what, link) for what in ("lowest", "highest"))
+        counts = [formula_result(key, what) for what in ("models", "within 5%", "too low", "too high")]
+        rows.append([roomy(html("{}<br>{}", f.title, small(f.of)), f.why), *counts, joined(ends, "<br>")])
+    as_table = table(
         f"{len(FORMULAS)} formulas over the catalogue",
         [
-            ("Formula, and what it leaves out", False),
-            ("Models", True),
-            ("Within 5%", True),
-            ("Too low", True),
-            ("Too high", True),
-            ("Lowest and highest", False),
+            "Formula, and what it leaves out",
+            number("Models"),
+            number(html("Within 5%")),
+            number("Too low"),
+            number("Too high"),
+            "Lowest and highest",
         ],
-        [f"<tbody>{''.join(rows)}</tbody>"],
-        "Formulas over the catalogue",
+        rows,
+        name="Formulas over the catalogue",
     )
     return block(
-        made,
+        as_table,
         conventions(
-            "A formula is held against the models that it is about, one at a context against those that allow it. Too low and too high: by more than 5%.",
-            "A size that a config leaves out is taken as calculators take it: n_kv_heads = n_heads, d_head = D/N.",
+            html(
+                "A formula is held against the models that it is about, one at a context against those that allow it. "
+                "Too low and too high: by more than 5%."
+            ),
+            html(
+                "A size that a config leaves out is taken as calculators take it: n_kv_heads = n_heads, d_head = D/N."
+            ),
         ),
     )
 
 
-def formula_table(key: str, link: Link | None = None) -> str:
+def formula_table(key: str, link: Link | None = None) -> Html:
     """A formula for each model: what it gives, what the model has, the difference."""
-    f, found = FORMULAS.get(key), ratios(key)
+    f, given = FORMULAS[key], results(key)
     rows = [
-        row(
-            [
-                (_linked(e, link), False),
-                (amount(claimed, 9), True),
-                (numbers.grouped(true), True),
-                (off(r) if r != 1 else "exact", True),
-                (text(charts.KINDS[e.kind].title), False),
-            ]
-        )
-        for e, r, claimed, true in sorted(found, key=lambda x: x[1])
+        [
+            _linked(result.entry, link),
+            amount(result.claimed, 9),
+            rounding.grouped(result.true),
+            off(result.ratio) if result.ratio != 1 else "exact",
+            charts.KINDS[result.entry.kind].title,
+        ]
+        for result in sorted(given, key=lambda result: result.ratio)
     ]
     return table(
-        f"{text(f.title)}, {text(f.of)}: {len(found)} models, from the lowest to the highest",
-        [("Model", False), ("The formula", True), ("The model", True), ("Off by", True), ("Kind", False)],
-        ["<tbody>", *rows, "</tbody>"],
-        f"{f.title} for each model",
+        html("{}, {}: {} models, from the lowest to the highest", f.title, f.of, len(given)),
+        ["Model", number("The formula"), number("The model"), number("Off by"), "Kind"],
+        rows,
+        name=f"{f.title} for each model",
     )
 
 
-def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> str:
+def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
     """A formula's error for every model of the catalogue, as a chart and behind it as a table."""
-    found, f = ratios(key), FORMULAS[key]
-    caption = (
-        f"{text(f.title)} for {len(found)} models: what the formula gives, divided by what the model has. "
-        f"{formula_result(key, 'within 5%')} points lie within 5% of the thick line, {formula_result(key, 'too low')} below, {formula_result(key, 'too high')} above."
+    given, f = results(key), FORMULAS[key]
+    caption = html(
+        "{} for {} models: what the formula gives, divided by what the model has. "
+        "{} points lie within 5% of the thick line, {} below, {} above.",
+        f.title,
+        len(given),
+        *(formula_result(key, what) for what in ("within 5%", "too low", "too high")),
     )
     return charts.ratio_chart(
-        [(e, r) for e, r, *_ in found], caption, formula_table(key, link), f"The error of {f.title} for every model"
+        [(result.entry, result.ratio) for result in given],
+        caption,
+        formula_table(key, link),
+        f"The error of {f.title} for every model",
     )

@@ -7,23 +7,29 @@ by its weights and contractions, `block` one layer by every step.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from textwrap import wrap
 
+import numpy as np
+
 from ..catalogue.presets import Model
 from ..counting.parameters import INPUT_TABLES
 from ..dependencies import remembered
-from ..engine.array import Node, Spec
+from ..engine.array import Node, ShapeArray
 from ..engine.dims import Dim, Free, Poly
 from ..engine.errors import Problem, nearest
-from ..engine.tensors import Weight
+from ..engine.steps import NORMS, Holds, Role
+from ..engine.tensors import Cached, Weight
 from . import values, words
-from .markup import in_symbols, layer_range, text
+from .html import text
+from .layers import layer_range
+from .shapes import in_symbols
 from .tables import undisclosed
-from .walkthrough import NORMS, Row, Section, is_step, sections
+from .walkthrough import Row, Section, sections
 
 Link = Callable[[str], str | None]
 
@@ -31,19 +37,19 @@ Link = Callable[[str], str | None]
 PAGES = {
     "token ids": ("what-happens/tokens.md",),
     "positions": ("what-happens/embeddings.md",),
-    "embed": ("what-happens/embeddings.md",),
-    "embed_positions": ("what-happens/embeddings.md",),
-    "rope_table": ("what-happens/attention-deep-dive.md",),
-    "layer": ("what-happens/model-layers.md",),
-    **dict.fromkeys(("attention", "latent_attention", "mixer"), ("what-happens/attention-deep-dive.md",)),
-    **dict.fromkeys(("feed_forward", "channel_mix", "channel_mixing"), ("what-happens/ffn-deep-dive.md",)),
+    Role.EMBED: ("what-happens/embeddings.md",),
+    Role.EMBED_POSITIONS: ("what-happens/embeddings.md",),
+    Role.ROPE_TABLE: ("what-happens/attention-deep-dive.md",),
+    Role.LAYER: ("what-happens/model-layers.md",),
+    Role.ATTENTION: ("what-happens/attention-deep-dive.md",),
+    **dict.fromkeys((Role.FEED_FORWARD, Role.CHANNEL_MIX), ("what-happens/ffn-deep-dive.md",)),
     **dict.fromkeys(
-        ("mixture_of_experts", "mixture", "moe", "experts", "gated_experts", "shared_experts", "shared_expert"),
+        (Role.MIXTURE_OF_EXPERTS, Role.EXPERTS, Role.GATED_EXPERTS, Role.SHARED_EXPERTS),
         ("what-happens/mixture-of-experts.md", "what-happens/ffn-deep-dive.md"),
     ),
     "cache": ("what-happens/kv-cache.md",),
-    "unembed": ("what-happens/final-vector-to-token.md",),
-    "scores": ("what-happens/attention-deep-dive.md",),
+    Role.UNEMBED: ("what-happens/final-vector-to-token.md",),
+    Role.SCORES: ("what-happens/attention-deep-dive.md",),
     "next-token scores": ("what-happens/final-vector-to-token.md",),
     "start": ("what-happens/embeddings.md",),
     "end": ("what-happens/final-vector-to-token.md",),
@@ -53,15 +59,18 @@ PAGES = {
 LINE = 24
 
 # NumPy calls that give the same numbers in another arrangement.
-REARRANGED = ("reshape", "split", "getitem", "astype", "transpose", "swapaxes", "moveaxis", "expand_dims")
+REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims)
+# Those, and joining, between two items: nothing that a reader has to see.
+GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
+SIGNS = {np.add: "+", np.multiply: "×"}
 
-# What a layer keeps, by the name it keeps it under.
+# What an entry of the cache holds; of the others the word for data says it.
 KEPT = {
-    "k": "keys",
-    "v": "values",
-    "latent": "latents",
-    "k_rope": "rotated keys",
-    "index": "the indexer’s keys",
+    Holds.KEYS: "keys",
+    Holds.VALUES: "values",
+    Holds.LATENT: "latents",
+    Holds.ROPE_KEY: "rotated keys",
+    Holds.INDEX_KEYS: "the indexer’s keys",
 }
 
 
@@ -100,9 +109,7 @@ class Box:
 
 def is_large(row: Row) -> bool:
     """Whether a row has weights, contracts, normalises, or joins two streams: what a whole model is drawn by."""
-    return bool(
-        row.weights or row.flops.terms or row.node.name in NORMS or row.node.name in ("add", "multiply", "choose")
-    )
+    return bool(row.weights or row.flops.terms or row.node.role in (*NORMS, Role.TOP_K) or row.node.function in SIGNS)
 
 
 class Drawing:
@@ -143,12 +150,12 @@ class Drawing:
                     found.append(Box(self._box_title(node, inner[id(node)]), len(node.layers or (0,)), content))
                 continue
             row = rows.get(id(node))
-            if row is None and last is not None and is_step(node) and last.node.name == node.name:
+            if row is None and last is not None and node.step and last.node.role is node.role:
                 row = last  # the walkthrough folds equal neighbours into one row
             last = row or last
-            kept = _past(node)
-            if kept:
-                found.append(self._store(node, kept))
+            holds = extends(node)
+            if holds:
+                found.append(self._store(node, holds))
             elif row is not None and draws(row) and not _is_glue(row):
                 found.append(self._item(node, row))
         return found
@@ -164,20 +171,18 @@ class Drawing:
             weight or (node.outputs[0].shape if node.outputs else ()),
             weight is not None,
             self._depends(node, row),
-            {"add": "+", "multiply": "×"}.get(node.name, "") if not is_step(node) and not row.weights else "",
+            SIGNS.get(node.function, "") if not row.weights else "",
             node=node,
         )
         self.of[id(node)] = item
         return item
 
-    def _store(self, node: Node, name: str) -> Item:
+    def _store(self, node: Node, holds: Holds) -> Item:
         layers = next((n.layers for n in node.path() if n.layers is not None), None)
         kept = next(
-            (k.shape for k in self.model.counts.kept if k.name == name and k.layers == layers), node.outputs[0].shape
+            (k.shape for k in self.model.counts.kept if k.holds is holds and k.layers == layers), node.outputs[0].shape
         )
-        item = Item(
-            f"KV cache: {KEPT.get(name, name.replace('_', ' '))}", "data", "cache", kept, is_store=True, node=node
-        )
+        item = Item(f"KV cache: {KEPT.get(holds, holds)}", "data", "cache", kept, is_store=True, node=node)
         self.of[id(node)] = item
         return item
 
@@ -210,30 +215,24 @@ class Drawing:
             for a in call.inputs:
                 if isinstance(a.source, Node) and _inside(a.source, node):
                     continue
-                if item.is_store and a.source is None:
+                if item.is_store and not isinstance(a.source, (Node, Weight)):
                     continue
                 found.update(dict.fromkeys(s for s in self._sources(a) if s is not item))
-        if not found and node.name in INPUT_TABLES[1:]:
+        if not found and node.role in INPUT_TABLES[1:]:
             found[self._outside("positions", "Positions", node.inputs[0].shape, "positions")] = None
         return list(found)
 
-    def _sources(self, a: Spec) -> tuple[Item, ...]:
+    def _sources(self, a: ShapeArray) -> tuple[Item, ...]:
         """The items whose result `a` is, seen through glue."""
         source = a.source
         if isinstance(source, Weight):
             return ()
+        if isinstance(source, Cached):
+            if id(a) not in self.states:
+                title = f"From the tokens before: {KEPT.get(source.holds, source.holds)}"
+                self.states[id(a)] = Item(title, "data", "cache", a.shape, is_store=True)
+            return (self.states[id(a)],)
         if source is None:
-            if a.label.startswith("past "):
-                name = a.label.removeprefix("past ")
-                if id(a) not in self.states:
-                    self.states[id(a)] = Item(
-                        f"From the tokens before: {KEPT.get(name, name.replace('_', ' '))}",
-                        "data",
-                        "cache",
-                        a.shape,
-                        is_store=True,
-                    )
-                return (self.states[id(a)],)
             return (self._outside("ids", "Token ids", a.shape, "token ids"),) if self.scope.parent is None else ()
         if id(source) in self.flows:
             return self.flows[id(source)]
@@ -249,19 +248,17 @@ class Drawing:
         self.flows[id(source)] = found
         return found
 
-    def _from_outside(self, a: Spec, source: Node) -> tuple[Item, ...]:
+    def _from_outside(self, a: ShapeArray, source: Node) -> tuple[Item, ...]:
         """Where a layer's own inputs come from: the vectors, the angles of each position, what an earlier layer chose."""
         x = self.scope.inputs[0]
         if a is x or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in x.shape]):
             return (self._outside("x", "Each token’s vector", a.shape, "layer"),)
         top = next(n for n in _upwards(source) if n.parent is self.model.trace.root)
-        if not is_step(top):
+        if not top.step:
             return ()
         if top.layers is not None:
             return (self._outside(top, "What an earlier layer chose to look at", a.shape, "layer"),)
-        title = {"rope_table": "Angles of each position"}.get(top.name) or (
-            words.of_step(top.name) or words.fallback(top.name, top.doc)
-        ).title
+        title = "Angles of each position" if top.role is Role.ROPE_TABLE else words.of_step(top).title
         return (self._outside(top, title, a.shape, page_of(top)),)
 
     def _outside(self, key: object, title: str, shape, page: str, **more) -> Item:
@@ -290,11 +287,11 @@ class Drawing:
                     i for i in item.inputs if i in unchanged and any(i in above[other] for other in item.inputs)
                 ]
 
-    def _unchanged(self, a: Spec) -> Item | None:
+    def _unchanged(self, a: ShapeArray) -> Item | None:
         """The item whose result `a` is, number for number or scaled by a constant."""
         while (
             isinstance(a.source, Node)
-            and (a.source.name in REARRANGED or a.source.name == "multiply" and len(a.source.inputs) == 1)
+            and (a.source.function in REARRANGED or a.source.function is np.multiply and len(a.source.inputs) == 1)
             and not any(id(n) in self.of for n in _upwards(a.source))
         ):
             a = a.source.inputs[0]
@@ -324,29 +321,23 @@ def _inside(node: Node, step: Node) -> bool:
     return any(n is step for n in _upwards(node))
 
 
-def _past(node: Node) -> str:
-    """What a call puts behind the cached rows; empty for any other call."""
-    if node.name != "concatenate":
-        return ""
-    return next(
-        (a.label.removeprefix("past ") for a in node.inputs if a.source is None and a.label.startswith("past ")), ""
-    )
+def extends(node: Node) -> Holds | None:
+    """What the entry of the cache holds that a call puts new rows behind; None for any other call."""
+    if node.function is not np.concatenate:
+        return None
+    return next((a.source.holds for a in node.inputs if isinstance(a.source, Cached)), None)
 
 
 def _is_glue(row: Row) -> bool:
-    return (
-        not is_step(row.node)
-        and not row.weights
-        and row.node.name in ("reshape", "split", "concatenate", "stack", "transpose")
-    )
+    return not row.weights and row.node.function in GLUE
 
 
 def page_of(node: Node) -> str:
     """The key of `PAGES` for a step."""
     path = list(_upwards(node))
     for n in path:
-        if n.name in PAGES and n.parent is not None and (n.name != "scores" or n is node):
-            return n.name
+        if n.role in PAGES and n.parent is not None and (n.role is not Role.SCORES or n is node):
+            return n.role
     if len(path) > 1:
         top = path[-2]
         siblings = top.parent.children

@@ -1,22 +1,34 @@
-"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of sizes."""
+"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of
+sizes."""
 
 from __future__ import annotations
 
 import math as maths
 from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
-from ..counting.parameters import INPUT_TABLES
+from ..counting.parts import INPUT_TABLES, Category
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
-from . import numbers, values, words
+from ..engine.steps import ROPES, Role
+from . import rounding, values, words
 from .catalogue import iso
-from .charts import (
-    FEED_FORWARD,
+from .charts import year
+from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, number, table, tag
+from .layers import kinds, n_layers
+from .models import all_rows, growth, kind_of
+from .shapes import var
+from .svg import (
+    DATA,
+    GREEN,
     HEIGHT,
     PLOT,
+    VIOLET,
     WIDTH,
     Box,
     Kind,
@@ -24,64 +36,60 @@ from .charts import (
     apart,
     axes,
     box_of,
+    element,
     figure,
     label,
     legend,
     mark,
     powers,
     svg,
-    year,
 )
-from .markup import block, conventions, row, table, tag, text, var
-from .models import all_rows, growth, kind_of, n_layers
 from .tables import limit
 from .walkthrough import place_of_norm
-
-Link = Callable[[str], str | None]
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
 HALF_A_YEAR = 0.5
 
-ACTIVATIONS = {
-    "gelu": "GELU",
-    "gelu_tanh": "GELU",
-    "silu": "SiLU",
-    "relu": "ReLU",
-    "relu_squared": "squared ReLU",
-    "xielu": "xIELU",
+ACTIVATION_TITLES = {
+    Role.GELU: "GELU",
+    Role.GELU_TANH: "GELU",
+    Role.SILU: "SiLU",
+    Role.RELU: "ReLU",
+    Role.RELU_SQUARED: "squared ReLU",
+    Role.XIELU: "xIELU",
 }
-NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "gated_rms_norm": "RMSNorm"}
+NORM_TITLES = {Role.LAYER_NORM: "LayerNorm", Role.RMS_NORM: "RMSNorm", Role.GATED_RMS_NORM: "RMSNorm"}
 
 
 def members(family: str) -> list[str]:
     """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
-    found = [slug for slug, p in all_rows() if p.family == family]
-    if not found:
+    slugs = [slug for slug, p in all_rows() if p.family == family]
+    if not slugs:
         known = sorted({p.family for _, p in all_rows()})
         raise Problem(
             f"family = {family!r}: no model has it", nearest(str(family), known, f"known ones: {', '.join(known)}")
         )
-    return found
+    return slugs
 
 
 # What the models of a family are compared by
 
 
 def _experts(m: Model) -> str:
-    at = m.counts.values()
+    sizes = m.counts.values()
     if m.counts.active == m.counts.total:
         return ""
-    shared = at.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
-    return f"{at['n_experts_per_token']} of {at['n_experts']}" + (f" and {shared} shared" if shared else "")
+    shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
+    return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
 
 
 def _biases(m: Model) -> str:
     """Which matrices of the layers have a bias."""
-    found: dict[str, list[str]] = {}
+    having: dict[str, None] = {}
     for part in m.counts.parts:
-        if part.kind is None or part.name in NORMS:
+        if part.layer is None or part.category is Category.NORMS:
             continue
-        norms = {w for n in part.node.walk() if n.name in NORMS for w in n.all_weights()}
+        norms = part.norms
         plain = [
             w
             for w in part.weights
@@ -91,133 +99,136 @@ def _biases(m: Model) -> str:
         if not biases:
             continue
         matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
-        title = "feed-forward" if part.name in FEED_FORWARD else "attention" if part.name == "attention" else "mixer"
-        gives = [g for w in biases if (g := (words.of_weight(w.name) or words.fallback("")).gives)]
+        title = "attention" if part.is_attention else "mixer"
+        if part.category is Category.FEED_FORWARD:
+            title = "feed-forward"
+        gives = [g for w in biases if (g := words.of_tensor(w.name).gives)]
         if len(biases) < len(matrices):
             title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
-        found.setdefault(title, [])
-    return " and ".join(found) or "none"
+        having[title] = None
+    return " and ".join(having) or "none"
 
 
 def _norms(m: Model) -> str:
     """The kind of norm, and what it stands before or after in a layer."""
-    found, places, of_heads = {}, {}, False
-    for layer in (n for n in m.trace.root.children if n.layers is not None):
+    norms, places, of_heads = {}, {}, False
+    for layer in kinds(m):
         for node in layer.walk():
-            if (node.name == "unit_norm" and any(n.name == "attention" for n in node.path())) or any(
-                (words.of_weight(w.name) or words.fallback("")).gives in ("q", "k")
-                for w in node.weights
-                if node.name in NORMS
+            if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
+                words.of_tensor(w.name).gives in ("q", "k") for w in node.weights if node.role in NORM_TITLES
             ):
                 of_heads = True
-            elif node.parent is layer and node.name in NORMS:
-                found[NORMS[node.name]] = None
+            elif node.parent is layer and node.role in NORM_TITLES:
+                norms[NORM_TITLES[node.role]] = None
                 title = place_of_norm(node)
                 places["after" if title.endswith("found") else "sum" if title.endswith("stream") else "before"] = None
     where = " and ".join(p for p in ("before", "after") if p in places)
     where = " and ".join([f"{where} each part"] * bool(where) + ["after each sum"] * ("sum" in places))
-    return f"{', '.join(found)} {where}" + (", q and k too" if of_heads else "") if found else ""
+    return f"{', '.join(norms)} {where}" + (", q and k too" if of_heads else "") if norms else ""
 
 
 def _positions(m: Model) -> str:
-    names = {n.name for n in m.trace.root.walk()}
+    roles = {n.role for n in m.trace.root.walk()}
     turned = [
-        any(n.name.startswith("rotate") for n in layer.walk())
-        for layer in m.trace.root.children
-        if layer.layers is not None
-        if any(n.name in ("attention", "latent_attention") for n in layer.walk())
+        any(n.role in ROPES for n in layer.walk())
+        for layer in kinds(m)
+        if any(n.role is Role.ATTENTION for n in layer.walk())
     ]
     biased = any(
-        n.name == "add" and n.parent.name == "attention" and n.inputs[0].ndim == 3 for n in m.trace.root.walk()
+        n.function is np.add and n.parent.role is Role.ATTENTION and n.inputs[0].ndim == 3 for n in m.trace.root.walk()
     )  # a term for each head
-    found = ["learned"] * (INPUT_TABLES[1] in names) + ["ALiBi"] * biased
+    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * biased
     if any(turned):
-        found.append("rotary" if all(turned) else "rotary, none in some layers")
-    return ", ".join(found) or ("by the recurrence" if any(k.row is None for k in m.counts.kept) else "none")
+        ways.append("rotary" if all(turned) else "rotary, none in some layers")
+    return ", ".join(ways) or ("by the recurrence" if any(k.row is None for k in m.counts.kept) else "none")
 
 
 def _window(m: Model) -> int | None:
     """The size of the window, in a model that has layers with one."""
-    return next((int(k.reach.size) for k in m.counts.kept if isinstance(k.reach, SlidingWindow)), None)
+    return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
 
 
 def _activation(m: Model) -> str:
     for part in m.counts.parts:
-        if part.name in FEED_FORWARD:
-            steps = {n.name for n in part.node.walk()}
+        if part.category is Category.FEED_FORWARD:
+            steps = {n.role for n in part.node.walk()}
             slope = getattr(m.config, "gate_slope", None)
             bends = (
                 [f"Swish of slope {slope}"]
                 if slope
-                else [title for name, title in ACTIVATIONS.items() if name in steps]
+                else [title for role, title in ACTIVATION_TITLES.items() if role in steps]
             )
             gated = any(
-                n.name == "multiply" and len([a for a in n.inputs if a.ndim > 1]) == 2
+                n.function is np.multiply and len([a for a in n.inputs if a.ndim > 1]) == 2
                 for n in part.node.walk()
-                if not any(up.name in ACTIVATIONS for up in n.path())
+                if not n.is_inside(*ACTIVATION_TITLES)
             )
             if bends:
                 return f"{bends[0]}, gated" if gated else bends[0]
     return ""
 
 
-class Column:
-    """A figure of a model: its heading, how to get it (None where a model has none), whether it is a number.
+class Trait(NamedTuple):
+    """What models are compared by: its column, how to get it (None where a model has none).
 
     `is_known` says that None means that a model has none, not that its source does not say.
     """
 
-    def __init__(
-        self, title: str, get: Callable[[Model], int | str | None], *, is_number: bool = True, is_known: bool = True
-    ):
-        self.title, self.get, self.is_number, self.is_known = title, get, is_number, is_known
+    column: Column
+    get: Callable[[Model], int | str | None]
+    is_known: bool = True
 
 
-def _symbol(name: str) -> Column:
-    return Column(var(name), lambda m: m.counts.values().get(name))
+def _symbol(name: str) -> Trait:
+    return Trait(number(var(name)), lambda m: m.counts.values().get(name))
 
 
-COLUMNS = (
+def _n_kv_heads(m: Model) -> int | None:
+    sizes = m.counts.values()
+    return None if "kv_lora_rank" in sizes else sizes.get("n_kv_heads", sizes.get("n_heads"))
+
+
+def _later_growth(m: Model) -> int | None:
+    later = m.counts.cache_bytes_per_token()
+    return later if later != growth(m) else None
+
+
+TRAITS = (
     _symbol("d_model"),
-    Column(var("n_layers"), n_layers),
+    Trait(number(var("n_layers")), n_layers),
     _symbol("n_heads"),
-    Column(
-        var("n_kv_heads"),
-        lambda m: None if "kv_lora_rank" in (at := m.counts.values()) else at.get("n_kv_heads", at.get("n_heads")),
-    ),
+    Trait(number(var("n_kv_heads")), _n_kv_heads),
     _symbol("d_head"),
     _symbol("kv_lora_rank"),
     _symbol("d_ff"),
     _symbol("d_ff_expert"),
-    Column("Experts of a token", _experts, is_number=False),
+    Trait(Column("Experts of a token"), _experts),
     _symbol("vocab_size"),
-    Column("Context", lambda m: limit(m)[0], is_known=False),
-    Column("Cache, bytes per token", growth),
-    Column(
-        "the same at long context",
-        lambda m: m.counts.cache_bytes_per_token() if m.counts.cache_bytes_per_token() != growth(m) else None,
-    ),
-    Column("Attention", lambda m: kind_of(m)[1], is_number=False),
-    Column(var("sliding_window"), _window),
-    Column("Positions", _positions, is_number=False),
-    Column("Activation", _activation, is_number=False),
-    Column("Norms", _norms, is_number=False),
-    Column("Biases", _biases, is_number=False),
-    Column("Head", lambda m: "tied" if m.counts.is_tied else "its own", is_number=False),
+    Trait(number("Context"), lambda m: limit(m)[0], is_known=False),
+    Trait(number("Cache, bytes per token"), growth),
+    Trait(number("the same at long context"), _later_growth),
+    Trait(Column("Attention"), lambda m: kind_of(m)[1]),
+    Trait(number(var("sliding_window")), _window),
+    Trait(Column("Positions"), _positions),
+    Trait(Column("Activation"), _activation),
+    Trait(Column("Norms"), _norms),
+    Trait(Column("Biases"), _biases),
+    Trait(Column("Head"), lambda m: "tied" if m.counts.is_tied else "its own"),
 )
 
 
-HEADS, KV_HEADS = 2, 3  # of COLUMNS
+HEADS, KV_HEADS = 2, 3  # of TRAITS
 
 
 @remembered
 def _values(slug: str) -> tuple[int | str | None, ...]:
     model = values.disclosed(slug)
-    return tuple(v if (v := c.get(model)) != "" else None for c in COLUMNS)
+    return tuple(None if (value := trait.get(model)) == "" else value for trait in TRAITS)
 
 
 def before(slug: str) -> str | None:
-    """The earlier model of the same line: of those released before it, and of its kind if there are any, the nearest in size and time."""
+    """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
+    is."""
     model, p = values.disclosed(slug), presets.preset(slug)
     earlier = [
         s
@@ -248,98 +259,77 @@ def _is_earlier(a: object, b: object) -> bool:
 # The table
 
 
-def changes(family: str, link: Link | None = None) -> str:
-    """The sizes of a family's models in the order of release; what differs from the earlier model of the line is marked."""
+def changes(family: str, link: Link | None = None) -> Html:
+    """The sizes of a family's models in the order of release; what differs from the earlier model of the line is
+    marked."""
     slugs = members(family)
     known = [s for s in slugs if values.disclosed(s) is not None]
     if not known:
-        return tag(
-            "p",
-            f"The sizes of {text(', '.join(presets.preset(s).name for s in slugs))} are {values.UNDISCLOSED}.",
-            cls="ep-undisclosed",
-        )
-    columns = [i for i, c in enumerate(COLUMNS) if any(_values(s)[i] is not None for s in known)]
+        names = ", ".join(presets.preset(s).name for s in slugs)
+        return tag("p", html("The sizes of {} are {}.", names, values.UNDISCLOSED), cls="ep-undisclosed")
+    having = [i for i in range(len(TRAITS)) if any(_values(s)[i] is not None for s in known)]
     same = [
-        i for i in columns if len(known) > 1 and not COLUMNS[i].is_number and len({_values(s)[i] for s in known}) == 1
+        i
+        for i in having
+        if len(known) > 1 and not TRAITS[i].column.is_number and len({_values(s)[i] for s in known}) == 1
     ]
-    own_keys = [i for i in columns if i == KV_HEADS and all(_values(s)[i] == _values(s)[HEADS] for s in known)]
-    columns = [i for i in columns if i not in same + own_keys]
-    lines = []
-    for slug in slugs:
-        p, url = presets.preset(slug), link(slug) if link else None
-        model = values.disclosed(slug)
-        old = before(slug) if model else None
-        first = [
-            (
-                (tag("a", text(p.name), href=url) if url else text(p.name))
-                + f'<span class="ep-was"><time datetime="{iso(p.released)}">{values.date(p.released)}</time></span>'
-                + (f'<span class="ep-was">beside {text(presets.preset(old).name)}</span>' if old else ""),
-                False,
-            )
-        ]
-        if model is None:
-            lines.append(
-                row(
-                    [
-                        *first,
-                        (f'<span class="ep-undisclosed">{values.UNDISCLOSED}</span>', True),
-                        *[("", False)] * len(columns),
-                    ]
-                )
-            )
-            continue
-        c = model.counts
-        active = f'<span class="ep-was">{numbers.grouped(c.active)} active</span>' if c.active != c.total else ""
-        lines.append(
-            row(
-                [
-                    *first,
-                    (numbers.grouped(c.total) + active, True),
-                    *(
-                        (
-                            _cell(COLUMNS[i], _values(slug)[i], _values(old)[i] if old else None, old is not None),
-                            COLUMNS[i].is_number,
-                        )
-                        for i in columns
-                    ),
-                ]
-            )
-        )
-    head = [("Model", False), ("Parameters", True), *((COLUMNS[i].title, COLUMNS[i].is_number) for i in columns)]
-    made = table(
-        f"{text(family)} in the order of release",
-        head,
-        ["<tbody>", *lines, "</tbody>"],
-        f"What {family} changed",
+    own_keys = [i for i in having if i == KV_HEADS and all(_values(s)[i] == _values(s)[HEADS] for s in known)]
+    shown = [i for i in having if i not in same + own_keys]
+    as_table = table(
+        f"{family} in the order of release",
+        ["Model", number("Parameters"), *(TRAITS[i].column for i in shown)],
+        [_changed(slug, shown, link) for slug in slugs],
+        name=f"What {family} changed",
         cls="ep-table ep-changes",
     )
-    notes = [
-        "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year counts as much as a factor of two. "
-        "What differs is bold, with what it was below."
-        if any(before(s) for s in known)
-        else ""
-    ]
-    if same or own_keys:
+    notes = []
+    if any(before(s) for s in known):
         notes.append(
-            "The same in all: "
-            + "; ".join(
-                ["a key and value for each head"] * bool(own_keys)
-                + [f"{COLUMNS[i].title[0].lower() + COLUMNS[i].title[1:]}: {text(_values(known[0])[i])}" for i in same]
+            html(
+                "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year "
+                "counts as much as a factor of two. What differs is bold, with what it was below."
             )
-            + "."
         )
-    return block(
-        made,
-        conventions(
-            *notes,
-            "Cache is what one more token adds, at 2 bytes an element; at long context windows are full and add nothing.",
-        ),
+    if same or own_keys:
+        alike = ["a key and value for each head"] * bool(own_keys)
+        for i in same:
+            title = TRAITS[i].column.title
+            alike.append(html("{}: {}", title[0].lower() + title[1:], _values(known[0])[i]))
+        notes.append(html("The same in all: {}.", joined(alike, "; ")))
+    notes.append(
+        html(
+            "Cache is what one more token adds, at 2 bytes an element; at long "
+            "context windows are full and add nothing."
+        )
     )
+    return block(as_table, conventions(*notes))
 
 
-def _cell(column: Column, now: int | str | None, was: int | str | None, is_compared: bool) -> str:
+def _changed(slug: str, shown: list[int], link: Link | None) -> list:
+    """The row of a model, beside the earlier one of its line."""
+    preset, model = presets.preset(slug), values.disclosed(slug)
+    old = before(slug) if model else None
+    head = anchor(preset.name, link(slug) if link else None) + _was(
+        tag("time", values.date(preset.released), datetime=iso(preset.released))
+    )
+    if model is None:
+        undisclosed = tag("span", values.UNDISCLOSED, cls="ep-undisclosed")
+        return [head, undisclosed, *[Cell("", is_number=False)] * len(shown)]
+    if old:
+        head += _was(f"beside {presets.preset(old).name}")
+    c = model.counts
+    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if c.active != c.total else "")
+    earlier = _values(old) if old else [None] * len(TRAITS)
+    return [head, total, *(_compared(TRAITS[i], _values(slug)[i], earlier[i], old is not None) for i in shown)]
+
+
+def _was(content: object) -> Html:
+    return tag("span", content, cls="ep-was")
+
+
+def _compared(trait: Trait, now: int | str | None, was: int | str | None, is_compared: bool) -> Html | str:
     said = _said(now)
-    if not is_compared or now == was or (not column.is_known and None in (now, was)):
+    if not is_compared or now == was or (not trait.is_known and None in (now, was)):
         return said
     how = (
         "new"
@@ -350,11 +340,11 @@ def _cell(column: Column, now: int | str | None, was: int | str | None, is_compa
         if isinstance(now, int)
         else f"was {_said(was)}"
     )
-    return f'<strong>{said}</strong><span class="ep-was">{how}</span>'
+    return tag("strong", said) + _was(how)
 
 
-def _said(v: int | str | None) -> str:
-    return "–" if v is None else numbers.grouped(v) if isinstance(v, int) else text(v)
+def _said(value: int | str | None) -> str:
+    return "–" if value is None else rounding.grouped(value) if isinstance(value, int) else value
 
 
 # The chart
@@ -362,97 +352,74 @@ def _said(v: int | str | None) -> str:
 NAME = 10.5  # the size of a name
 
 DENSE, SPARSE, STATE = (
-    Kind("dense", "var(--ep-data, #2563c9)", "circle"),
-    Kind("mixture of experts; the line leads down to what a token uses", "#8a6bc4", "triangle"),
-    Kind("no attention, or in some layers only", "#1a9384", "diamond"),
+    Kind("dense", DATA, "circle"),
+    Kind("mixture of experts; the line leads down to what a token uses", VIOLET, "triangle"),
+    Kind("no attention, or in some layers only", GREEN, "diamond"),
 )
 
 
-def chart(family: str, link: Link | None = None) -> str:
+def chart(family: str, link: Link | None = None) -> Html:
     """A family's parameters by the date of release, on a logarithmic axis."""
     slugs = [s for s in members(family) if values.disclosed(s) is not None]
     if len(slugs) < 2:
-        return ""
+        return Html()
     return _chart(family, tuple(slugs), tuple(link(s) if link else None for s in slugs))
 
 
 @remembered
-def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> str:
+def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     models = [values.disclosed(s) for s in slugs]
     years = [year(m.preset.released) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
-    x = Scale(
-        maths.floor(min(years)),
-        max(maths.ceil(max(years) + 0.05), maths.floor(min(years)) + 1),
-        PLOT[0],
-        PLOT[2],
-        False,
-    )
+    first_year = maths.floor(min(years))
+    x = Scale(first_year, max(maths.ceil(max(years) + 0.05), first_year + 1), PLOT[0], PLOT[2], False)
     y = Scale(low / 1.6, high * 2, PLOT[3], PLOT[1])
     step = 1 if x.most - x.least <= 4 else 2
-    out = axes(
-        x,
-        y,
-        [(v, str(v)) for v in range(int(x.least), int(x.most) + 1, step)],
-        _ticks(y.least, y.most),
-        "released",
-        "parameters",
-    )
-    kinds, marks, placed = [_kind(m) for m in models], "", ""
-    points, taken = (
-        [(x(at), y(m.counts.total)) for m, at in zip(models, years)],
-        [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)],
-    )
-    for m, at, k in zip(models, years, kinds):
-        px, py = x(at), y(m.counts.total)
+    year_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1, step)]
+    drawn = [axes(x, y, year_ticks, _ticks(y.least, y.most), "released", "parameters")]
+    kinds_of_models = [_kind(m) for m in models]
+    points = [(x(when), y(m.counts.total)) for m, when in zip(models, years)]
+    taken = [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)]
+    for m, (px, py), kind in zip(models, points, kinds_of_models):
+        said = f"{m.name}: {m.counts.total:,} parameters"
         if m.counts.active != m.counts.total:
             below = y(m.counts.active)
-            marks += (
-                f'<path d="M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6" style="fill:none;stroke:{k.colour};stroke-width:1"/>'
-            )
+            down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
+            drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
             taken.append((px - 1, py, px + 1, below))
-        marks += mark(
-            k,
-            px,
-            py,
-            f"{m.name}: {numbers.grouped(m.counts.total)} parameters"
-            + (f", {numbers.grouped(m.counts.active)} active" if m.counts.active != m.counts.total else ""),
-        )
-    for m, own in sorted(
-        zip(models, points), key=lambda mp: -mp[0].counts.total
-    ):  # names where there is room, the largest first
-        spot = _room(m.name, own, [p for p in points if p is not own], taken)
-        if spot:
-            taken.append(spot[1])
-            placed += label(*spot[0], size=NAME, halo=True)
-    below, height = legend([k for k in (DENSE, SPARSE, STATE) if k in kinds], HEIGHT + 12)
-    first, last = models[0], models[-1]
-    said = (
-        f"{len(models)} models from {values.date(first.preset.released)} to {values.date(last.preset.released)}, the smallest of {numbers.short(min(m.counts.total for m in models))}, "
-        f"the largest of {numbers.short(high)} parameters."
+            said += f", {m.counts.active:,} active"
+        drawn.append(mark(kind, px, py, said))
+    largest_first = sorted(zip(models, points), key=lambda pair: -pair[0].counts.total)
+    for m, own in largest_first:  # names where there is room
+        place = _room(m.name, own, [p for p in points if p is not own], taken)
+        if place:
+            (px, py, side), box = place
+            taken.append(box)
+            drawn.append(label(px, py, m.name, side, NAME, halo=True))
+    below, height = legend([kind for kind in (DENSE, SPARSE, STATE) if kind in kinds_of_models], HEIGHT + 12)
+    first, last = (values.date(m.preset.released) for m in (models[0], models[-1]))
+    described = (
+        f"{len(models)} models from {first} to {last}, the smallest of "
+        f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
     )
     rows = [
-        row(
-            [
-                (tag("a", text(m.name), href=url) if url else text(m.name), False),
-                (values.date(m.preset.released), False),
-                (numbers.grouped(m.counts.total), True),
-                (numbers.grouped(m.counts.active), True),
-            ]
-        )
+        [anchor(m.name, url), values.date(m.preset.released), f"{m.counts.total:,}", f"{m.counts.active:,}"]
         for m, url in zip(models, links)
     ]
-    made = table(
-        f"Sizes of {text(family)}",
-        [("Model", False), ("Released", False), ("Parameters", True), ("Active", True)],
-        ["<tbody>", *rows, "</tbody>"],
+    as_table = table(
         f"Sizes of {family}",
+        ["Model", "Released", number("Parameters"), number("Active")],
+        rows,
+        name=f"Sizes of {family}",
     )
-    return figure(
-        [svg(height, out + marks + placed + below, f"{family}: parameters by date of release", said)],
-        f"{text(family)}, every model by its date of release. The axis of sizes is logarithmic: each line is {'ten' if high / low > 30 else 'two'} times the one below.",
-        made,
+    caption = html(
+        "{}, every model by its date of release. The axis of sizes is "
+        "logarithmic: each line is {} times the one below.",
+        family,
+        "ten" if high / low > 30 else "two",
     )
+    title = f"{family}: parameters by date of release"
+    return figure([svg(height, joined([*drawn, below]), title, described)], caption, as_table)
 
 
 def _kind(m: Model) -> Kind:
@@ -466,30 +433,37 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
     if most / least > 100:
         return powers(least, most)
     start = 10 ** maths.floor(maths.log10(least))
-    return [(start * 2**k, numbers.short(start * 2**k, 2)) for k in range(12) if least <= start * 2**k <= most]
+    return [(start * 2**k, rounding.short(start * 2**k, 2)) for k in range(12) if least <= start * 2**k <= most]
+
+
+# Beside a point: how far, and which end of the name is there.
+PLACES = (
+    (8, 3.5, "start"),
+    (-8, 3.5, "end"),
+    (0, -8, "middle"),
+    (0, 15, "middle"),
+    (8, -6, "start"),
+    (-8, -6, "end"),
+    (8, 13, "start"),
+    (-8, 13, "end"),
+)
 
 
 def _room(
     name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box]
-) -> tuple[tuple, Box] | None:
-    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other: ((x, y, text, anchor), its box); None where nowhere."""
-    for dx, dy, anchor in (
-        (8, 3.5, "start"),
-        (-8, 3.5, "end"),
-        (0, -8, "middle"),
-        (0, 15, "middle"),
-        (8, -6, "start"),
-        (-8, -6, "end"),
-        (8, 13, "start"),
-        (-8, 13, "end"),
-    ):
-        at = own[0] + dx, own[1] + dy
-        box = box_of(*at, name, anchor, NAME)
-        inside = PLOT[0] <= box[0] and box[2] <= WIDTH and PLOT[1] - 6 <= box[1] and box[3] <= PLOT[3]
+) -> tuple[tuple[float, float, str], Box] | None:
+    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other, and its box."""
+    left, top, _, bottom = PLOT
+    for dx, dy, side in PLACES:
+        x, y = own[0] + dx, own[1] + dy
+        box = box_of(x, y, name, side, NAME)
         if (
-            inside
-            and all(apart(box, t) > 1 for t in taken)
+            left <= box[0]
+            and box[2] <= WIDTH
+            and top - 6 <= box[1]
+            and box[3] <= bottom
+            and all(apart(box, other) > 1 for other in taken)
             and all(apart(box, p * 2) > apart(box, own * 2) + 3 for p in others)
         ):
-            return (*at, name, anchor), box
+            return (x, y, side), box
     return None

@@ -37,7 +37,7 @@ def mathml(latex: str, display: bool = False) -> str:
     """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""
     engine = _temml()
     try:
-        found = engine.context.call("temml.renderToString", latex, {**_OPTIONS, "displayMode": display})
+        element = engine.context.call("temml.renderToString", latex, {**_OPTIONS, "displayMode": display})
     except engine.error as error:
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
         raise Problem(
@@ -45,4 +45,4 @@ def mathml(latex: str, display: bool = False) -> str:
             "mend it, or write \\$ for a dollar sign",
         ) from None
     # Chromium lays a formula out as a block by itself; the class is for the style sheet.
-    return found.replace(' style="display:block math;"', "")
+    return element.replace(' style="display:block math;"', "")

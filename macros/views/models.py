@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from ..catalogue import presets
 from ..catalogue.checks import compare, reference
@@ -13,163 +13,150 @@ from ..dependencies import remembered
 from ..engine.architectures import architectures
 from ..engine.errors import Problem
 from ..engine.files import place, read_text
-from . import numbers, values
-from .markup import row, table, tag, text
-
-Link = Callable[[str], str | None]
+from ..engine.ops import Chunked, SlidingWindow
+from ..engine.steps import Holds
+from . import rounding, values
+from .html import Html, Link, anchor, code, html, joined, number, table, tag, text
+from .layers import n_layers
 
 
 @remembered
-def intro(slug: str) -> str:
+def intro(slug: str) -> Html:
     """One sentence: what the model is, who made it, when, how large exactly."""
     p = presets.preset(slug)
-    made = f"{text(p.name)} by {text(p.organization)}, released {values.date(p.released)}"
+    start = html("{} by {}, released {}", p.name, p.organization, values.date(p.released))
     model = values.disclosed(slug)
     if model is None:
-        return (
-            f"{made}. Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
+        return start + html(
+            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
         )
-    active = (
-        f", of which a token uses <strong>{numbers.grouped(model.counts.active)}</strong>"
-        if model.counts.active != model.counts.total
-        else ""
-    )
-    return (
-        f"{made}, has exactly <strong>{numbers.grouped(model.counts.total)}</strong> parameters{active}. "
-        f"Each is counted below, tensor by tensor."
+    counts = model.counts
+    active = html(", of which a token uses <strong>{:,}</strong>", counts.active)
+    return html(
+        "{}, has exactly <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
+        start,
+        counts.total,
+        active if counts.active != counts.total else "",
     )
 
 
 @remembered
-def sources(slug: str) -> str:
+def sources(slug: str) -> Html:
     """Where the preset's numbers come from, and when that was last looked up."""
     p = presets.preset(slug)
-    rows = [("Config", text(p.sources.config)), ("Last verified", values.date(p.sources.verified))]
+    facts: list[tuple[str, object]] = [("Config", p.sources.config), ("Last verified", values.date(p.sources.verified))]
     if p.hub:
-        rows.append(("On the hub", f"<code>{text(p.hub)}</code>"))
+        facts.append(("On the hub", code(p.hub)))
     if p.aliases:
-        rows.append(("The same shapes", ", ".join(f"<code>{text(a)}</code>" for a in p.aliases)))
+        facts.append(("The same shapes", joined(map(code, p.aliases), ", ")))
     if p.headline:
-        rows.append(("Called", text(p.headline)))
+        facts.append(("Called", p.headline))
     if p.published:
-        rows.append(
-            (
-                "Published total",
-                f"{numbers.grouped(p.published.parameters)}, {'exact' if p.published.exact else 'rounded'}: {text(p.published.source)}",
-            )
-        )
-        rows += [
-            (
-                "Also published",
-                f"{numbers.grouped(f.parameters)}: {text(f.source)}"
-                + (f", with {', '.join(text(e.name) for e in f.extra)}" if f.extra else ""),
-            )
-            for f in p.published.other
-        ]
+        kind = "exact" if p.published.exact else "rounded"
+        facts.append(("Published total", html("{:,}, {}: {}", p.published.parameters, kind, p.published.source)))
+        for figure in p.published.other:
+            said = html("{:,}: {}", figure.parameters, figure.source)
+            besides = html(", with {}", joined((e.name for e in figure.extra), ", ")) if figure.extra else ""
+            facts.append(("Also published", said + besides))
         if p.published.active:
-            rows.append(
-                (
-                    "Published as active",
-                    text(p.published.active)
-                    + (f": {text(p.published.active_source)}" if p.published.active_source else ""),
-                )
-            )
+            source = html(": {}", p.published.active_source) if p.published.active_source else ""
+            facts.append(("Published as active", text(p.published.active) + source))
     if p.note:
-        rows.append(("Note", re.sub(r"&#96;(.*?)&#96;", r"<code>\1</code>", text(p.note))))
-    return '<dl class="ep-facts">' + "".join(f"<dt>{name}</dt><dd>{content}</dd>" for name, content in rows) + "</dl>"
+        facts.append(("Note", Html(re.sub(r"&#96;(.*?)&#96;", r"<code>\1</code>", str(text(p.note))))))
+    return tag("dl", *(tag("dt", name) + tag("dd", content) for name, content in facts), cls="ep-facts")
 
 
 @remembered
-def checked(slug: str) -> str:
+def checked(slug: str) -> Html:
     """What this build held the model to, and what it could not check."""
     model = values.disclosed(slug)
     if model is None:
-        return "<p>There is nothing to check.</p>"
-    published, listed, found = model.preset.published, reference(slug), []
+        return tag("p", "There is nothing to check.")
+    counts, published, listed = model.counts, model.preset.published, reference(slug)
     if published and published.exact:
         besides = (
-            f", with {numbers.grouped(model.stored - model.counts.total)} numbers that the file holds besides the model"
-            if model.stored != model.counts.total
+            f", with {rounding.grouped(model.stored - counts.total)} numbers that the file holds besides the model"
+            if model.stored != counts.total
             else ""
         )
-        found.append(
-            f"The total equals the published {numbers.grouped(published.parameters)} exactly{besides}. A build in which it does not is refused."
+        total = html(
+            "The total equals the published {:,} exactly{}. A build in which it does not is refused.",
+            published.parameters,
+            besides,
         )
     elif published:
-        found.append(
-            f"Only a rounded total is published, {numbers.grouped(published.parameters)}: the count differs from it by "
-            f"{text(numbers.signed_percent(model.counts.total - published.parameters, published.parameters, 2))}."
+        total = html(
+            "Only a rounded total is published, {:,}: the count differs from it by {}.",
+            published.parameters,
+            rounding.signed_percent(counts.total - published.parameters, published.parameters, 2),
         )
     else:
-        found.append("No published total was found to hold the count against.")
+        total = text("No published total was found to hold the count against.")
     if listed:
-        compare(model.counts, listed)
-        found.append(
-            f"All {numbers.grouped(sum(int(w.copies) for w in model.counts.weights + model.counts.buffers))} tensors, names and shapes, equal the reference list both ways."
-        )
+        compare(counts, listed)
+        n = sum(int(w.copies) for w in counts.weights + counts.buffers)
+        names = html("All {:,} tensors, names and shapes, equal the reference list both ways.", n)
     else:
-        found.append("There is no reference list of tensors.")
-    found.append(
+        names = text("There is no reference list of tensors.")
+    verified = html(
         "The tensor names are the published file’s."
         if model.names_verified
         else "The tensor names were not compared with the published file; they are those of transformers 5."
     )
-    if presets.goldens():
-        found.append(numerics(model))
-    return "<ul>" + "".join(f"<li>{line}</li>" for line in found) + "</ul>"
+    lines = [total, names, verified, numerics(model)]
+    return tag("ul", *(tag("li", line) for line in lines))
 
 
-def numerics(model: Model) -> str:
-    """Whether the tests hold this model's forward pass against reference logits; HTML."""
-    known = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
-    if model.model_type in known:
-        return "The same forward pass gives the reference logits of a small checkpoint of this architecture, to one part in 100,000."
-    nearest = (
-        f" Checkpoints of type {', '.join(f'<code>{text(t)}</code>' for t in sorted(known))}, which have the same forward pass, were."
-        if known
-        else ""
+def numerics(model: Model) -> Html:
+    """Whether the tests hold this model's forward pass against reference logits."""
+    held = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
+    if model.model_type in held:
+        return html(
+            "The same forward pass gives the reference logits of a small checkpoint "
+            "of this architecture, to one part in 100,000."
+        )
+    said = html(
+        "The numerics of this architecture were not checked against a reference "
+        "checkpoint; shapes and counts do not depend on them."
     )
-    return f"The numerics of this architecture were not checked against a reference checkpoint; shapes and counts do not depend on them.{nearest}"
+    if not held:
+        return said
+    types = joined(map(code, sorted(held)), ", ")
+    return said + html(" Checkpoints of type {}, which have the same forward pass, were.", types)
 
 
 def kind_of(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
-    from ..engine.ops import Chunked, SlidingWindow
-
     experts = "mixture of experts" if model.counts.active != model.counts.total else "dense"
     growing = [k for k in model.counts.kept if k.row is not None]
     fixed = [k for k in model.counts.kept if k.row is None]
-    found = []
-    if any(k.name == INDEX for k in growing):
-        found.append("sparse")
-    if any("latent" in k.name for k in growing):
-        found.append("latent")
+    attention = []
+    if any(k.holds is INDEX for k in growing):
+        attention.append("sparse")
+    if any(k.holds is Holds.LATENT for k in growing):
+        attention.append("latent")
     elif growing:
         n, k = (model.trace.symbols.get(s, 0) for s in ("n_heads", "n_kv_heads"))
-        found.append("multi-head" if k in (0, n) else "multi-query" if k == 1 else "grouped-query")
-    if any(isinstance(k.reach, SlidingWindow) for k in growing):
-        found.append("sliding window")
-    if any(isinstance(k.reach, Chunked) for k in growing):
-        found.append("chunked")
+        attention.append("multi-head" if k in (0, n) else "multi-query" if k == 1 else "grouped-query")
+    if any(isinstance(k.mask, SlidingWindow) for k in growing):
+        attention.append("sliding window")
+    if any(isinstance(k.mask, Chunked) for k in growing):
+        attention.append("chunked")
     if fixed:
-        found.append("recurrent")
-    return experts, ", ".join(found)
+        attention.append("recurrent")
+    return experts, ", ".join(attention)
 
 
 @remembered
 def all_rows() -> tuple[tuple[str, Preset], ...]:
     """Every slug with its preset: by family, in it by release, of one day the smallest first."""
-    found = [(slug, presets.preset(slug)) for slug in presets.paths()]
-    return tuple(
-        sorted(
-            found,
-            key=lambda sp: (
-                sp[1].family.lower(),
-                released(sp[1]),
-                values.disclosed(sp[0]).counts.total if sp[1].config else 0,
-            ),
-        )
-    )
+
+    def order(slug: str, preset: Preset) -> tuple:
+        size = values.disclosed(slug).counts.total if preset.config else 0
+        return preset.family.lower(), released(preset), size
+
+    rows = [(slug, presets.preset(slug)) for slug in presets.paths()]
+    return tuple(sorted(rows, key=lambda row: order(*row)))
 
 
 def released(p: Preset) -> str:
@@ -182,41 +169,39 @@ def growth(model: Model) -> int:
     return model.counts.cache_bytes_per_token_uncapped() + model.counts.index_bytes_per_token()
 
 
-def cards(slugs, link: Link | None = None) -> str:
+def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
     """A few models as cards, each the way to its page: exact total, layers and width, kind."""
-    found = []
+    listed = []
     for slug in slugs:
-        p, model, url = presets.preset(slug), values.disclosed(slug), link(slug) if link else None
-        name = tag("a", text(p.name), href=url) if url else text(p.name)
-        said = f"{values.UNDISCLOSED} by {text(p.organization)}"
-        if model is not None:
-            said = (
-                f"{numbers.grouped(model.counts.total)} parameters<br>{n_layers(model)} layers of width "
-                f"{numbers.grouped(model.trace.symbols['d_model'])}<br>{kind_of(model)[0]}"
+        p, model = presets.preset(slug), values.disclosed(slug)
+        if model is None:
+            said = html("{} by {}", values.UNDISCLOSED, p.organization)
+        else:
+            said = html(
+                "{:,} parameters<br>{} layers of width {:,}<br>{}",
+                model.counts.total,
+                n_layers(model),
+                model.trace.symbols["d_model"],
+                kind_of(model)[0],
             )
-        found.append(f"<li><strong>{name}</strong>{said}</li>")
-    return f'<ul class="ep-cards">{"".join(found)}</ul>'
-
-
-def n_layers(model: Model) -> int:
-    """Layers of all kinds."""
-    return sum(int(n.layer_count) for n in model.trace.root.children if n.layers is not None)
+        listed.append(tag("li", tag("strong", anchor(p.name, link(slug) if link else None)), said))
+    return tag("ul", *listed, cls="ep-cards")
 
 
 def how_many(what: str = "models") -> str:
     """How many models, models with known sizes, or families the site has."""
-    found = {
+    sets = {
         "models": presets.paths(),
         "known": [s for s, p in all_rows() if p.config is not None],
         "families": {p.family for _, p in all_rows()},
     }
-    if what not in found:
-        raise Problem(f"what = {what!r}", f"one of {', '.join(found)}")
-    return numbers.grouped(len(found[what]))
+    if what not in sets:
+        raise Problem(f"what = {what!r}", f"one of {', '.join(sets)}")
+    return rounding.grouped(len(sets[what]))
 
 
 @remembered
-def verification() -> str:
+def verification() -> Html:
     """What the build held all models to, and how many models each check holds for."""
     known = [values.disclosed(slug) for slug, p in all_rows() if p.config is not None]
     figures = [m.preset.published for m in known if m.preset.published]
@@ -228,7 +213,8 @@ def verification() -> str:
     tensors = sum(int(w.copies) for m in listed for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
-            "The published total, exact, is what the forward pass gives, with whatever else the file stores named row by row",
+            "The published total, exact, is what the forward pass gives, with "
+            "whatever else the file stores named row by row",
             sum(f.exact for f in figures),
         ),
         (
@@ -237,7 +223,7 @@ def verification() -> str:
         ),
         ("No total is published", len(known) - len(figures)),
         (
-            f"Names and shapes of all tensors equal a reference list, both ways: {numbers.grouped(tensors)} tensors",
+            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", tensors),
             len(listed),
         ),
         ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
@@ -245,19 +231,19 @@ def verification() -> str:
             "The forward pass gives the reference logits of a small checkpoint of the same type",
             sum(m.model_type in presets.goldens() for m in known),
         ),
-        ("The maker disclosed no sizes: nothing to check", len(all_rows()) - len(known)),
+        (html("The maker disclosed no sizes: nothing to check"), len(all_rows()) - len(known)),
     )
-    return table(
-        "Checks of this build",
-        [("Check", False), ("Models", True)],
-        [f"<tbody>{''.join(row([(what, False), (numbers.grouped(n), True)]) for what, n in checks)}</tbody>"],
-        "Checks",
-    )
+    rows = [(what, rounding.grouped(n)) for what, n in checks]
+    return table("Checks of this build", ["Check", number("Models")], rows, name="Checks")
 
 
-def preset_file(slug: str) -> str:
+def preset_file(slug: str) -> Html:
     """The TOML file of a preset, as it is."""
     presets.preset(slug)
     path = presets.paths()[slug]
-    lines = "&#10;".join(map(text, read_text(path).rstrip().split("\n")))
-    return f'<div class="highlight"><pre tabindex="0" aria-label="{text(place(path))}"><code>{lines}</code></pre></div>'
+    return listing(place(path), joined(read_text(path).rstrip().split("\n"), "&#10;"))
+
+
+def listing(name: str, lines: Html) -> Html:
+    """A file as it is, in one line of a page."""
+    return tag("div", tag("pre", code(lines), tabindex=0, aria_label=name), cls="highlight")

@@ -83,8 +83,8 @@ def letter(name: str) -> str:
 @cache
 def config_keys(name: str) -> tuple[str, ...]:
     """The `config.json` keys that give this size, over all architectures."""
-    found = {k.key: None for a in architectures().values() for k in fields_of(a.config) if k.field == name and k.key}
-    return tuple(sorted(found))
+    keys = {k.key for a in architectures().values() for k in fields_of(a.config) if k.field == name and k.key}
+    return tuple(sorted(keys))
 
 
 def known(name: str) -> bool:

@@ -10,48 +10,17 @@ from fractions import Fraction
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
+from ..counting.figures import ALIASES, FIGURES, NUMBERS, PARAMETERS, Conditions, figure
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
-from . import numbers
-from .markup import text
+from . import rounding
+from .arguments import significant_digits
+from .html import text
 
 UNDISCLOSED = "undisclosed"
 
-# Figures that need no argument: (what a table's heading calls it, how to get it).
-COUNTS = {
-    "total": ("parameters", lambda m: m.counts.total),
-    "parameters": ("parameters", lambda m: m.counts.total),
-    "active": ("active parameters", lambda m: m.counts.active),
-    "active_excluding_input_embedding": (
-        "active without the input table",
-        lambda m: m.counts.active_excluding_input_embedding,
-    ),
-    "embedding": ("embedding parameters", lambda m: m.counts.embedding),
-    "non_embedding": ("non-embedding parameters", lambda m: m.counts.non_embedding),
-    "in_layers": (
-        "parameters in the layers",
-        lambda m: sum(int(w.count) for w in m.counts.weights if w.layers is not None),
-    ),
-    "buffers": ("buffer elements", lambda m: m.counts.buffer_elements),
-    "index_bytes_per_token": ("bytes of an indexer's keys per token", lambda m: m.counts.index_bytes_per_token()),
-    "tensors": ("tensors", lambda m: sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)),
-    "cache_bytes_per_token": ("KV cache bytes per token", lambda m: m.counts.cache_bytes_per_token()),
-    "cache_bytes_per_token_uncapped": (
-        "KV cache bytes per token, windows ignored",
-        lambda m: m.counts.cache_bytes_per_token_uncapped(),
-    ),
-    "weight_bytes": ("bytes of the weights at 2 bytes each", lambda m: 2 * m.counts.total),
-}
-
-# Figures at a context length.
-AT_CONTEXT = {
-    "cache_bytes": ("KV cache bytes", lambda m, context: m.counts.cache_bytes(context)),
-    "decode_flops": ("FLOPs of one new token", lambda m, context: m.counts.decode_flops(context)),
-    "prefill_flops": ("FLOPs of reading the whole text", lambda m, context: m.counts.prefill_flops(context)),
-}
-
-# What was published of some models only: None where it was not.
-PUBLISHED = {"stored": ("numbers in the file", lambda m: in_file(m))}
+# What was published of some models only.
+PUBLISHED = {"stored": "numbers in the file"}
 
 # What the preset says in words.
 ABOUT = ("name", "family", "organization", "released", "hub", "headline")
@@ -66,39 +35,51 @@ def disclosed(slug: str) -> Model | None:
 
 
 def in_file(model: Model) -> int | None:
-    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none was found.
+    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none
+    was found.
 
     The largest of several: some are published with the scales of packed weights and without.
     """
     published = model.preset.published if model.preset else None
     exact = [f for f in (published, *published.other) if f.exact] if published else []
     for repository in filter(None, (model.preset.hub, *model.preset.aliases)) if exact else ():
-        if found := [f.parameters for f in exact if f.source.startswith(f"{repository} on the Hugging Face Hub")]:
-            return max(found)
+        if totals := [f.parameters for f in exact if f.source.startswith(f"{repository} on the Hugging Face Hub")]:
+            return max(totals)
     return None
 
 
-def number(model: Model, name: str, context: int | None = None) -> int:
-    """A symbol's or count's value. Raises `Problem` with the nearest known name."""
-    if name in AT_CONTEXT:
-        if isinstance(context, bool) or not isinstance(context, int) or not 0 < context <= 10**9:
+def number(model: Model, name: str, context: int | None = None, **conditions: object) -> int | Fraction:
+    """The value of a figure (under conditions other than the usual ones), a symbol, a part or a tensor.
+
+    Raises `Problem` with the nearest known name.
+    """
+    if known := figure(name):
+        if "context" in known.needs and (
+            isinstance(context, bool) or not isinstance(context, int) or not 0 < context <= 10**9
+        ):
             raise Problem(f"{name} at context = {context!r}", "give a whole number of tokens, such as context=4096")
-        return AT_CONTEXT[name][1](model, context)
-    if name in COUNTS:
-        return COUNTS[name][1](model)
+        if "accelerator" in known.needs and "accelerator" not in conditions:
+            raise Problem(f"{name} depends on an accelerator", "ask for it with the macro cost")
+        return known.of(model.counts, Conditions(context, **conditions))
     if name in PUBLISHED:
-        if (found := PUBLISHED[name][1](model)) is None:
+        if (stored := in_file(model)) is None:
             raise Problem(f"{model.slug} has no {name!r}: no total of its file was published", 'write "total"')
-        return found
-    values = model.counts.values()
-    if name in values:
-        return int(values[name])
-    if name == "n_kv_heads" and "n_heads" in values and "kv_lora_rank" not in values:
-        return int(values["n_heads"])  # each head has keys and values of its own
+        return stored
+    sizes = model.counts.values()
+    if name in sizes:
+        return int(sizes[name])
+    if name == "n_kv_heads" and "n_heads" in sizes and "kv_lora_rank" not in sizes:
+        return int(sizes["n_heads"])  # each head has keys and values of its own
     if any(p.name == name for p in model.counts.parts) or tensors(model, name):
         return count(model, name)
-    known = [*values, *COUNTS, *PUBLISHED, *AT_CONTEXT, *ABOUT]
-    raise Problem(f"{model.slug} has no {name!r}", nearest(name, known, f"known ones: {', '.join(known)}"))
+    names = [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT]
+    raise Problem(f"{model.slug} has no {name!r}", nearest(name, names, f"known ones: {', '.join(names)}"))
+
+
+def depends_on_context(name: str) -> bool:
+    """Whether a figure is one at a context."""
+    known = figure(name)
+    return known is not None and "context" in known.needs
 
 
 _OPERATORS = {
@@ -119,7 +100,8 @@ def evaluate(model: Model, source: str, context: int | None = None) -> int | Fra
 
 
 def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | None]) -> int | Fraction:
-    """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises `Problem`."""
+    """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises
+    `Problem`."""
     wrong = Problem(f"{source!r} is not a formula", "use names, whole numbers, + - * / // % ** and parentheses")
 
     def of(node):
@@ -128,10 +110,10 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
                 return of(body)
             case ast.Constant(int(n)) if not isinstance(n, bool):
                 return n
-            case ast.Name(name) if (found := lookup(None, name)) is not None:
-                return found
-            case ast.Attribute(ast.Name(owner), name) if (found := lookup(owner, name)) is not None:
-                return found
+            case ast.Name(name) if (figure := lookup(None, name)) is not None:
+                return figure
+            case ast.Attribute(ast.Name(owner), name) if (figure := lookup(owner, name)) is not None:
+                return figure
             case ast.UnaryOp(ast.USub(), inner):
                 return -of(inner)
             case ast.BinOp(base, ast.Pow(), ast.Constant(int(power))) if 0 <= power <= 24:
@@ -151,12 +133,13 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
 def calc(
     expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str
 ) -> str:
-    """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…", small="…")`.
+    """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…",
+    small="…")`.
 
     The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
     """
-    found = {owner: disclosed(slug) for owner, slug in models.items()}
-    if None in found.values():
+    asked = {owner: disclosed(slug) for owner, slug in models.items()}
+    if None in asked.values():
         return UNDISCLOSED
 
     def lookup(owner, name):
@@ -165,89 +148,79 @@ def calc(
                 f"{name!r} in {expression!r} names no model",
                 f"write {next(iter(models), 'm')}.{name}, and the model as an argument",
             )
-        if owner not in found:
+        if owner not in asked:
             raise Problem(
-                f"{owner!r} in {expression!r} is no model", nearest(owner, found, f'add the argument {owner}="…"')
+                f"{owner!r} in {expression!r} is no model", nearest(owner, asked, f'add the argument {owner}="…"')
             )
-        return number(found[owner], name, context)
+        return number(asked[owner], name, context)
 
-    x = compute(str(expression), lookup)
+    result = compute(str(expression), lookup)
     if unit in ("%", "+%"):
-        x = Fraction(x)
-        return (numbers.signed_percent if unit == "+%" else numbers.percent)(
-            x.numerator, x.denominator, 1 if digits is None else checked_digits(digits) - 1
-        )
-    return shown(x, unit, digits)
+        share, places = Fraction(result), 1 if digits is None else significant_digits(digits) - 1
+        in_percent = rounding.signed_percent if unit == "+%" else rounding.percent
+        return in_percent(share.numerator, share.denominator, places)
+    return shown(result, unit, digits)
 
 
 def value(
     model: str, name: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None
 ) -> str:
     """Any size, count or formula of them, every digit; rounded only with `unit` or `digits`."""
-    found = disclosed(model)
+    asked = disclosed(model)
     if not isinstance(name, str):
         raise Problem(f"name = {name!r}: expected a size or a count", 'write it in quotes, such as "d_model"')
     if name in ABOUT:
         about = getattr(presets.preset(model), name)
         return text(date(about) if name == "released" else "–" if about is None else about)
-    if found is None:
+    if asked is None:
         return UNDISCLOSED
-    return shown(evaluate(found, name.strip(), context), unit, digits)
+    return shown(evaluate(asked, name.strip(), context), unit, digits)
 
 
-def shown(x: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:
+def shown(value: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:
     """A figure in the form asked for: exact and grouped, in a unit, or to so many significant digits."""
-    digits = checked_digits(digits)
+    digits = significant_digits(digits)
     if unit is not None:
-        return numbers.in_unit(x, str(unit), digits or numbers.DIGITS)
-    if Fraction(x).denominator != 1:
-        rounded = numbers.significant(x, digits or numbers.DIGITS)
-        is_exact = digits is None and Fraction(rounded.replace(",", "").replace("−", "-")) == x
+        return rounding.in_unit(value, str(unit), digits or rounding.DIGITS)
+    if Fraction(value).denominator != 1:
+        rounded = rounding.significant(value, digits or rounding.DIGITS)
+        is_exact = digits is None and Fraction(rounded.replace(",", "").replace("−", "-")) == value
         return rounded.rstrip("0").rstrip(".") if is_exact else rounded
-    return numbers.grouped(int(x)) if digits is None else numbers.significant(x, digits)
+    return rounding.grouped(int(value)) if digits is None else rounding.significant(value, digits)
 
 
 def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
     """A number of parameters, every digit or `rounded`; `what` is a count, a part or a tensor's name."""
-    found = disclosed(model)
-    if found is None:
+    asked = disclosed(model)
+    if asked is None:
         return UNDISCLOSED
-    n = count(found, what)
+    n = count(asked, what)
     if rounded is False:
-        return numbers.grouped(n)
-    return numbers.short(n, numbers.DIGITS if rounded is True else checked_digits(rounded))
+        return rounding.grouped(n)
+    return rounding.short(n, rounding.DIGITS if rounded is True else significant_digits(rounded))
 
 
-COUNTABLE = (
-    "total",
-    "parameters",
-    "active",
-    "active_excluding_input_embedding",
-    "embedding",
-    "non_embedding",
-    "in_layers",
-    "stored",
-    "buffers",
-)
+COUNTABLE = (*ALIASES, *(f.name for f in FIGURES.values() if f.unit in (PARAMETERS, NUMBERS)), *PUBLISHED)
 
 
 def count(model: Model, what: str) -> int:
-    """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so (`q_proj`)."""
+    """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so
+    (`q_proj`)."""
     if what in COUNTABLE:
         return number(model, what)
     parts = [p for p in model.counts.parts if p.name == what]
     if parts:
         return sum(p.count for p in parts)
-    found = tensors(model, what)
-    if found:
-        return sum(int(w.count) for w in found)
-    known = [
+    named = tensors(model, what)
+    if named:
+        return sum(int(w.count) for w in named)
+    names = [
         *COUNTABLE,
         *dict.fromkeys(p.name for p in model.counts.parts),
         *dict.fromkeys(short_name(w.name) for w in model.counts.weights),
     ]
     raise Problem(
-        f"{model.slug} has no part or tensor {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
+        f"{model.slug} has no part or tensor {what!r}", nearest(str(what), names, f"known ones: {', '.join(names)}")
     )
 
 
@@ -268,7 +241,9 @@ def short_name(name: str) -> str:
 
 def heading(name: str) -> str:
     """What a table's column is called."""
-    return {**COUNTS, **PUBLISHED, **AT_CONTEXT}.get(name, (name.replace("_", " ") if name in ABOUT else name,))[0]
+    if known := figure(name):
+        return known.title
+    return PUBLISHED.get(name, name.replace("_", " ") if name in ABOUT else name)
 
 
 def date(released: object) -> str:
@@ -277,12 +252,3 @@ def date(released: object) -> str:
         return f"{released.day} {released:%B %Y}"
     year, _, month = str(released).partition("-")
     return f"{datetime.date(int(year), int(month), 1):%B %Y}" if month else year
-
-
-def checked_digits(digits: object) -> int | None:
-    """A number of significant digits, or None. Raises `Problem`."""
-    if digits is None:
-        return None
-    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 12:
-        raise Problem(f"digits = {digits!r}: expected a whole number from 1 to 12", "correct the argument")
-    return digits

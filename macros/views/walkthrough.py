@@ -1,4 +1,4 @@
-"""Life of a tensor: each operation of one forward pass, in words, as an equation, in symbols and in numbers."""
+"""Life of a tensor: each operation of one forward pass, in words, as an equation, in symbols and in rounding."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from ..catalogue.presets import Model
 from ..dependencies import remembered
-from ..engine.array import Node, Spec
+from ..engine.array import Node, ShapeArray
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem, nearest
-from ..engine.tensors import Weight
-from . import numbers, values, words
-from .formulas import math
-from .markup import block, conventions, expression, in_numbers, in_symbols, layer_range, text, whole_number
+from ..engine.steps import NORMS, ROPES, Role
+from ..engine.tensors import Cached, Weight
+from . import rounding, values, words
+from .arguments import whole_number
+from .equations import math
+from .html import Html, block, conventions, html, text
+from .layers import layer_range
+from .shapes import expression, in_numbers, in_symbols
 from .tables import FLOP_CONVENTIONS, limit, tensor_name, undisclosed
 from .words import Words
 
 # Steps that are one row though they call another step.
-ONE_ROW = {"unembed", "index_scores", "latent_scores"}
-# Rows of STEPS that are chosen by what a NumPy call does, not by a step's name.
-BY_MEANING = ("alibi", "scale_embeddings")
-NORMS = {"layer_norm", "rms_norm"}
+ONE_ROW = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES}
 # Rows whose title says which of q, k and v they work on.
-NAMED = {"rotate", "rotate_pairs", "share_heads", "unit_norm", "l2_norm"}
+NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
 
 
 @dataclass
@@ -77,13 +80,9 @@ class Section:
                     yield row, n * int(item.node.layer_count)
 
 
-def is_step(node: Node) -> bool:
-    return bool(node.doc or node.children)
-
-
 def is_container(node: Node) -> bool:
     """Whether a step is shown as a heading with rows below: it calls other steps."""
-    return node.name not in ONE_ROW and any(is_step(c) for c in node.children)
+    return node.role not in ONE_ROW and any(c.step for c in node.children)
 
 
 @remembered
@@ -93,12 +92,12 @@ def sections(model: Model) -> Section:
 
 
 def _section(node: Node, seen: set[Weight]) -> Section:
-    section = Section(node, words.of_step(node.name) or words.fallback(node.name, node.doc))
+    section = Section(node, words.of_step(node))
     for child in node.children:
         if is_container(child):
             section.content.append(_section(child, seen))
             continue
-        row = _step(child, seen) if is_step(child) else _leaf(child, seen)
+        row = _step(child, seen) if child.step else _leaf(child, seen)
         if row is None:
             continue
         seen.update(row.weights)
@@ -112,36 +111,27 @@ def _section(node: Node, seen: set[Weight]) -> Section:
 
 def _step(node: Node, seen: set[Weight]) -> Row:
     """A row for a step: words of its weight where it has one, else of the step itself."""
-    own, weights = (
-        words.of_step(node.name, node.parent.name),
-        node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)],
-    )
-    of_weight = words.of_weight(weights[0].name) if weights else None
-    if own is None or (of_weight and node.name in words.NAMED_BY_WEIGHT):
-        own = own or words.fallback(node.name, node.doc)
-        found = (
-            of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
-            if of_weight
-            else own
-        )
-    else:
-        found = own
-    if node.name in NORMS:
-        found = found._replace(title=place_of_norm(node) or found.title)
-    products = [n for n in node.walk() if n.name == "einsum" and n.own_flops is not None]
-    about = one_role(node.inputs[0]) if node.name in NAMED and node.inputs else ""
+    weights = node.all_weights() or [a.source for a in node.inputs if isinstance(a.source, Weight)]
+    of_weight = words.of_weight(weights[0].name) if weights and node.role in words.NAMED_BY_WEIGHT else None
+    said = own = words.of_step(node)
+    if of_weight:
+        said = of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
+    if node.role in NORMS:
+        said = said._replace(title=place_of_norm(node) or said.title)
+    products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
+    about = one_role(node.inputs[0]) if node.role in NAMED and node.inputs else ""
     if len(products) == 1:
-        return Row(node, found, _factors(products[0]), [o.shape for o in node.outputs], weights, about)
+        return Row(node, said, _factors(products[0]), [o.shape for o in node.outputs], weights, about)
     if node.own_flops is not None:
         x, *more = (a for a in node.inputs if a.dtype.kind == "f")
         factors = [(x.shape, False)] + [
             (_facing(a.shape, x.shape[-1]), True) if from_weight(a) else (a.shape, False) for a in more
         ]
-        return Row(node, found, factors, [o.shape for o in node.outputs], weights, about)
+        return Row(node, said, factors, [o.shape for o in node.outputs], weights, about)
     if products:
         return Row(
             node,
-            found,
+            said,
             [(a.shape, from_weight(a)) for a in node.inputs if a.dtype.kind == "f" and a.ndim > 1],
             [o.shape for o in node.outputs],
             weights,
@@ -149,7 +139,7 @@ def _step(node: Node, seen: set[Weight]) -> Row:
         )
     return Row(
         node,
-        found,
+        said,
         [(node.inputs[0].shape, False)] if node.inputs else [],
         [o.shape for o in node.outputs],
         weights,
@@ -172,18 +162,17 @@ def place_of_norm(node: Node) -> str:
     source = _top(node.inputs[0].source, node.parent)
     if source is not None and is_container(source):
         return f"Normalise what {_title(source)} found"
-    if any(n.name == "add" and any(a is node.outputs[0] for a in n.inputs) for n in siblings):
+    if any(n.function is np.add and any(a is node.outputs[0] for a in n.inputs) for n in siblings):
         return "Normalise the residual stream"
     for other in siblings:
         if is_container(other) and any(a is node.outputs[0] for a in other.inputs):
             return f"Normalise before {_title(other)}"
-    return "Normalise the residual stream" if source is not None and source.name == "add" else ""
+    return "Normalise the residual stream" if source is not None and source.function is np.add else ""
 
 
 def _title(node: Node) -> str:
     """A part's name inside a sentence: `attention`, `the feed-forward part`."""
-    found = words.of_step(node.name) or words.fallback(node.name, node.doc)
-    return words.IN_A_SENTENCE.get(node.name) or found.title.lower()
+    return words.IN_A_SENTENCE.get(node.role) or words.of_step(node).title.lower()
 
 
 def _factors(product: Node) -> list[tuple[tuple[Dim, ...], bool]]:
@@ -207,7 +196,7 @@ def _facing(shape: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:
     return shape
 
 
-def from_weight(a: Spec) -> bool:
+def from_weight(a: ShapeArray) -> bool:
     """Whether an array is a weight, or one only reshaped, cut or rescaled."""
     for _ in range(8):
         if isinstance(a.source, Weight):
@@ -226,47 +215,42 @@ def _leaf(node: Node, seen: set[Weight]) -> Row | None:
     plain = [(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
     outputs = [o.shape for o in node.outputs]
     if fresh:
-        found = words.of_weight(fresh[0].name) or words.fallback(words_of_name(fresh[0].name))
+        found = words.of_tensor(fresh[0].name)
         return Row(node, found, plain, outputs, fresh)
-    if node.name == "einsum":
+    if node.function is np.einsum:
         return (
             Row(node, words.LEAVES["einsum"], _factors(node), outputs, weights) if node.own_flops is not None else None
         )
     if not data or len(data) < len([a for a in node.inputs if a.ndim]):
         return None
-    match node.name:
-        case "add" if len(data) == 2:
+    match node.function:
+        case np.add if len(data) == 2:
             return Row(node, _sum(node), plain, outputs)
-        case "multiply" if len(data) == 2:
+        case np.multiply if len(data) == 2:
             return Row(node, words.LEAVES["multiply"], plain, outputs)
-        case "multiply" if node.parent.parent is None:
-            return Row(node, words.STEPS["scale_embeddings"], plain, outputs)
-        case "reshape" if (len(outputs[0]), data[0].ndim) == (3, 2):
+        case np.multiply if node.parent.parent is None:
+            return Row(node, words.LEAVES["scale_embeddings"], plain, outputs)
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (3, 2):
             return Row(node, words.LEAVES["reshape"], plain, outputs, about=one_role(data[0]))
-        case "reshape" if (len(outputs[0]), data[0].ndim) == (2, 3):
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (2, 3):
             return Row(node, words.LEAVES["merge"], plain, outputs)
-        case "split" if not from_weight(data[0]):
+        case np.split if not from_weight(data[0]):
             return Row(node, words.LEAVES["split"], plain, outputs, about=role(data[0]))
-        case "concatenate" if any(a.label.startswith("past ") for a in node.inputs):
+        case np.concatenate if any(isinstance(a.source, Cached) for a in node.inputs):
             return Row(node, words.LEAVES["cache"], plain, outputs, about=one_role(data[0]))
-        case "concatenate":
+        case np.concatenate:
             return Row(node, words.LEAVES["concatenate"], plain, outputs)
     return None
-
-
-def words_of_name(name: str) -> str:
-    """A tensor's name as words, for the fallback."""
-    return values.short_name(name)
 
 
 def _sum(node: Node) -> Words:
     """An addition: to the residual stream in a layer, of two tables before the first."""
     sources = [_top(a.source, node.parent) for a in node.inputs]
-    if any(s is not None and s.name == "embed_positions" for s in sources):
+    if any(s is not None and s.role is Role.EMBED_POSITIONS for s in sources):
         return words.LEAVES["positions"]
-    if node.parent.name == "attention" and node.inputs[0].ndim == 3:
-        return words.STEPS["alibi"]
-    sources = [_top(s.inputs[0].source, node.parent) if s is not None and s.name in NORMS else s for s in sources]
+    if node.parent.role is Role.ATTENTION and node.inputs[0].ndim == 3:
+        return words.LEAVES["alibi"]
+    sources = [_top(s.inputs[0].source, node.parent) if s is not None and s.role in NORMS else s for s in sources]
     parts = [_title(s) for s in sources if s is not None and is_container(s) and s.layers is None]
     found = words.LEAVES["residual" if node.parent.layers is not None else "add"]
     return found._replace(title=f"{found.title} what {' and '.join(parts)} found") if parts else found
@@ -281,27 +265,27 @@ def _top(node: object, below: Node) -> Node | None:
     return node
 
 
-def role(a: Spec, depth: int = 12) -> str:
+def role(a: ShapeArray, depth: int = 12) -> str:
     """What an array is, from where it was made: q, k, v; empty where the names do not say."""
-    if a.source is None:
-        return a.label.removeprefix("past ") if a.label.startswith("past ") else ""
-    if isinstance(a.source, Weight) or not depth:
+    if isinstance(a.source, Cached):
+        return str(a.source.holds)
+    if not isinstance(a.source, Node) or not depth:
         return ""
     node = a.source
-    if node.name == "split":
+    if node.function is np.split:
         names = role(node.inputs[0], depth - 1).split(", ")
         at = next(i for i, o in enumerate(node.outputs) if o is a)
         return names[at] if len(names) == len(node.outputs) else ""
     while node.parent is not None and not is_container(node.parent):
         node = node.parent
     for w in node.weights:
-        gives = (words.of_weight(w.name) or words.fallback("")).gives
+        gives = words.of_tensor(w.name).gives
         if gives:
             return gives
     return role(node.inputs[0], depth - 1) if node.inputs else ""
 
 
-def one_role(a: Spec) -> str:
+def one_role(a: ShapeArray) -> str:
     """Its role where it is one thing, not several still in one vector."""
     found = role(a)
     return "" if "," in found else found
@@ -322,17 +306,17 @@ def _of_latents(node: Node) -> Poly:
 
 # Over how many numbers the product of a query and a key sums, by the step that multiplies it.
 WIDTHS = {
-    "scores": lambda node: node.inputs[0].shape[-1].expr,
-    "index_scores": lambda node: node.inputs[0].shape[-1].expr,
-    "latent_scores": _of_latents,
+    Role.SCORES: lambda node: node.inputs[0].shape[-1].expr,
+    Role.INDEX_SCORES: lambda node: node.inputs[0].shape[-1].expr,
+    Role.LATENT_SCORES: _of_latents,
 }
 
 
 def with_scale(row: Row, model: Model) -> Words:
     """The words of a row, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
-    if row.node.name not in WIDTHS:
+    if row.node.role not in WIDTHS:
         return row.words
-    width, by = WIDTHS[row.node.name](row.node), scale(row.node)
+    width, by = WIDTHS[row.node.role](row.node), scale(row.node)
     before, product, after = re.split("[⟨⟩]", row.words.equation)
     number, why = by * maths.sqrt(width.at(model.counts.values())), row.words.why
     if not maths.isclose(by, 1):
@@ -345,7 +329,7 @@ def with_scale(row: Row, model: Model) -> Words:
         elif maths.isclose(round(by**-2), by**-2):
             under = rf"\sqrt{{{round(by**-2)}}}"
         else:
-            under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{numbers.significant(Fraction(number), 4)} \cdot "
+            under, before = rf"\sqrt{{{width.latex()}}}", rf"{before}{rounding.significant(Fraction(number), 4)} \cdot "
             why += f" The number in front makes the shares that come of the scores {'sharper' if number > 1 else 'more even'}."
         product = rf"\frac{{{product}}}{{{under}}}"
     return row.words._replace(equation=before + product + after, why=why)
@@ -367,13 +351,18 @@ def walkthrough(slug: str, tokens: int = 5, context: int | None = None, depth: s
     body = _content(root, model, at, depth)
     flops = sum(r.flops.at(at) * n for r, n in root.rows())
     end = (
-        f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{numbers.grouped(model.counts.total)} parameters, '
-        f"{numbers.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>"
+        f'<li class="ep-step total"><div class="ep-what"><strong>In all</strong></div><div class="ep-meta">{rounding.grouped(model.counts.total)} parameters, '
+        f"{rounding.grouped(flops)} FLOPs for {_tokens(at['T'], 'new ')} that {'sees' if at['T'] == 1 else 'see'} {at['S']:,}.</div></li>"
     )
     return block(
-        f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>',
+        Html(f'<ol class="ep-walk" aria-label="{text(f"One forward pass of {model.name}")}">{body}{end}</ol>'),
         conventions(
-            f"T = {_tokens(at['T'], 'new ')}, S = {_tokens(at['S'])} of context. A matrix is shown the way round in which the vector meets it; the file may store it the other way round.",
+            html(
+                "T = {}, S = {} of context. A matrix is shown the way round in which the vector meets it; the file may store "
+                "it the other way round.",
+                _tokens(at["T"], "new "),
+                _tokens(at["S"]),
+            ),
             *FLOP_CONVENTIONS,
         ),
     )
@@ -441,7 +430,7 @@ def _touched(node: Node) -> str:
         for count in (lambda w: w.count, lambda w: w.active)
     )
     return (
-        f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {numbers.grouped(touched)} of the {numbers.grouped(whole)} parameters '
+        f'<div class="ep-meta">One token touches {used:,} of the {held:,} experts: {rounding.grouped(touched)} of the {rounding.grouped(whole)} parameters '
         f"that this part has in each layer.</div>"
     )
 
@@ -453,7 +442,7 @@ def _part(section: Section, at) -> str:
     return (
         f'<li class="ep-step"><div class="ep-what"><strong>{text(section.words.title)}</strong></div>'
         f"{_shapes([(node.inputs[0].shape, False)], [o.shape for o in node.outputs], at, '×')}"
-        f'<div class="ep-meta">{numbers.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
+        f'<div class="ep-meta">{rounding.grouped(count)} parameters in each layer · {_flops(node.flops, at)}</div>'
         + (f'<div class="ep-why">{text(section.words.why)}</div>' if section.words.why else "")
         + "</li>"
     )
@@ -488,15 +477,15 @@ def _weight(w: Weight, at) -> str:
     kind = "stored numbers, not trained" if w.is_buffer else "parameters"
     members = f"{int(w.members):,} × " if w.members is not None else ""
     used = (
-        f", of which a token uses {numbers.grouped(int(w.active) // int(w.layer_count))}"
+        f", of which a token uses {rounding.grouped(int(w.active) // int(w.layer_count))}"
         if w.routed is not None
         else ""
     )
-    return f'<div class="ep-tensor">{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {numbers.grouped(one)} {kind}{each}{used}</div>'
+    return f'<div class="ep-tensor">{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {rounding.grouped(one)} {kind}{each}{used}</div>'
 
 
 def _flops(p: Poly, at) -> str:
-    return f"{expression(p)} = {numbers.grouped(p.at(at))} FLOPs"
+    return f"{expression(p)} = {rounding.grouped(p.at(at))} FLOPs"
 
 
 # --- the same, for one multiplication ---
@@ -506,11 +495,11 @@ def find(model: Model, what: str) -> Row:
     """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
     rows = [r for r, _ in sections(model).rows() if r.flops.terms and len(r.factors) == 2]
     for row in rows:
-        if row.node.name == what or any(
+        if row.node.role == what or any(
             w.name in (what, f"{what}.weight") or w.name.endswith((f".{what}", f".{what}.weight")) for w in row.weights
         ):
             return row
-    known = list(dict.fromkeys([values.short_name(r.weights[0].name) if r.weights else r.node.name for r in rows]))
+    known = list(dict.fromkeys([values.short_name(r.weights[0].name) if r.weights else str(r.node.role) for r in rows]))
     raise Problem(
         f"{model.slug} has no multiplication {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
     )

@@ -1,6 +1,6 @@
 """Plain words for steps and weights: what an operation does, its equation, and why it is there.
 
-`STEPS` is keyed by a step's name, `WEIGHTS` by the last parts of a tensor's checkpoint name without `.weight` or `.bias`
+`STEPS` is keyed by a step's role (or by the role around it and its own), `WEIGHTS` by the last parts of a tensor's checkpoint name without `.weight` or `.bias`
 (the longest match wins: `mlp.c_proj` before `c_proj`). A family with names of its own adds rows, nothing else. What has no
 row falls back to the step's docstring and its name; a test lists those, so that none of the presets needs it.
 What stands in ⟨ ⟩ is multiplied by a number of the model's own, which the walkthrough puts in.
@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from functools import cache
 from typing import NamedTuple
+
+from ..engine.array import Node
+from ..engine.steps import Role
 
 
 class Words(NamedTuple):
@@ -27,213 +30,215 @@ _GATE_WHY = "The gate decides, number by number, how much of the other half pass
 
 # What a step does, by the name of its function. The parts that hold other steps come first.
 STEPS = {
-    "forward": Words("From token ids to a score for every token of the vocabulary"),
-    "layer": Words("Layer"),
-    "attention": Words(
+    Role.FORWARD: Words("From token ids to a score for every token of the vocabulary"),
+    Role.LAYER: Words("Layer"),
+    Role.ATTENTION: Words(
         "Attention", why="The only place where tokens see each other: each gathers what it needs from those before it."
     ),
-    "feed_forward": Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
-    "lightning_attention": Words(
+    Role.FEED_FORWARD: Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
+    Role.LIGHTNING_ATTENTION: Words(
         "Lightning attention",
         why="Linear attention whose memory fades, in each head at its own rate: memory does not grow with the text.",
     ),
-    "mixture_of_experts": Words(
+    Role.MIXTURE_OF_EXPERTS: Words(
         "Mixture of experts",
         why="Many feed-forward parts of which each token uses a few: more weights at little more work.",
     ),
-    "experts": Words("Experts", why=_EXPERT),
-    "mamba": Words(
+    Role.EXPERTS: Words("Experts", why=_EXPERT),
+    Role.MAMBA: Words(
         "State-space mixer",
         why="Information moves along the text through a state of fixed size, one token after the other.",
     ),
-    "mamba2": Words(
+    Role.MAMBA2: Words(
         "State-space mixer",
         why="Information moves along the text through a state of fixed size, one token after the other.",
     ),
-    "time_mix": Words(
+    Role.TIME_MIX: Words(
         "Time mixing", why="A recurrence in the place of attention: the past is held in a state of fixed size."
     ),
-    "channel_mix": Words("Channel mixing", why="The feed-forward part of this family."),
-    "gated_delta_net": Words(
+    Role.CHANNEL_MIX: Words("Channel mixing", why="The feed-forward part of this family."),
+    Role.GATED_DELTA_NET: Words(
         "Gated delta rule",
         why="Linear attention whose state forgets and corrects itself: its size does not grow with the text.",
     ),
     # at either end
-    "embed": Words(
+    Role.EMBED: Words(
         "Look up each token’s vector",
         r"x_t = E_{\mathrm{id}_t}",
         "A token id is only a number; its row of the table is where its meaning starts.",
     ),
-    "embed_positions": Words(
+    Role.EMBED_POSITIONS: Words(
         "Look up each position’s vector",
         r"p_t = P_t",
         "Attention by itself does not see order; here it is learned, one vector per place.",
     ),
-    "last_row": Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
-    "unembed": Words(
+    Role.LAST_ROW: Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
+    Role.UNEMBED: Words(
         "Score every token of the vocabulary",
         r"\mathrm{logits} = x_T \, W_U^{\top}",
         "The last token’s vector is compared with one row for each possible next token; softmax turns the scores into probabilities.",
     ),
-    "alibi": Words(
-        "Give each head its own fading with distance",
-        r"b_{n,s} = -m_n \, (t - s)",
-        "A penalty that grows with distance stands in for position embeddings.",
-    ),
-    "soft_cap": Words("Squeeze large scores", r"c \tanh(x / c)", "Keeps every score between −c and c."),
-    "scale_embeddings": Words(
-        "Scale the vectors", r"x \cdot \sqrt{D}", "Brings them to the size that the layers were trained with."
-    ),
+    Role.SOFT_CAP: Words("Squeeze large scores", r"c \tanh(x / c)", "Keeps every score between −c and c."),
     # norms and activations
-    "layer_norm": Words(
+    Role.LAYER_NORM: Words(
         "Normalise", r"\frac{x - \mathrm{mean}(x)}{\sqrt{\mathrm{var}(x) + \epsilon}} \odot g + b", _NORM_WHY
     ),
-    "rms_norm": Words("Normalise", r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}} \odot g", _NORM_WHY),
-    "gated_rms_norm": Words(
+    Role.RMS_NORM: Words("Normalise", r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}} \odot g", _NORM_WHY),
+    Role.GATED_RMS_NORM: Words(
         "Normalise, gated",
         r"\frac{x \odot \mathrm{silu}(z)}{\sqrt{\mathrm{mean}(\cdot^2) + \epsilon}} \odot g",
         _NORM_WHY,
     ),
-    "l2_norm": Words(
+    Role.L2_NORM: Words(
         "Bring each vector to length 1", r"\frac{x}{\lVert x \rVert}", "Only the direction counts from here on."
     ),
-    "unit_norm": Words(
+    Role.UNIT_NORM: Words(
         "Normalise, without weights",
         r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
         "Keeps the scores from growing without bound.",
     ),
-    "sharpen": Words(
+    Role.TEMPERATURE: Words(
         "Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."
     ),
-    "gelu": Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
-    "gelu_tanh": Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
-    "silu": Words("Bend (SiLU)", r"x \cdot \sigma(x)", "Without a bend between them, two matrices would be one."),
-    "relu": Words("Bend (ReLU)", r"\max(x, 0)", "Without a bend between them, two matrices would be one."),
-    "relu_squared": Words(
+    Role.GELU: Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
+    Role.GELU_TANH: Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
+    Role.SILU: Words("Bend (SiLU)", r"x \cdot \sigma(x)", "Without a bend between them, two matrices would be one."),
+    Role.RELU: Words("Bend (ReLU)", r"\max(x, 0)", "Without a bend between them, two matrices would be one."),
+    Role.RELU_SQUARED: Words(
         "Bend (squared ReLU)", r"\max(x, 0)^2", "Without a bend between them, two matrices would be one."
     ),
-    "xielu": Words(
+    Role.XIELU: Words(
         "Bend (xIELU)",
         r"\mathrm{xielu}(x)",
         "Without a bend between them, two matrices would be one; two trained numbers shape this one.",
     ),
-    "softplus": Words("Make positive", r"\ln(1 + e^x)", "A step size cannot be negative."),
+    Role.CLIPPED_SWIGLU: Words(
+        "Clip both halves, and gate",
+        r"\tilde{g} \, \sigma(\alpha \tilde{g}) \, (\tilde{u} + 1)",
+        "No number of either half goes beyond the limit. " + _GATE_WHY,
+    ),
+    Role.SIGMOID: Words("Open the gate between 0 and 1", r"\sigma(g)", "0 lets nothing pass, 1 everything."),
+    Role.SOFTPLUS: Words("Make positive", r"\ln(1 + e^x)", "A step size cannot be negative."),
     # attention
-    "rope_table": Words(
+    Role.ROPE_TABLE: Words(
         "Work out each position’s angles",
         r"\theta_{t,w} = t \cdot f_w",
         "Cosine and sine are the same in every layer, so they are worked out once.",
     ),
-    "rotate": Words(
+    Role.ROPE: Words(
         "Rotate by position",
         r"\mathrm{rope}(x, t)",
         "Each pair of numbers turns with the position, so that a query and a key compare by their distance.",
     ),
-    "rotate_pairs": Words(
+    Role.ROPE_PAIRS: Words(
         "Rotate by position",
         r"\mathrm{rope}(x, t)",
         "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their distance.",
     ),
-    "share_heads": Words(
+    Role.REPEAT_KV: Words(
         "Let query heads share key/value heads",
         r"x_{n} = x_{\lfloor n K / N \rfloor}",
         "Fewer key/value heads make the cache smaller; a copy in name only, a good kernel never makes it.",
     ),
-    "scores": Words(
+    Role.SCORES: Words(
         "Compare every query with every key",
         r"⟨q \, k^{\top}⟩",
         "A high score: this earlier token has what the new one looks for.",
     ),
-    "masked": Words(
+    Role.CAUSAL_MASK: Words(
         "Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."
     ),
-    "softmax": Words("Turn scores into shares", r"\mathrm{softmax}(s)", "Shares that add up to 1 for each new token."),
-    "softmax_with_sink": Words(
+    Role.SOFTMAX: Words(
+        "Turn scores into shares", r"\mathrm{softmax}(s)", "Shares that add up to 1 for each new token."
+    ),
+    Role.SOFTMAX_WITH_SINK: Words(
         "Turn scores into shares, with a sink",
         r"\mathrm{softmax}([s, s_0])",
         "A trained extra score takes the share that goes to no token.",
     ),
-    "mix": Words(
+    Role.MIX: Words(
         "Average the values by the shares",
         r"\mathrm{softmax}(s) \, v",
         "What the earlier tokens have to say, weighted by how well they fit.",
     ),
     # mixture of experts
-    "choose": Words(
+    Role.TOP_K: Words(
         "Choose the experts", r"\mathrm{top}_k(g)", "Each token goes to the few experts with the highest scores."
     ),
-    "weigh": Words(
+    Role.ROUTING_WEIGHTS: Words(
         "Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."
     ),
-    "separate_scores": Words(
+    Role.SIGMOID_SCORES: Words(
         "Score each expert by itself", r"\sigma(g)", "Between 0 and 1, without regard to the others."
     ),
-    "keep_groups": Words("Leave only the best groups of experts", "", "A token’s experts then sit on few machines."),
-    "gated_experts": Words("Chosen experts", why=_EXPERT),
-    "packed_experts": Words("Chosen experts", why=_EXPERT),
-    "pick_tokens": Words(
+    Role.EXPERT_GROUPS: Words(
+        "Leave only the best groups of experts", "", "A token’s experts then sit on few machines."
+    ),
+    Role.GATED_EXPERTS: Words("Chosen experts", why=_EXPERT),
+    Role.PACKED_EXPERTS: Words("Chosen experts", why=_EXPERT),
+    Role.INDEXER: Words(
         "Pick the tokens to look at", why="A small, cheap attention chooses which earlier tokens the real one looks at."
     ),
-    "pick_tokens.choose": Words(
+    (Role.INDEXER, Role.TOP_K): Words(
         "Keep the tokens that matter most", r"\mathrm{top}_k(s)", "The real attention looks at no others."
     ),
-    "index_scores": Words(
+    Role.INDEX_SCORES: Words(
         "Rate every earlier token",
         r"\sum_h w_h \, \mathrm{relu}\left(⟨q_h k^{\top}⟩\right)",
         "With few and small heads: cheaper than attention itself.",
     ),
-    "ask_latents": Words(
+    Role.LATENT_QUERIES: Words(
         "Turn each query into a question to the latents",
         r"q' = q \, W_{UK}",
         "The map to the keys is applied to the query, once, and not to every cached latent.",
     ),
-    "latent_scores": Words(
+    Role.LATENT_SCORES: Words(
         "Compare every query with every latent",
         r"⟨q' c^{\top} + q_R k_R^{\top}⟩",
         "By content and by position; the keys themselves are never made.",
     ),
-    "mix_latents": Words(
+    Role.MIX_LATENTS: Words(
         "Average the latents by the shares",
         r"\mathrm{softmax}(s) \, c",
         "One average for each head, still in compressed form.",
     ),
-    "read_values": Words(
+    Role.LATENT_VALUES: Words(
         "Read each head’s value out of its average",
         r"y = c \, W_{UV}^{\top}",
         "The map to the values, applied once after averaging, and not to every cached latent.",
     ),
-    "shared_experts": Words("Shared experts", why="They compute for every token, beside the chosen ones."),
-    "combine": Words("Add up the experts’ answers", r"\sum_e g_e \, y_e", "Weighted by the router’s scores."),
-    "expert_linear": Words("Multiply by the chosen experts’ weights", r"x \, W_e^{\top}", _EXPERT),
-    "linear": Words("Multiply by a weight matrix", r"x \, W^{\top}"),
-    "conv1d": Words("Multiply by a weight matrix", r"x \, W + b"),
+    Role.SHARED_EXPERTS: Words("Shared experts", why="They compute for every token, beside the chosen ones."),
+    Role.COMBINE: Words("Add up the experts’ answers", r"\sum_e g_e \, y_e", "Weighted by the router’s scores."),
+    Role.EXPERT_LINEAR: Words("Multiply by the chosen experts’ weights", r"x \, W_e^{\top}", _EXPERT),
+    Role.LINEAR: Words("Multiply by a weight matrix", r"x \, W^{\top}"),
+    Role.CONV1D: Words("Multiply by a weight matrix", r"x \, W + b"),
     # state-space and recurrent layers
-    "selective_scan": Words(
+    Role.SELECTIVE_SCAN: Words(
         "Carry a state from token to token",
         r"h_t = \bar{A}_t h_{t-1} + \bar{B}_t x_t",
         "The state is all that the layer remembers: its size does not grow with the text.",
     ),
-    "decaying_attention": Words(
+    Role.DECAYING_ATTENTION: Words(
         "Carry a fading memory from token to token",
         r"S_t = a_t S_{t-1} + k_t v_t^{\top}, \quad y_t = q_t S_t",
         "Attention without softmax: the past is one matrix for each head, whose size does not grow with the text.",
     ),
-    "gated_delta_rule": Words(
+    Role.GATED_DELTA_RULE: Words(
         "Carry a memory that corrects itself",
         r"S_t = a_t S_{t-1} + \beta_t k_t (v_t - a_t k_t^{\top} S_{t-1})^{\top}",
         "What the memory already says to a key is taken out before the new value is written.",
     ),
-    "wkv": Words(
+    Role.WKV: Words(
         "Average all values so far, fading",
         r"\frac{\sum_s e^{k_s - (t - s) w} v_s}{\sum_s e^{k_s - (t - s) w}}",
         "Two running sums stand for the whole past: their size does not grow with the text.",
     ),
-    "causal_conv": Words(
+    Role.CONVOLUTION: Words(
         "Mix each channel over the last few tokens",
         r"\sum_j w_j \, x_{t-j}",
         "A short convolution sees only the tokens just before.",
     ),
-    "token_shift": Words("Shift by one token", r"x_{t-1}", "Each token also sees the one before it."),
+    Role.TOKEN_SHIFT: Words("Shift by one token", r"x_{t-1}", "Each token also sees the one before it."),
 }
 
 _Q = Words("Make the queries", r"q = x \, W_q^{\top}", "What each token looks for.", "q")
@@ -270,7 +275,7 @@ _ROUTER_BIAS = Words(
     "Set during training so that no expert is overrun; used for the choice only, not for the weights.",
 )
 _SHARED = "The shared expert computes for every token."
-_HEAD = Words("Score every token of the vocabulary", STEPS["unembed"].equation, STEPS["unembed"].why)
+_HEAD = Words("Score every token of the vocabulary", STEPS[Role.UNEMBED].equation, STEPS[Role.UNEMBED].why)
 _BEFORE_ATTENTION = Words("Normalise before attention", "", _NORM_WHY)
 _BEFORE_FF = Words("Normalise before the feed-forward part", "", _NORM_WHY)
 _AFTER_ATTENTION = Words("Normalise what attention found", "", _NORM_WHY)
@@ -283,8 +288,8 @@ _CONV = Words(
     r"\sum_j w_j \, x_{t-j}",
     "A short convolution sees only the tokens just before.",
 )
-_TABLE = STEPS["embed"]
-_POSITIONS = STEPS["embed_positions"]
+_TABLE = STEPS[Role.EMBED]
+_POSITIONS = STEPS[Role.EMBED_POSITIONS]
 _IN = Words(
     "Widen, and make the gate",
     r"[x, z] = x \, W_{in}^{\top}",
@@ -538,6 +543,14 @@ WEIGHTS = {
 
 # NumPy calls between the steps that mean something to a reader; the rest is glue.
 LEAVES = {
+    "alibi": Words(
+        "Give each head its own fading with distance",
+        r"b_{n,s} = -m_n \, (t - s)",
+        "A penalty that grows with distance stands in for position embeddings.",
+    ),
+    "scale_embeddings": Words(
+        "Scale the vectors", r"x \cdot \sqrt{D}", "Brings them to the size that the layers were trained with."
+    ),
     "reshape": Words(
         "Cut into heads",
         "",
@@ -568,39 +581,39 @@ LEAVES = {
 
 # Steps that say little by themselves: their weight's name says what they are for.
 NAMED_BY_WEIGHT = frozenset(
-    {"linear", "conv1d", "expert_linear", "layer_norm", "rms_norm", "head_norms", "gated_rms_norm"}
+    {Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR, Role.LAYER_NORM, Role.RMS_NORM, Role.HEAD_NORMS, Role.GATED_RMS_NORM}
 )
 
 # The factors and the result of a product of two arrays, neither of them a weight, by its step.
 FACTORS = {
-    "scores": ("q", "kᵀ", "scores"),
-    "mix": ("shares", "v", "averages"),
-    "mix_latents": ("shares", "c", "averages"),
-    "combine": ("shares", "answers", "y"),
+    Role.SCORES: ("q", "kᵀ", "scores"),
+    Role.MIX: ("shares", "v", "averages"),
+    Role.MIX_LATENTS: ("shares", "c", "averages"),
+    Role.COMBINE: ("shares", "answers", "y"),
 }
 
 # Parts whose name in a sentence is not their title in lower case.
 IN_A_SENTENCE = {
-    "feed_forward": "the feed-forward part",
-    "mixture_of_experts": "the experts",
-    "experts": "the experts",
-    "gated_experts": "the chosen experts",
-    "packed_experts": "the chosen experts",
-    "shared_experts": "the shared experts",
-    "mamba": "the state-space mixer",
-    "mamba2": "the state-space mixer",
-    "gated_delta_net": "the delta rule",
+    Role.FEED_FORWARD: "the feed-forward part",
+    Role.MIXTURE_OF_EXPERTS: "the experts",
+    Role.EXPERTS: "the experts",
+    Role.GATED_EXPERTS: "the chosen experts",
+    Role.PACKED_EXPERTS: "the chosen experts",
+    Role.SHARED_EXPERTS: "the shared experts",
+    Role.MAMBA: "the state-space mixer",
+    Role.MAMBA2: "the state-space mixer",
+    Role.GATED_DELTA_NET: "the delta rule",
 }
 
 # Headings of a parameter table's groups, by the step that uses the weights.
 GROUPS = {
-    "embed": "Token embedding",
-    "embed_positions": "Position embedding",
-    "unembed": "Head",
-    "layer_norm": "Norms",
-    "rms_norm": "Norms",
-    "linear": "Projections",
-    "layer": "Layer",
+    Role.EMBED: "Token embedding",
+    Role.EMBED_POSITIONS: "Position embedding",
+    Role.UNEMBED: "Head",
+    Role.LAYER_NORM: "Norms",
+    Role.RMS_NORM: "Norms",
+    Role.LINEAR: "Projections",
+    Role.LAYER: "Layer",
 }
 
 
@@ -619,7 +632,10 @@ KINDS = {
 
 def of_kind(kind: object) -> str:
     """The kind of a layer in words: `sliding, moe` is sliding window, mixture of experts."""
-    return ", ".join(KINDS.get(part, part) for part in str(kind).split(", "))
+    words, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
+    if not number.isdigit():
+        words, number = str(kind), ""
+    return ", ".join(KINDS.get(part, part) for part in words.split(", ")) + (f" {number}" if number else "")
 
 
 @cache
@@ -637,18 +653,22 @@ def of_weight(name: str) -> Words | None:
     return None
 
 
-def of_step(name: str, inside: str = "") -> Words | None:
-    """The words of a step, by its function's name, inside the step of another name where that says more; None where it has none."""
-    return STEPS.get(f"{inside}.{name}") or STEPS.get(name)
+def of_step(node: Node) -> Words:
+    """The words of a step: of its role inside that of the step around it, of its role, or else its docstring's."""
+    inside = node.parent.role if node.parent else None
+    return STEPS.get((inside, node.role)) or STEPS.get(node.role) or of_docstring(node.doc)
 
 
-def fallback(name: str, doc: str = "") -> Words:
-    """Words for what has none: the first sentence of its docstring, else its name."""
-    sentence = doc.partition(": [")[0].partition(": same shape")[0].rstrip(".")
-    return Words(sentence or name.replace("_", " ").capitalize())
+def of_docstring(doc: str) -> Words:
+    """Words for a step that has none: the first sentence of its docstring."""
+    return Words(doc.partition(": [")[0].partition(": same shape")[0].rstrip("."))
 
 
-def group(step: str, doc: str = "") -> str:
+def of_tensor(name: str) -> Words:
+    """The words of a tensor, or its name where it has none."""
+    return of_weight(name) or Words(name.removesuffix(".weight").rpartition(".")[2].replace("_", " ").capitalize())
+
+
+def group(node: Node) -> str:
     """The heading of the part that a step is."""
-    words = of_step(step)
-    return GROUPS.get(step) or (words.title if words else fallback(step).title)
+    return GROUPS.get(node.role) or of_step(node).title

@@ -6,7 +6,7 @@ Source: arXiv 2211.05100, 2108.12409 (ALiBi); tensor names as transformers' Bloo
 from __future__ import annotations
 
 from ..ops import Full, alibi, attend, causal_mask, embed, gelu_tanh, layer_norm, linear, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, key
 
@@ -45,38 +45,38 @@ class Bloom(Config):
 
 
 @architecture("bloom", config=Bloom, optional_prefix="transformer.")
-def forward(w, ids, c: Bloom, past, last=True):
+def forward(w, ids, c: Bloom, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
     x = layer_norm(x, w, "transformer.word_embeddings_layernorm", c.norm_eps)
-    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
     x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
     return unembed(x, w, "transformer.word_embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Bloom):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Bloom):
     """One transformer block: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
-    x = (y if c.residual_after_norm else x) + attention(y, w.at("self_attention"), past, c)
+    x = (y if c.residual_after_norm else x) + attention(y, w.at("self_attention"), cache, c)
     y = layer_norm(x, w, "post_attention_layernorm", c.norm_eps)
     return (y if c.residual_after_norm else x) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Bloom):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Bloom):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=True).reshape(
         x.shape[0], c.n_heads, 3, c.d_head
     )
     q, k, v = (qkv[:, :, i] for i in range(3))
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    mixed = attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5, bias=alibi(k, c.n_heads))
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    mixed = attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5, bias=alibi(k, c.n_heads))
     return linear(mixed, w, "dense", c.d_model, bias=True)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Bloom):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(gelu_tanh(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True)), w, "dense_4h_to_h", c.d_model, bias=True)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from ..ops import (
     Full,
     NoPE,
+    apply_rope_pairs,
     attend,
     causal_mask,
     embed,
@@ -20,12 +21,11 @@ from ..ops import (
     linear,
     positions,
     rope_table,
-    rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Size, config, full_every, key, reaches, read_rope
+from .config import Interval, Positive, Size, config, full_every, key, masks, read_rope
 from .llama import Llama, feed_forward
 
 
@@ -76,40 +76,40 @@ class Cohere2(Cohere):
 
     @property
     def kinds(self):
-        found = reaches(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(reach) if reach == Full() else reach for reach in found]
+        found = masks(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if mask == Full() else mask for mask in found]
 
 
 @architecture("cohere", config=Cohere)
 @architecture("cohere2", config=Cohere2)
-def forward(w, ids, c: Cohere, past, last=True):
+def forward(w, ids, c: Cohere, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = layer_norm(x, w, "model.norm", c.norm_eps, bias=False)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) * c.logit_scale
 
 
-@step
-def layer(x, w, past, c: Cohere, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Cohere, mask, table):
     """One transformer block, its two halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
-    return x + attention(y, w.at("self_attn"), past, c, reach, table) + feed_forward(y, w.at("mlp"), c)
+    return x + attention(y, w.at("self_attn"), cache, c, mask, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Cohere, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Cohere, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if c.use_qk_norm:
         q, k = head_norms(q, w, "q_norm.weight", c.norm_eps), head_norms(k, w, "k_norm.weight", c.norm_eps)
-    if not isinstance(reach, NoPE):
-        q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    if not isinstance(mask, NoPE):
+        q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

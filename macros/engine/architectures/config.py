@@ -213,7 +213,7 @@ def full_every(interval: int, n_layers: int) -> list[str]:
     return ["sliding_attention" if (i + 1) % interval else "full_attention" for i in range(n_layers)]
 
 
-def reaches(layer_types: list[str], n_layers: int, window: int | None) -> list[Full | SlidingWindow]:
+def masks(layer_types: list[str], n_layers: int, window: int | None) -> list[Full | SlidingWindow]:
     """What each layer sees, from the names of `layer_types`. Raises `Problem` for an unknown one, or for a window without a size."""
     known = ("full_attention", "sliding_attention")
     if len(layer_types) != n_layers:

@@ -13,9 +13,10 @@ from ..errors import Problem, shorten
 from ..ops import (
     Full,
     Kind,
+    apply_rope,
+    apply_rope_pairs,
     ask_latents,
     causal_mask,
-    choose,
     combine,
     embed,
     feed_forward,
@@ -30,15 +31,14 @@ from ..ops import (
     read_values,
     rms_norm,
     rope_table,
-    rotate,
-    rotate_pairs,
+    routing_weights,
     shared_experts,
     softmax,
+    top_k,
     unembed,
-    weigh,
     yarn_mscale,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Size, activation, config, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
@@ -158,33 +158,33 @@ class DeepSeekV2(LatentMoE):
 
 
 @architecture("deepseek_v2", config=DeepSeekV2, fused=FUSED)
-def forward(w, ids, c: DeepSeekV2, past, last=True):
+def forward(w, ids, c: DeepSeekV2, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: DeepSeekV2, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: DeepSeekV2, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.mlp_bias)
 
 
-@step
-def attention(x, w, past, c: LatentMoE, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: LatentMoE, table):
     """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
-    latent, k_rope = latents(x, w, past, c, table)
-    mask = causal_mask(past, q, latent, Full())
-    return read_out(q, q_rope, latent, k_rope, mask, w, c)
+    latent, k_rope = latents(x, w, cache, c, table)
+    allowed = causal_mask(cache, q, latent, Full())
+    return read_out(q, q_rope, latent, k_rope, allowed, w, c)
 
 
 def compress_query(x, w, c: LatentMoE):
@@ -202,31 +202,31 @@ def queries(x, w, c: LatentMoE, table):
     return q, turn(q_rope, c, table)
 
 
-def latents(x, w, past, c: LatentMoE, table):
+def latents(x, w, cache, c: LatentMoE, table):
     """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
     latent = rms_norm(latent, w, "kv_a_layernorm", LATENT_EPS)
     k_rope = turn(k_rope[:, None, :], c, table)[:, 0]
-    return past.extend("latent", latent, Full()), past.extend("k_rope", k_rope, Full())
+    return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
 
 
 def turn(x, c: LatentMoE, table):
     """Rotate by position, in the layout of pairs that the config says: [T N H] -> [T N H]."""
-    return rotate_pairs(x, table) if c.rope_pairs else rotate(x, table)
+    return apply_rope_pairs(x, table) if c.rope_pairs else apply_rope(x, table)
 
 
-def read_out(q, q_rope, latent, k_rope, mask, w, c: LatentMoE):
+def read_out(q, q_rope, latent, k_rope, allowed, w, c: LatentMoE):
     """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
     to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
     fit = latent_scores(ask_latents(q, to_key), latent, q_rope, k_rope, c.scale)
-    values = read_values(mix_latents(softmax(masked(fit, mask)), latent), to_value)
+    values = read_values(mix_latents(softmax(masked(fit, allowed)), latent), to_value)
     return linear(values.reshape(values.shape[0], N * V), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: DeepSeekV2):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
@@ -234,7 +234,7 @@ def mixture_of_experts(x, w, c: DeepSeekV2):
     allowed = fit
     if c.choice == "group_limited_greedy":
         allowed = keep_groups(fit, c.n_expert_groups, c.n_groups_kept, best=1)
-    chosen = choose(allowed, c.n_experts_per_token)
-    shares = weigh(fit, chosen, scale=c.routed_scale)
+    chosen = top_k(allowed, c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, scale=c.routed_scale)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
     return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act, bias=c.mlp_bias)

@@ -10,7 +10,6 @@ from typing import Literal
 
 from ..ops import (
     Kind,
-    choose,
     combine,
     embed,
     feed_forward,
@@ -20,12 +19,13 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    separate_scores,
+    routing_weights,
     shared_experts,
+    sigmoid_scores,
+    top_k,
     unembed,
-    weigh,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
@@ -60,38 +60,38 @@ class Glm4MoELite(DeepSeekV3):
 
 @architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED)
 @architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
-def forward(w, ids, c: DeepSeekV3, past, last=True):
+def forward(w, ids, c: DeepSeekV3, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: DeepSeekV3, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: DeepSeekV3, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: DeepSeekV3):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 
     The stored bias evens out how often each expert is chosen; the shares leave it out.
     """
     act = activation(c.activation)
-    fit = separate_scores(linear(x, w, "gate", c.n_experts))
+    fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     allowed = fit + w.buffer("gate.e_score_correction_bias", c.n_experts)
     if c.n_expert_groups > 1:
         allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
-    chosen = choose(allowed, c.n_experts_per_token)
-    shares = weigh(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
+    chosen = top_k(allowed, c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
     return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)

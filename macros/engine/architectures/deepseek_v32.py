@@ -16,8 +16,9 @@ from ..dims import smallest
 from ..errors import Problem
 from ..ops import (
     Full,
+    apply_rope,
+    apply_rope_pairs,
     causal_mask,
-    choose,
     embed,
     feed_forward,
     heads,
@@ -27,11 +28,10 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate,
-    rotate_pairs,
+    top_k,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import compress_query, latents, queries, read_out
@@ -109,21 +109,21 @@ class GlmMoEDsa(DeepSeekV32):
 
 @architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED)
 @architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED)
-def forward(w, ids, c: DeepSeekV32, past, last=True):
+def forward(w, ids, c: DeepSeekV32, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table, seen = rope_table(positions(ids, past), c.qk_rope_head_dim, c.rope), None
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x, seen = layer(x, w_layer, past_layer, c, kind, table, seen)
+    table, seen = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope), None
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x, seen = layer(x, w_layer, cache_layer, c, kind, table, seen)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
+@step(Role.LAYER)
+def layer(x, w, cache, c: DeepSeekV32, kind: Kind, table, seen):
     """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
     mixed, seen = attention(
-        rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, seen
+        rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, seen
     )
     x = x + mixed
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -132,26 +132,26 @@ def layer(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation)), seen
 
 
-@step
-def attention(x, w, past, c: DeepSeekV32, kind: Kind, table, seen):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: DeepSeekV32, kind: Kind, table, seen):
     """Let each token gather information from the tokens that the indexer picks: [T D] -> [T D], [T I]."""
     narrow = compress_query(x, w, c)
     q, q_rope = queries(narrow, w, c, table)
-    latent, k_rope = latents(x, w, past, c, table)
-    mask = causal_mask(past, q, latent, Full())
+    latent, k_rope = latents(x, w, cache, c, table)
+    allowed = causal_mask(cache, q, latent, Full())
     if kind.indexes:
-        seen = pick_tokens(x, narrow, mask, w.at("indexer"), past, c, table)
+        seen = pick_tokens(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
-    return read_out(q, q_rope, latent, k_rope, np.take_along_axis(mask, seen, axis=1), w, c), seen
+    return read_out(q, q_rope, latent, k_rope, np.take_along_axis(allowed, seen, axis=1), w, c), seen
 
 
-@step
-def pick_tokens(x, narrow, mask, w, past, c: DeepSeekV32, table):
+@step(Role.INDEXER)
+def pick_tokens(x, narrow, allowed, w, cache, c: DeepSeekV32, table):
     """The `index_topk` tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I]."""
     N, H = c.index_n_heads, c.index_head_dim
-    turn = rotate_pairs if c.index_rope_pairs else rotate
+    turn = apply_rope_pairs if c.index_rope_pairs else apply_rope
     q = turn(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
     k = turn(heads(layer_norm(linear(x, w, "wk", H), w, "k_norm", INDEX_EPS), 1, H), table)[:, 0]
-    k = past.extend("index", k, Full())
+    k = cache.extend(Holds.INDEX_KEYS, k, Full())
     fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
-    return choose(np.where(mask, fit, -np.inf), smallest(c.index_topk, k.shape[0]))
+    return top_k(np.where(allowed, fit, -np.inf), smallest(c.index_topk, k.shape[0]))

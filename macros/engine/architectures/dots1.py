@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, reaches
+from .config import Positive, Size, activation, config, key, masks
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -58,26 +58,26 @@ class Dots1(Llama):
     def kinds(self):
         """In order: whether a layer has experts, and what it sees."""
         return [
-            Kind(i >= self.dense_layers, reach)
-            for i, reach in enumerate(reaches(self.layer_types, self.n_layers, self.sliding_window))
+            Kind(i >= self.dense_layers, mask)
+            for i, mask in enumerate(masks(self.layer_types, self.n_layers, self.sliding_window))
         ]
 
 
 @architecture("dots1", config=Dots1, fused=FUSED)
-def forward(w, ids, c: Dots1, past, last=True):
+def forward(w, ids, c: Dots1, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Dots1, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Dots1, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ..ops import (
     Full,
     Kind,
+    apply_rope_pairs,
     attend,
     causal_mask,
-    choose,
     combine,
     embed,
     feed_forward,
@@ -21,13 +21,13 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate_pairs,
+    routing_weights,
     shared_experts,
     softmax,
+    top_k,
     unembed,
-    weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Interval, Positive, Size, activation, config, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
@@ -106,12 +106,12 @@ class Ernie45MoE(Config):
 
 
 @architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings={"mlp.gate.moe_statics": "mlp.moe_statics"})
-def forward(w, ids, c: Ernie45MoE, past, last=True):
+def forward(w, ids, c: Ernie45MoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(
         x,
@@ -123,28 +123,30 @@ def forward(w, ids, c: Ernie45MoE, past, last=True):
     )
 
 
-@step
-def layer(x, w, past, c: Ernie45MoE, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Ernie45MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), bias=c.bias)
 
 
-@step
-def attention(x, w, past, c: Ernie45MoE, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Ernie45MoE, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
-    q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model, bias=c.bias)
+    q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(
+        attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model, bias=c.bias
+    )
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Ernie45MoE):
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 
@@ -153,8 +155,8 @@ def mixture_of_experts(x, w, c: Ernie45MoE):
     """
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))
-    chosen = choose(fit + w("gate.moe_statics.e_score_correction_bias", 1, c.n_experts), c.n_experts_per_token)
-    shares = weigh(fit, chosen, normalise=True, least=c.least_share)
+    chosen = top_k(fit + w("gate.moe_statics.e_score_correction_bias", 1, c.n_experts), c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, normalise=True, least=c.least_share)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
     if not c.n_shared_experts:
         return routed

@@ -11,6 +11,7 @@ from typing import ClassVar
 from ..ops import (
     Full,
     NoPE,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -19,12 +20,11 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, reaches
+from .config import Positive, Size, config, full_every, key, masks
 from .llama import Llama, feed_forward
 
 
@@ -59,36 +59,36 @@ class Exaone4(Llama):
 
     @property
     def kinds(self):
-        found = reaches(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(reach) if self.sliding_window and reach == Full() else reach for reach in found]
+        found = masks(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in found]
 
 
 @architecture("exaone4", config=Exaone4)
-def forward(w, ids, c: Exaone4, past, last=True):
+def forward(w, ids, c: Exaone4, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Exaone4, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Exaone4, mask, table):
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
-    x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
+    x = x + rms_norm(attention(x, w.at("self_attn"), cache, c, mask, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
-@step
-def attention(x, w, past, c: Exaone4, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Exaone4, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
-    if not isinstance(reach, NoPE):
-        q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    return linear(attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5), w, "o_proj", c.d_model)
+    if not isinstance(mask, NoPE):
+        q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    return linear(attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5), w, "o_proj", c.d_model)

@@ -9,6 +9,7 @@ from ..ops import (
     Full,
     Rope,
     alibi,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -16,10 +17,9 @@ from ..ops import (
     linear,
     positions,
     rope_table,
-    rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -66,21 +66,21 @@ class Falcon(Config):
 
 
 @architecture("falcon", config=Falcon)
-def forward(w, ids, c: Falcon, past, last=True):
+def forward(w, ids, c: Falcon, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
-    table = None if c.alibi else rope_table(positions(ids, past), c.d_head, c.rope)
-    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = None if c.alibi else rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
     return unembed(x, w, "transformer.word_embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Falcon, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Falcon, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
-    attended = attention(y, w.at("self_attention"), past, c, table)
+    attended = attention(y, w.at("self_attention"), cache, c, table)
     if c.two_norms:
         y = layer_norm(x, w, "ln_mlp", c.norm_eps)
     elif not c.parallel and not c.new_block:
@@ -88,23 +88,23 @@ def layer(x, w, past, c: Falcon, table):
     return x + attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Falcon, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Falcon, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     T, K, H, shared = x.shape[0], c.n_kv_heads, c.d_head, c.n_heads // c.n_kv_heads
     qkv = linear(x, w, "query_key_value", (c.n_heads + 2 * K) * H, bias=c.bias).reshape(T, K, shared + 2, H)
     q = qkv[:, :, :-2].reshape(T, c.n_heads, H)
     k, v = qkv[:, :, -2], qkv[:, :, -1]
     if table is not None:
-        q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+        q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
     far = alibi(k, c.n_heads) * H**-0.5 if c.alibi else None
     return linear(
-        attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias
+        attend(q, k, v, causal_mask(cache, q, k, Full()), H**-0.5, bias=far), w, "dense", c.d_model, bias=c.bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Falcon):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))

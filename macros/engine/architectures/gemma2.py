@@ -5,10 +5,10 @@ Source: arXiv 2408.00118; tensor names as the published files.
 
 from __future__ import annotations
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rope_table, rotate, soft_cap, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rope_table, soft_cap, unembed
+from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, reaches
+from .config import Positive, Size, config, full_every, key, masks
 from .gemma import Gemma, norm
 from .llama import feed_forward
 
@@ -33,37 +33,37 @@ class Gemma2(Gemma):
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return masks(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @architecture("gemma2", config=Gemma2)
-def forward(w, ids, c: Gemma2, past, last=True):
+def forward(w, ids, c: Gemma2, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = norm(x, w, "model.norm", c)
     logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
     return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
 
 
-@step
-def layer(x, w, past, c: Gemma2, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Gemma2, mask, table):
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
-    y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
+    y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     x = x + norm(y, w, "post_attention_layernorm", c)
     y = feed_forward(norm(x, w, "pre_feedforward_layernorm", c), w.at("mlp"), c)
     return x + norm(y, w, "post_feedforward_layernorm", c)
 
 
-@step
-def attention(x, w, past, c: Gemma2, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Gemma2, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.query_scalar**-0.5, cap=c.attention_cap)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.query_scalar**-0.5, cap=c.attention_cap)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ops import (
     Full,
     SlidingWindow,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -16,11 +17,10 @@ from ..ops import (
     linear,
     positions,
     rope_table,
-    rotate,
     soft_cap,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, config, fold_rope_by_layer_type, full_every, key, read_rope
 from .gemma import norm
@@ -46,49 +46,49 @@ class Gemma3(Gemma2):
 
     def check(self):
         super().check()
-        for reach in self.kinds:
-            self.rope_of(reach)
+        for mask in self.kinds:
+            self.rope_of(mask)
 
     @property
     def rope(self):
         return self.rope_of(Full())
 
-    def rope_of(self, reach):
+    def rope_of(self, mask):
         """The rotary embedding of a kind of layer."""
-        if isinstance(reach, SlidingWindow):
+        if isinstance(mask, SlidingWindow):
             return read_rope(self.rope_parameters, 10_000.0, "sliding_attention")
         return read_rope(self.rope_parameters, 1_000_000.0, "full_attention")
 
 
 @architecture("gemma3_text", "gemma3", config=Gemma3)
-def forward(w, ids, c: Gemma3, past, last=True):
+def forward(w, ids, c: Gemma3, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
-    tables = {reach: rope_table(positions(ids, past), c.d_head, c.rope_of(reach)) for reach in dict.fromkeys(c.kinds)}
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, tables[reach])
+    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.kinds)}
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = norm(x, w, "model.norm", c)
     logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
     return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
 
 
-@step
-def layer(x, w, past, c: Gemma3, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Gemma3, mask, table):
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
-    y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), past, c, reach, table)
+    y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     x = x + norm(y, w, "post_attention_layernorm", c)
     y = feed_forward(norm(x, w, "pre_feedforward_layernorm", c), w.at("mlp"), c)
     return x + norm(y, w, "post_feedforward_layernorm", c)
 
 
-@step
-def attention(x, w, past, c: Gemma3, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Gemma3, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = norm(q, w, "q_norm", c), norm(k, w, "k_norm", c)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.query_scalar**-0.5)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.query_scalar**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

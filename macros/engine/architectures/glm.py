@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from ..ops import (
     Full,
+    apply_rope_pairs,
     attend,
     causal_mask,
     embed,
@@ -17,10 +18,9 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, key, read_rope
 from .llama import Llama
@@ -51,31 +51,31 @@ class GLM4(GLM):
 
 @architecture("glm", config=GLM)
 @architecture("glm4", config=GLM4)
-def forward(w, ids, c: GLM, past, last=True):
+def forward(w, ids, c: GLM, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for _, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: GLM, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GLM, table):
     """One transformer block, in the 0414 release with a norm after each half too: [T D] -> [T D]."""
-    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     x = x + (rms_norm(y, w, "post_self_attn_layernorm", c.norm_eps) if c.norms_outputs else y)
     y = feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
     return x + (rms_norm(y, w, "post_mlp_layernorm", c.norm_eps) if c.norms_outputs else y)
 
 
-@step
-def attention(x, w, past, c: GLM, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: GLM, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
+    q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

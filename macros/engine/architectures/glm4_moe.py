@@ -11,6 +11,7 @@ from typing import ClassVar
 from ..ops import (
     Full,
     Kind,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -20,10 +21,9 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
 from .deepseek_v2 import check_groups
@@ -67,34 +67,34 @@ class Glm4MoE(Llama):
 
 
 @architecture("glm4_moe", config=Glm4MoE, fused=FUSED)
-def forward(w, ids, c: Glm4MoE, past, last=True):
+def forward(w, ids, c: Glm4MoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Glm4MoE, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Glm4MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
-def attention(x, w, past, c: Glm4MoE, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Glm4MoE, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if c.qk_norm:
         q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

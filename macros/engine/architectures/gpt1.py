@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..ops import embed, embed_positions, layer_norm, positions, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, key
 from .gpt2 import attention, feed_forward
@@ -47,17 +47,17 @@ class GPT1(Config):
 
 
 @architecture("openai-gpt", config=GPT1, optional_prefix="transformer.")
-def forward(w, ids, c: GPT1, past, last=True):
+def forward(w, ids, c: GPT1, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.tokens_embed.weight", c.vocab_size, c.d_model)
-    x = x + embed_positions(positions(ids, past), w, "transformer.positions_embed.weight", c.n_positions, c.d_model)
-    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    x = x + embed_positions(positions(ids, cache), w, "transformer.positions_embed.weight", c.n_positions, c.d_model)
+    for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
     return unembed(x, w, "transformer.tokens_embed.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: GPT1):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GPT1):
     """One transformer block: [T D] -> [T D]."""
-    x = layer_norm(x + attention(x, w.at("attn"), past, c), w, "ln_1", c.norm_eps)
+    x = layer_norm(x + attention(x, w.at("attn"), cache, c), w, "ln_1", c.norm_eps)
     return layer_norm(x + feed_forward(x, w.at("mlp"), c), w, "ln_2", c.norm_eps)

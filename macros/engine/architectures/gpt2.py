@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from ..ops import Full, attend, causal_mask, conv1d, embed, embed_positions, heads, layer_norm, positions, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
 
@@ -64,35 +64,35 @@ class GPT3(GPT2):
 
 @architecture("gpt3", config=GPT3)
 @architecture("gpt2", config=GPT2, optional_prefix="transformer.")
-def forward(w, ids, c: GPT2, past, last=True):
+def forward(w, ids, c: GPT2, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)
-    x = x + embed_positions(positions(ids, past), w, "transformer.wpe.weight", c.n_positions, c.d_model)
-    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    x = x + embed_positions(positions(ids, cache), w, "transformer.wpe.weight", c.n_positions, c.d_model)
+    for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
     x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
     return unembed(x, w, "transformer.wte.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: GPT2):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GPT2):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(layer_norm(x, w, "ln_1", c.norm_eps), w.at("attn"), past, c)
+    x = x + attention(layer_norm(x, w, "ln_1", c.norm_eps), w.at("attn"), cache, c)
     return x + feed_forward(layer_norm(x, w, "ln_2", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: GPT2):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: GPT2):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = np.split(conv1d(x, w, "c_attn", 3 * c.d_model), 3, axis=-1)
     q, k, v = (heads(a, *c.cut) for a in (q, k, v))
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
     scale = (c.cut[1] ** -0.5 if c.scale_attention else 1.0) / (w.index + 1 if c.scale_by_layer else 1)
-    mixed = attend(q, k, v, causal_mask(past, q, k, Full()), scale)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, Full()), scale)
     return conv1d(mixed, w, "c_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPT2):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return conv1d(activation(c.activation)(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

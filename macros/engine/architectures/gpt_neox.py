@@ -5,8 +5,8 @@ Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as th
 
 from __future__ import annotations
 
-from ..ops import Full, Rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import Full, Rope, apply_rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -45,37 +45,37 @@ class GPTNeoX(Config):
 
 
 @architecture("gpt_neox", config=GPTNeoX, spellings={"lm_head.weight": "embed_out.weight"})
-def forward(w, ids, c: GPTNeoX, past, last=True):
+def forward(w, ids, c: GPTNeoX, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "gpt_neox.embed_in.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for _, w_layer, past_layer in w.layers("gpt_neox.layers", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, cache_layer in w.layers("gpt_neox.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "gpt_neox.final_layer_norm", c.norm_eps)
     return unembed(x, w, "gpt_neox.embed_in.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: GPTNeoX, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GPTNeoX, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
-    attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), past, c, table)
+    attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), cache, c, table)
     y = layer_norm(x if c.parallel else attended, w, "post_attention_layernorm", c.norm_eps)
     return attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: GPTNeoX, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: GPTNeoX, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=c.attention_bias)
     qkv = qkv.reshape(x.shape[0], c.n_heads, 3, c.d_head)
-    q, k, v = rotate(qkv[:, :, 0], table), rotate(qkv[:, :, 1], table), qkv[:, :, 2]
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    q, k, v = apply_rope(qkv[:, :, 0], table), apply_rope(qkv[:, :, 1], table), qkv[:, :, 2]
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
     return linear(
-        attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias
+        attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=c.attention_bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPTNeoX):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))

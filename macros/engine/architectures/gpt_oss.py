@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import (
+    apply_rope,
     causal_mask,
     chosen_softmax_routing,
     combine,
@@ -16,20 +17,19 @@ from ..ops import (
     expert_linear,
     heads,
     linear,
+    logistic,
     masked,
     mix,
     positions,
+    repeat_kv,
     rms_norm,
     rope_table,
-    rotate,
     scores,
-    share_heads,
-    sigmoid,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Keeps, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, reaches, read_rope
+from .config import Positive, Size, config, full_every, key, masks, read_rope
 from .llama import Llama
 
 
@@ -63,41 +63,41 @@ class GptOss(Llama):
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return masks(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @architecture("gpt_oss", config=GptOss)
-def forward(w, ids, c: GptOss, past, last=True):
+def forward(w, ids, c: GptOss, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: GptOss, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GptOss, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: GptOss, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: GptOss, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
-    q = rotate(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
-    k = rotate(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
+    q = apply_rope(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
+    k = apply_rope(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    fit = masked(scores(q, share_heads(k, N), H**-0.5), causal_mask(past, q, k, reach))
-    mixed = mix(softmax_with_sink(fit, w("sinks", N)), share_heads(v, N))
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
+    mixed = mix(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
 def softmax_with_sink(x, sinks):
     """Shares that add up to less than 1: a learned score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
     sinks = sinks[:, None, None]
@@ -106,20 +106,26 @@ def softmax_with_sink(x, sinks):
     return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GptOss):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts, bias=True), c.n_experts_per_token)
     return combine(experts(x, chosen, w.at("experts"), c), shares)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: GptOss):
     """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
-    gate, up = np.minimum(wide[..., ::2], c.gate_limit), np.clip(wide[..., 1::2], -c.gate_limit, c.gate_limit)
-    wide = gate * sigmoid(gate * c.gate_slope) * (up + 1)
+    wide = clipped_swiglu(wide, c.gate_limit, c.gate_slope)
     down = expert_linear(wide, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
     return down + np.take(w.stack("down_proj_bias", E, D, used=k), chosen, axis=0)
+
+
+@step(Role.CLIPPED_SWIGLU)
+def clipped_swiglu(x, limit: float, slope: float):
+    """Gate and up values in turn, both clipped: gate · σ(slope · gate) · (up + 1): [T k 2F] -> [T k F]."""
+    gate, up = np.minimum(x[..., ::2], limit), np.clip(x[..., 1::2], -limit, limit)
+    return gate * logistic(gate * slope) * (up + 1)

@@ -9,6 +9,7 @@ from ..errors import Problem
 from ..ops import (
     Full,
     Rope,
+    apply_rope_pairs,
     attend,
     causal_mask,
     embed,
@@ -17,10 +18,9 @@ from ..ops import (
     linear,
     positions,
     rope_table,
-    rotate_pairs,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
 
@@ -53,34 +53,34 @@ class GPTJ(Config):
 
 
 @architecture("gptj", config=GPTJ)
-def forward(w, ids, c: GPTJ, past, last=True):
+def forward(w, ids, c: GPTJ, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, Rope(partial=c.d_rotary / c.d_head))
-    for _, w_layer, past_layer in w.layers("transformer.h", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = rope_table(positions(ids, cache), c.d_head, Rope(partial=c.d_rotary / c.d_head))
+    for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
     head = "transformer.wte.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last, bias="lm_head.bias")
 
 
-@step
-def layer(x, w, past, c: GPTJ, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GPTJ, table):
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
-    return x + attention(y, w.at("attn"), past, c, table) + feed_forward(y, w.at("mlp"), c)
+    return x + attention(y, w.at("attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: GPTJ, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: GPTJ, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (heads(linear(x, w, name, c.d_model), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj"))
-    q, k = rotate_pairs(q, table), rotate_pairs(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model)
+    q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GPTJ):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc_in", c.d_ff, bias=True)), w, "fc_out", c.d_model, bias=True)

@@ -5,8 +5,8 @@ Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03
 
 from __future__ import annotations
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, config, key
 from .llama import Llama, feed_forward
@@ -23,35 +23,35 @@ class Granite(Llama):
 
 
 @architecture("granite", config=Granite)
-def forward(w, ids, c: Granite, past, last=True):
+def forward(w, ids, c: Granite, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
-def layer(x, w, past, c: Granite, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Granite, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x + y * c.residual_multiplier
     return (
         x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c) * c.residual_multiplier
     )
 
 
-@step
-def attention(x, w, past, c: Granite, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Granite, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if table is not None:
-        q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.attention_multiplier)
+        q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.attention_multiplier)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

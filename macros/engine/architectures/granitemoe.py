@@ -18,7 +18,7 @@ from ..ops import (
     rope_table,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key
 from .granite import Granite, attention
@@ -43,34 +43,34 @@ class GraniteMoE(Granite):
 
 
 @architecture("granitemoe", config=GraniteMoE, fused=FUSED)
-def forward(w, ids, c: GraniteMoE, past, last=True):
+def forward(w, ids, c: GraniteMoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
-def layer(x, w, past, c: GraniteMoE, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GraniteMoE, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x + y * c.residual_multiplier
     y = mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
     return x + y * c.residual_multiplier
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GraniteMoE):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
     return combine(experts(x, chosen, w, c), shares)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: GraniteMoE):
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff

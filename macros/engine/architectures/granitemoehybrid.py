@@ -24,7 +24,7 @@ from ..ops import (
     rope_table,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Size, activation, config, key, mixers
 from .granite import Granite, attention
@@ -88,25 +88,25 @@ class GraniteMoEHybrid(Granite):
         "router.weight": "router.layer.weight",
     },
 )
-def forward(w, ids, c: GraniteMoEHybrid, past, last=True):
+def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
-    table = rope_table(positions(ids, past), c.d_head, c.rope) if c.position_embedding == "rope" else None
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope) if c.position_embedding == "rope" else None
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
-@step
-def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
-        y = mamba2(y, w.at("mamba"), past, c, c.activation, STATE_BYTES["float32"])
+        y = mamba2(y, w.at("mamba"), cache, c, c.activation, STATE_BYTES["float32"])
     else:
-        y = attention(y, w.at("self_attn"), past, c, Full(), table)
+        y = attention(y, w.at("self_attn"), cache, c, Full(), table)
     x = x + y * c.residual_multiplier
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     found = feed_forward(y, w.at("shared_mlp"), c)
@@ -115,14 +115,14 @@ def layer(x, w, past, c: GraniteMoEHybrid, kind: Mixed, table):
     return x + found * c.residual_multiplier
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: GraniteMoEHybrid):
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: GraniteMoEHybrid):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Size, activation, config, key
 from .mamba import NOT_READ, mamba
@@ -85,27 +85,27 @@ class Jamba(Config):
 
 
 @architecture("jamba", config=Jamba, fused=FUSED)
-def forward(w, ids, c: Jamba, past, last=True):
+def forward(w, ids, c: Jamba, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind)
     x = rms_norm(x, w, "model.final_layernorm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Jamba, kind: Mixed):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Jamba, kind: Mixed):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
-    x = x + (mamba(y, w.at("mamba"), past, c) if kind.mixer == "mamba" else attention(y, w.at("self_attn"), past, c))
+    x = x + (mamba(y, w.at("mamba"), cache, c) if kind.mixer == "mamba" else attention(y, w.at("self_attn"), cache, c))
     y = rms_norm(x, w, "pre_ff_layernorm", c.norm_eps)
     if kind.feed_forward == "moe":
         return x + mixture_of_experts(y, w.at("feed_forward"), c)
     return x + feed_forward(y, w.at("feed_forward"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Jamba):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token, normalise=False)

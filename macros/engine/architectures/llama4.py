@@ -15,9 +15,9 @@ from ..errors import Problem
 from ..ops import (
     Chunked,
     Full,
+    apply_rope_pairs,
     attend,
     causal_mask,
-    choose,
     embed,
     expert_linear,
     feed_forward,
@@ -26,13 +26,13 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate_pairs,
-    separate_scores,
+    routing_weights,
     shared_experts,
+    sigmoid_scores,
+    top_k,
     unembed,
-    weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Size, activation, config, key, read_rope
 from .llama import Llama
@@ -42,13 +42,13 @@ from .llama import Llama
 class Kind:
     """What a layer sees, whether it is told positions, and whether its feed-forward part is a mixture of experts."""
 
-    reach: Chunked | Full
+    mask: Chunked | Full
     turns: bool
     moe: bool
 
     def __str__(self):
-        odd = isinstance(self.reach, Chunked) != self.turns
-        return f"{self.reach}, {'rope, ' if odd and self.turns else 'NoPE, ' if odd else ''}{'moe' if self.moe else 'dense'}"
+        odd = isinstance(self.mask, Chunked) != self.turns
+        return f"{self.mask}, {'rope, ' if odd and self.turns else 'NoPE, ' if odd else ''}{'moe' if self.moe else 'dense'}"
 
 
 @config
@@ -105,69 +105,69 @@ class Llama4(Llama):
 
 
 @architecture("llama4_text", config=Llama4)
-def forward(w, ids, c: Llama4, past, last=True):
+def forward(w, ids, c: Llama4, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, past)
+    at = positions(ids, cache)
     table = rope_table(at, c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table, at)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table, at)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Llama4, kind: Kind, table, at):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Llama4, kind: Kind, table, at):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind, table, at)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, at)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("feed_forward"), c)
     return x + feed_forward(y, w.at("feed_forward"), c.d_ff_dense, activation(c.activation))
 
 
-@step
-def attention(x, w, past, c: Llama4, kind: Kind, table, at):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Llama4, kind: Kind, table, at):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     if kind.turns:
-        q, k = rotate_pairs(q, table), rotate_pairs(k, table)
+        q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
         if c.qk_norm:
             q, k = unit_norm(q, c.norm_eps), unit_norm(k, c.norm_eps)
     elif c.temperature_tuning:
         q = sharpen(q, at, c.temperature_from, c.temperature_slope)
-    k, v = past.extend("k", k, kind.reach), past.extend("v", v, kind.reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, kind.reach), H**-0.5)
+    k, v = cache.extend(Holds.KEYS, k, kind.mask), cache.extend(Holds.VALUES, v, kind.mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, kind.mask), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.UNIT_NORM)
 def unit_norm(x, eps: float):
     """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
-@step
+@step(Role.TEMPERATURE)
 def sharpen(q, at, start: float, slope: float):
     """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H] (arXiv 2501.19399)."""
     scale = np.log1p(np.floor((at + 1) / start)) * slope + 1
     return q * scale.astype(np.float32)[:, None, None]
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Llama4):
     """A chosen expert works on the token times its score, a shared one on the token itself: [T D] -> [T k D] -> [T D]."""
     fit = linear(x, w, "router", c.n_experts)
-    chosen = choose(fit, c.n_experts_per_token)
-    shares = weigh(separate_scores(fit), chosen)
+    chosen = top_k(fit, c.n_experts_per_token)
+    shares = routing_weights(sigmoid_scores(fit), chosen)
     routed = experts(x[:, None, :] * shares[:, :, None], chosen, w.at("experts"), c)
     return routed.sum(axis=1) + shared_experts(x, w.at("shared_expert"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: Llama4):
     """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, softplus, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, key
 
@@ -65,38 +65,38 @@ class FalconMamba(Mamba):
 
 @architecture("falcon_mamba", config=FalconMamba)
 @architecture("mamba", config=Mamba)
-def forward(w, ids, c: Mamba, past, last=True):
+def forward(w, ids, c: Mamba, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "backbone.embeddings.weight", c.vocab_size, c.d_model)
-    for _, w_layer, past_layer in w.layers("backbone.layers", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    for _, w_layer, cache_layer in w.layers("backbone.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
     x = rms_norm(x, w, "backbone.norm_f", c.norm_eps)
     return unembed(x, w, "backbone.embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Mamba):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Mamba):
     """One block, nothing but a mixer: [T D] -> [T D]."""
-    return x + mamba(rms_norm(x, w, "norm", c.norm_eps), w.at("mixer"), past, c)
+    return x + mamba(rms_norm(x, w, "norm", c.norm_eps), w.at("mixer"), cache, c)
 
 
-@step
-def mamba(x, w, past, c: Mamba):
+@step(Role.MAMBA)
+def mamba(x, w, cache, c: Mamba):
     """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
     act = activation(c.activation)
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
-    x = act(causal_conv(x, w, past, "conv1d", c.d_conv, bias=c.conv_bias))
+    x = act(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     maps = linear(x, w, "x_proj", c.dt_rank + 2 * c.d_state)
     dt, B, C = (
         c.normed(part, w, name)
         for part, name in zip(np.split(maps, [c.dt_rank, c.dt_rank + c.d_state], axis=-1), "dt b c".split())
     )
     dt = softplus(linear(dt, w, "dt_proj", c.d_inner, bias=True))
-    y = selective_scan(x, dt, -np.exp(w("A_log", c.d_inner, c.d_state)), B, C, past)
+    y = selective_scan(x, dt, -np.exp(w("A_log", c.d_inner, c.d_state)), B, C, cache)
     return linear((y + w("D", c.d_inner) * x) * act(gate), w, "out_proj", c.d_model, bias=c.bias)
 
 
-@step
+@step(Role.UNIT_NORM)
 def unit_norm(x, eps: float):
     """Divide each vector by its root mean square, without weights: [T Z] -> [T Z]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)

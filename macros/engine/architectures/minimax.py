@@ -27,7 +27,7 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, mixers, read_rope
 from .llama import Llama, attention
@@ -88,7 +88,7 @@ class MiniMax(Llama):
         return read_rope(partial | self.rope_parameters, theta=1e6)
 
     @property
-    def reach(self):
+    def mask(self):
         """What softmax attention sees."""
         return SlidingWindow(self.sliding_window) if self.sliding_window else Full()
 
@@ -113,30 +113,30 @@ class MiniMax(Llama):
         "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
     },
 )
-def forward(w, ids, c: MiniMax, past, last=True):
+def forward(w, ids, c: MiniMax, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: MiniMax, kind: Mixed, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: MiniMax, kind: Mixed, table):
     """One block; what is added to each half is its normed input, weighted: [T D] -> [T D]."""
     x = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "lightning":
-        x = x * c.lightning_alpha + lightning_attention(x, w.at("self_attn"), past, c) * c.lightning_beta
+        x = x * c.lightning_alpha + lightning_attention(x, w.at("self_attn"), cache, c) * c.lightning_beta
     else:
-        x = x * c.full_alpha + attention(x, w.at("self_attn"), past, c, c.reach, table) * c.full_beta
+        x = x * c.full_alpha + attention(x, w.at("self_attn"), cache, c, c.mask, table) * c.full_beta
     x = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     return x * c.experts_alpha + mixture_of_experts(x, w.at("mlp"), c) * c.experts_beta
 
 
-@step
-def lightning_attention(x, w, past, c: MiniMax):
+@step(Role.LIGHTNING_ATTENTION)
+def lightning_attention(x, w, cache, c: MiniMax):
     """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
 
     The memory is kept in float32, as in the vendor's code. The shares are fixed: the lower the layer, the faster it fades.
@@ -145,12 +145,12 @@ def lightning_attention(x, w, past, c: MiniMax):
     q, k, v = np.split(heads(activation(c.activation)(linear(x, w, "qkv_proj", 3 * N * H)), N, 3 * H), 3, axis=-1)
     depth = 1 - w.index / (int(c.n_layers) - 1 + 1e-5) + 1e-5
     keep = np.exp(-depth * 2.0 ** ((np.arange(N, like=x) + 1) * (-8 / int(N)))).astype(np.float32)
-    y = decaying_attention(q, k, v, np.broadcast_to(keep, (T, N)), past).reshape(T, N * H)
+    y = decaying_attention(q, k, v, np.broadcast_to(keep, (T, N)), cache).reshape(T, N * H)
     gate = sigmoid(linear(x, w, "output_gate", N * H))
     return linear(gate * rms_norm(y, w, "norm", 1e-6), w, "out_proj", c.d_model)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: MiniMax):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)

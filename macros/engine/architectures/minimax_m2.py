@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 
 from ..errors import Problem
 from ..ops import (
-    choose,
     combine,
     embed,
     gated_experts,
@@ -17,11 +16,12 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    separate_scores,
+    routing_weights,
+    sigmoid_scores,
+    top_k,
     unembed,
-    weigh,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key, read_rope
 from .llama import Llama
@@ -80,30 +80,30 @@ class MiniMaxM2(Llama):
     config=MiniMaxM2,
     fused=FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
 )
-def forward(w, ids, c: MiniMaxM2, past, last=True):
+def forward(w, ids, c: MiniMaxM2, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: MiniMaxM2, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: MiniMaxM2, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: MiniMaxM2):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D].
 
     The stored bias evens out how often each expert is chosen; the shares leave it out.
     """
-    fit = separate_scores(linear(x, w, "gate", c.n_experts))
-    chosen = choose(fit + w.buffer("e_score_correction_bias", c.n_experts), c.n_experts_per_token)
-    shares = weigh(fit, chosen, normalise=True)
+    fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
+    chosen = top_k(fit + w.buffer("e_score_correction_bias", c.n_experts), c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, normalise=True)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture, llama
-from .config import Positive, Size, config, key, reaches, read_rope
+from .config import Positive, Size, config, key, masks, read_rope
 from .llama import Mistral, feed_forward
 
 
@@ -34,7 +34,7 @@ class Ministral(Mistral):
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return masks(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @config
@@ -75,37 +75,37 @@ architecture("ministral", config=Ministral)(llama.forward)
 
 
 @architecture("ministral3", config=Ministral3)
-def forward(w, ids, c: Ministral3, past, last=True):
+def forward(w, ids, c: Ministral3, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, past)
+    at = positions(ids, cache)
     table, growth = rope_table(at, c.d_head, c.rope), query_growth(at, c.scaling)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table, growth)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table, growth)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
+@step(Role.TEMPERATURE)
 def query_growth(positions, scaling: dict):
     """1 up to the trained length, then slowly more, so that attention stays sharp over a longer text: [T] -> [T 1 1]."""
     times = np.floor(positions / scaling.get("original_max_position_embeddings", 16384))
     return (1 + scaling.get("llama_4_scaling_beta", 0.1) * np.log(1 + times)).astype(np.float32)[:, None, None]
 
 
-@step
-def layer(x, w, past, c: Ministral3, reach, table, growth):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Ministral3, mask, table, growth):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table, growth)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table, growth)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Ministral3, reach, table, growth):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Ministral3, mask, table, growth):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
-    q, k = rotate(q, table) * growth, rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    return linear(attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5), w, "o_proj", c.d_model)
+    q, k = apply_rope(q, table) * growth, apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    return linear(attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5), w, "o_proj", c.d_model)

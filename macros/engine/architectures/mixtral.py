@@ -6,7 +6,7 @@ Source: arXiv 2401.04088; tensor names as the published files.
 from __future__ import annotations
 
 from ..ops import combine, embed, gated_experts, linear, positions, rms_norm, rope_table, softmax_routing, unembed
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
 from .llama import Mistral, attention
@@ -40,24 +40,24 @@ class Mixtral(Mistral):
 
 
 @architecture("mixtral", config=Mixtral, fused=FUSED)
-def forward(w, ids, c: Mixtral, past, last=True):
+def forward(w, ids, c: Mixtral, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Mixtral, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Mixtral, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Mixtral):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)

@@ -18,7 +18,6 @@ from ..ops import (
     attend,
     causal_conv,
     causal_mask,
-    choose,
     combine,
     decaying_attention,
     embed,
@@ -28,12 +27,13 @@ from ..ops import (
     keep_groups,
     linear,
     rms_norm,
-    separate_scores,
+    routing_weights,
+    sigmoid_scores,
     softplus,
+    top_k,
     unembed,
-    weigh,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, key
 from .mamba import NOT_READ
@@ -144,28 +144,28 @@ class NemotronH(Config):
     spellings={"model.": "backbone."},
     pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")},
 )
-def forward(w, ids, c: NemotronH, past, last=True):
+def forward(w, ids, c: NemotronH, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.weight", c.vocab_size, c.d_model)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind)
     x = rms_norm(x, w, "model.norm_f", c.norm_eps)
     return unembed(x, w, "model.embeddings.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: NemotronH, kind: Mixed):
+@step(Role.LAYER)
+def layer(x, w, cache, c: NemotronH, kind: Mixed):
     """One block, a single part: [T D] -> [T D]."""
     y, w = rms_norm(x, w, "norm", c.norm_eps), w.at("mixer")
     if kind.mixer == "mamba":
-        return x + mamba2(y, w, past, c, c.mamba_activation, STATE_BYTES[c.state_dtype])
+        return x + mamba2(y, w, cache, c, c.mamba_activation, STATE_BYTES[c.state_dtype])
     if kind.mixer == "attention":
-        return x + attention(y, w, past, c)
+        return x + attention(y, w, cache, c)
     return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c.d_ff, c))
 
 
-@step
-def mamba2(x, w, past, c, act: str, item_bytes: int):
+@step(Role.MAMBA2)
+def mamba2(x, w, cache, c, act: str, item_bytes: int):
     """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
 
     The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
@@ -174,26 +174,26 @@ def mamba2(x, w, past, c, act: str, item_bytes: int):
     gate, x, dt = np.split(
         linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1
     )
-    x = activation(act)(causal_conv(x, w, past, "conv1d", c.d_conv, bias=c.conv_bias))
+    x = activation(act)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     x, B, C = np.split(x, [N * H, N * H + G * Z], axis=-1)
     x, B, C = heads(x, N, H), np.repeat(heads(B, G, Z), N // G, axis=1), np.repeat(heads(C, G, Z), N // G, axis=1)
     dt = np.clip(softplus(dt + w("dt_bias", N)), *c.dt_limits)
-    y = decaying_attention(C, B, x * dt[:, :, None], np.exp(-np.exp(w("A_log", N)) * dt), past, item_bytes)
+    y = decaying_attention(C, B, x * dt[:, :, None], np.exp(-np.exp(w("A_log", N)) * dt), cache, item_bytes)
     y = (y + x * w("D", N)[:, None]).reshape(T, N * H)
     return linear(gated_rms_norm(y, gate, w, "norm", c.norm_eps, G), w, "out_proj", c.d_model, bias=c.bias)
 
 
-@step
-def attention(x, w, past, c):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c):
     """Let each token gather information from itself and the tokens before it, wherever they stand: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, d_ff: int, c: NemotronH):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(
@@ -205,25 +205,25 @@ def feed_forward(x, w, d_ff: int, c: NemotronH):
     )
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: NemotronH):
     """A few experts chosen for each token, in a narrower space if the config has one, and a shared one: [T D] -> [T k D] -> [T D].
 
     The bias evens out how often each expert is chosen; the shares leave it out. The published total leaves it out too.
     """
-    fit = separate_scores(linear(x, w, "gate", c.n_experts))
+    fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     biased = fit + w.buffer("gate.e_score_correction_bias", c.n_experts, counted=False)
     if c.n_groups_kept < c.n_expert_groups:
         biased = keep_groups(biased, c.n_expert_groups, c.n_groups_kept, best=2)
-    chosen = choose(biased, c.n_experts_per_token)
-    shares = weigh(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
+    chosen = top_k(biased, c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
     narrow = linear(x, w, "fc1_latent_proj", c.d_latent, bias=c.bias_ff) if c.d_latent else x
     routed = combine(experts(narrow, chosen, w, c), shares)
     routed = linear(routed, w, "fc2_latent_proj", c.d_model, bias=c.bias_ff) if c.d_latent else routed
     return routed + shared_experts(x, w.at("shared_experts"), c)
 
 
-@step
+@step(Role.EXPERTS)
 def experts(x, chosen, w, c: NemotronH):
     """Each token through its chosen experts, which have no gate: [T D], [T k] -> [T k F] -> [T k D]."""
     E, k, I, F = c.n_experts, c.n_experts_per_token, x.shape[1], c.d_ff_expert
@@ -231,7 +231,7 @@ def experts(x, chosen, w, c: NemotronH):
     return expert_linear(wide, w.stack("experts.down_proj", E, I, F, used=k), chosen)
 
 
-@step
+@step(Role.SHARED_EXPERTS)
 def shared_experts(x, w, c: NemotronH):
     """The expert that every token passes through: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "up_proj", c.d_ff_shared, bias=c.bias_ff))

@@ -11,6 +11,7 @@ from typing import ClassVar
 from ..ops import (
     Full,
     SlidingWindow,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -19,12 +20,11 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, fold_rope_by_layer_type, full_every, key, reaches, read_rope
+from .config import Positive, Size, config, fold_rope_by_layer_type, full_every, key, masks, read_rope
 from .llama import Llama, feed_forward
 
 
@@ -35,7 +35,7 @@ class Olmo2(Llama):
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     mlp_bias: ClassVar[bool] = False
 
-    def rope_of(self, reach):
+    def rope_of(self, mask):
         """The rotary embedding of a kind of layer."""
         return self.rope
 
@@ -54,52 +54,52 @@ class Olmo3(Olmo2):
 
     def check(self):
         super().check()
-        for reach in self.kinds:
-            self.rope_of(reach)
+        for mask in self.kinds:
+            self.rope_of(mask)
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window)
+        return masks(self.layer_types, self.n_layers, self.sliding_window)
 
     @property
     def rope(self):
         return self.rope_of(Full())
 
-    def rope_of(self, reach):
+    def rope_of(self, mask):
         return read_rope(
             self.rope_parameters,
             500_000.0,
-            "sliding_attention" if isinstance(reach, SlidingWindow) else "full_attention",
+            "sliding_attention" if isinstance(mask, SlidingWindow) else "full_attention",
         )
 
 
 @architecture("olmo2", config=Olmo2)
 @architecture("olmo3", config=Olmo3)
-def forward(w, ids, c: Olmo2, past, last=True):
+def forward(w, ids, c: Olmo2, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    tables = {reach: rope_table(positions(ids, past), c.d_head, c.rope_of(reach)) for reach in dict.fromkeys(c.kinds)}
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, tables[reach])
+    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.kinds)}
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Olmo2, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Olmo2, mask, table):
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
-    x = x + rms_norm(attention(x, w.at("self_attn"), past, c, reach, table), w, "post_attention_layernorm", c.norm_eps)
+    x = x + rms_norm(attention(x, w.at("self_attn"), cache, c, mask, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
-@step
-def attention(x, w, past, c: Olmo2, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Olmo2, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
     k = rms_norm(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), w, "k_norm", c.norm_eps)
     v = linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias)
     q, k, v = heads(q, c.n_heads, c.d_head), heads(k, c.n_kv_heads, c.d_head), heads(v, c.n_kv_heads, c.d_head)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import (
+    apply_rope,
     attend,
     causal_mask,
     combine,
@@ -18,11 +19,10 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
-    rotate,
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .llama import Llama
@@ -45,38 +45,38 @@ class OLMoE(Llama):
 
 
 @architecture("olmoe", config=OLMoE, fused=FUSED)
-def forward(w, ids, c: OLMoE, past, last=True):
+def forward(w, ids, c: OLMoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: OLMoE, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: OLMoE, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: OLMoE, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: OLMoE, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
     k = rms_norm(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), w, "k_norm", c.norm_eps)
     v = linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias)
     if c.clip:
         q, k, v = (np.clip(a, -c.clip, c.clip) for a in (q, k, v))
-    q, k = rotate(heads(q, c.n_heads, c.d_head), table), rotate(heads(k, c.n_kv_heads, c.d_head), table)
-    k, v = past.extend("k", k, reach), past.extend("v", heads(v, c.n_kv_heads, c.d_head), reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    q, k = apply_rope(heads(q, c.n_heads, c.d_head), table), apply_rope(heads(k, c.n_kv_heads, c.d_head), table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, heads(v, c.n_kv_heads, c.d_head), mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: OLMoE):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)

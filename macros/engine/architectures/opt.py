@@ -6,7 +6,7 @@ Source: arXiv 2205.01068; tensor names as the published files. The position tabl
 from __future__ import annotations
 
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Size, activation, config, derived, key
 
@@ -45,49 +45,49 @@ class OPT(Config):
 
 
 @architecture("opt", config=OPT, optional_prefix="model.")
-def forward(w, ids, c: OPT, past, last=True):
+def forward(w, ids, c: OPT, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     table = "model.decoder.embed_tokens.weight"
     x = embed(ids, w, table, c.vocab_size, c.d_embedding)
     x = x if c.d_embedding == c.d_model else linear(x, w, "model.decoder.project_in", c.d_model)
     x = x + embed_positions(
-        positions(ids, past) + POSITION_OFFSET,
+        positions(ids, cache) + POSITION_OFFSET,
         w,
         "model.decoder.embed_positions.weight",
         c.n_positions + POSITION_OFFSET,
         c.d_model,
     )
-    for _, w_layer, past_layer in w.layers("model.decoder.layers", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    for _, w_layer, cache_layer in w.layers("model.decoder.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
     x = c.norm(x, w, "model.decoder.final_layer_norm") if c.norm_first and not c.no_final_norm else x
     x = x if c.d_embedding == c.d_model else linear(x, w, "model.decoder.project_out", c.d_embedding)
     return unembed(x, w, table if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: OPT):
+@step(Role.LAYER)
+def layer(x, w, cache, c: OPT):
     """One transformer block, norms before each half or after: [T D] -> [T D]."""
     if c.norm_first:
-        x = x + attention(c.norm(x, w, "self_attn_layer_norm"), w.at("self_attn"), past, c)
+        x = x + attention(c.norm(x, w, "self_attn_layer_norm"), w.at("self_attn"), cache, c)
         return x + feed_forward(c.norm(x, w, "final_layer_norm"), w, c)
-    x = c.norm(x + attention(x, w.at("self_attn"), past, c), w, "self_attn_layer_norm")
+    x = c.norm(x + attention(x, w.at("self_attn"), cache, c), w, "self_attn_layer_norm")
     return c.norm(x + feed_forward(x, w, c), w, "final_layer_norm")
 
 
-@step
-def attention(x, w, past, c: OPT):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: OPT):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=c.bias), c.n_heads, c.d_head)
         for name in ("q_proj", "k_proj", "v_proj")
     )
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
     return linear(
-        attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model, bias=c.bias
+        attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "out_proj", c.d_model, bias=c.bias
     )
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: OPT):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=c.bias)), w, "fc2", c.d_model, bias=c.bias)

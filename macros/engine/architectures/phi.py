@@ -5,8 +5,20 @@ Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the publ
 
 from __future__ import annotations
 
-from ..ops import Full, attend, causal_mask, embed, heads, layer_norm, linear, positions, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import (
+    Full,
+    apply_rope,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    layer_norm,
+    linear,
+    positions,
+    rope_table,
+    unembed,
+)
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key, read_rope
 
@@ -40,38 +52,38 @@ class Phi(Config):
 
 
 @architecture("phi", config=Phi)
-def forward(w, ids, c: Phi, past, last=True):
+def forward(w, ids, c: Phi, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for _, w_layer, past_layer in w.layers("model.layers", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, cache_layer in w.layers("model.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "model.final_layernorm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last, bias="lm_head.bias")
 
 
-@step
-def layer(x, w, past, c: Phi, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Phi, table):
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
-    return x + attention(y, w.at("self_attn"), past, c, table) + feed_forward(y, w.at("mlp"), c)
+    return x + attention(y, w.at("self_attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Phi, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Phi, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=True), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=True), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=True), c.n_kv_heads, c.d_head)
     if c.qk_norm:
         q, k = layer_norm(q, w, "q_layernorm", c.norm_eps), layer_norm(k, w, "k_layernorm", c.norm_eps)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=True)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "dense", c.d_model, bias=True)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Phi):
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
 from .llama import Mistral
@@ -32,34 +32,34 @@ class Phi3(Mistral):
 
 
 @architecture("phi3", config=Phi3)
-def forward(w, ids, c: Phi3, past, last=True):
+def forward(w, ids, c: Phi3, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Phi3, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Phi3, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Phi3, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Phi3, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, k, v = np.split(linear(x, w, "qkv_proj", N * H + 2 * K * H), [N * H, N * H + K * H], axis=-1)
-    q, k, v = rotate(heads(q, N, H), table), rotate(heads(k, K, H), table), heads(v, K, H)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    return linear(attend(q, k, v, causal_mask(past, q, k, reach), H**-0.5), w, "o_proj", c.d_model)
+    q, k, v = apply_rope(heads(q, N, H), table), apply_rope(heads(k, K, H), table), heads(v, K, H)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    return linear(attend(q, k, v, causal_mask(cache, q, k, mask), H**-0.5), w, "o_proj", c.d_model)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, c: Phi3):
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * c.d_ff), 2, axis=-1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, key, reaches
+from .config import Size, config, key, masks
 from .llama import Llama, feed_forward
 
 
@@ -45,7 +45,7 @@ class Qwen2(Llama):
 
     @property
     def kinds(self):
-        return reaches(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)
+        return masks(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)
 
 
 @config
@@ -60,30 +60,30 @@ class SeedOss(Llama):
 
 @architecture("seed_oss", config=SeedOss)
 @architecture("qwen2", config=Qwen2)
-def forward(w, ids, c: Qwen2 | SeedOss, past, last=True):
+def forward(w, ids, c: Qwen2 | SeedOss, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Qwen2 | SeedOss, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Qwen2 | SeedOss, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Qwen2 | SeedOss, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Qwen2 | SeedOss, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.output_bias)

@@ -22,9 +22,9 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key, reaches
+from .config import Interval, Size, activation, config, key, masks
 from .llama import Llama
 from .qwen2 import attention
 
@@ -71,33 +71,33 @@ class Qwen2MoE(Llama):
             for i in range(self.n_layers)
         ]
         return [
-            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
-            for i, reach in enumerate(reaches(types, self.n_layers, self.sliding_window))
+            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
+            for i, mask in enumerate(masks(types, self.n_layers, self.sliding_window))
         ]
 
 
 @architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)
-def forward(w, ids, c: Qwen2MoE, past, last=True):
+def forward(w, ids, c: Qwen2MoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Qwen2MoE, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Qwen2MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Qwen2MoE):
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)

@@ -5,8 +5,8 @@ Source: arXiv 2505.09388; tensor names as the published files.
 
 from __future__ import annotations
 
-from ..ops import attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, rotate, unembed
-from ..steps import step
+from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, key
 from .llama import feed_forward
@@ -22,31 +22,31 @@ class Qwen3(Qwen2):
 
 
 @architecture("qwen3", config=Qwen3)
-def forward(w, ids, c: Qwen3, past, last=True):
+def forward(w, ids, c: Qwen3, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for reach, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, reach, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Qwen3, reach, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Qwen3, mask, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: Qwen3, reach, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Qwen3, mask, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, reach), past.extend("v", v, reach)
-    mixed = attend(q, k, v, causal_mask(past, q, k, reach), c.d_head**-0.5)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

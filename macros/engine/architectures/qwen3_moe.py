@@ -22,7 +22,7 @@ from ..ops import (
     softmax_routing,
     unembed,
 )
-from ..steps import step
+from ..steps import Role, step
 from . import architecture
 from .config import Interval, Size, activation, config, key
 from .llama import Llama
@@ -54,35 +54,35 @@ class Qwen3MoE(Llama):
     @property
     def kinds(self):
         """In order: whether a layer has experts, and what it sees."""
-        reach = SlidingWindow(self.sliding_window) if self.use_sliding_window else Full()
+        mask = SlidingWindow(self.sliding_window) if self.use_sliding_window else Full()
         return [
-            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, reach)
+            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
             for i in range(self.n_layers)
         ]
 
 
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
-def forward(w, ids, c: Qwen3MoE, past, last=True):
+def forward(w, ids, c: Qwen3MoE, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Qwen3MoE, kind: Kind, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Qwen3MoE, kind: Kind, table):
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), past, c, kind.reach, table)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c: Qwen3MoE):
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)

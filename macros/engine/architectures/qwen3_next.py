@@ -13,6 +13,7 @@ import numpy as np
 from ..ops import (
     Full,
     Mixed,
+    apply_rope,
     attend,
     causal_conv,
     causal_mask,
@@ -26,10 +27,9 @@ from ..ops import (
     linear,
     packed_experts,
     positions,
+    repeat_kv,
     rms_norm,
     rope_table,
-    rotate,
-    share_heads,
     shared_experts,
     sigmoid,
     silu,
@@ -37,7 +37,7 @@ from ..ops import (
     softplus,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Size, activation, config, key, mixers, read_rope
 from .llama import Llama
@@ -145,57 +145,57 @@ class Qwen3Next(Qwen35):
 @architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
 @architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE)
 @architecture("qwen3_5_text", "qwen3_5", config=Qwen35)
-def forward(w, ids, c: Qwen35, past, last=True):
+def forward(w, ids, c: Qwen35, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for kind, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, kind, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps, offset=1)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: Qwen35, kind: Mixed, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: Qwen35, kind: Mixed, table):
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
     if kind.mixer == "linear":
-        x = x + gated_delta_net(y, w.at("linear_attn"), past, c)
+        x = x + gated_delta_net(y, w.at("linear_attn"), cache, c)
     else:
-        x = x + attention(y, w.at("self_attn"), past, c, table)
+        x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
     if kind.feed_forward == "moe":
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-@step
-def attention(x, w, past, c: Qwen35, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: Qwen35, table):
     """Let each token gather information from all before it, and gate what each head found: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps, offset=1), rms_norm(k, w, "k_norm", c.norm_eps, offset=1)
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    mixed = attend(q, k, v, causal_mask(past, q, k, Full()), H**-0.5)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    mixed = attend(q, k, v, causal_mask(cache, q, k, Full()), H**-0.5)
     return linear(mixed * sigmoid(gate.reshape(x.shape[0], N * H)), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-@step
-def gated_delta_net(x, w, past, c: Qwen35):
+@step(Role.GATED_DELTA_NET)
+def gated_delta_net(x, w, cache, c: Qwen35):
     """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
 
     The memory is kept in float32, as transformers and the vendor's `mamba_ssm_dtype` have it.
     """
     K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     qkv, z, b, a = project(x, w, c)
-    qkv = activation(c.activation)(causal_conv(qkv, w, past, "conv1d", c.d_conv, bias=False))
+    qkv = activation(c.activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
     q, k, v = np.split(qkv, [K * I, 2 * K * I], axis=-1)
-    q, k = (share_heads(l2_norm(heads(part, K, I)), N) for part in (q, k))
+    q, k = (repeat_kv(l2_norm(heads(part, K, I)), N) for part in (q, k))
     keep = np.exp(-np.exp(w("A_log", N)) * softplus(a + w("dt_bias", N)))
-    y = gated_delta_rule(q * I**-0.5, k, heads(v, N, J), keep, sigmoid(b), past, STATE_BYTES[c.state_dtype])
+    y = gated_delta_rule(q * I**-0.5, k, heads(v, N, J), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
     y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, J))
     return linear(y.reshape(x.shape[0], N * J), w, "out_proj", c.d_model)
 
@@ -218,7 +218,7 @@ def project(x, w, c: Qwen35):
     return qkv, z.reshape(T, N * J), b.reshape(T, N), a.reshape(T, N)
 
 
-@step
+@step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x, w, c):
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops import embed, layer_norm, linear, relu_squared, sigmoid, token_shift, unembed, wkv
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, key
 
@@ -39,23 +39,23 @@ class RWKV(Config):
 
 
 @architecture("rwkv", config=RWKV)
-def forward(w, ids, c: RWKV, past, last=True):
+def forward(w, ids, c: RWKV, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "rwkv.embeddings.weight", c.vocab_size, c.d_model)
     x = layer_norm(x, w, "rwkv.blocks.0.pre_ln", c.norm_eps)
-    for _, w_layer, past_layer in w.layers("rwkv.blocks", ["layer"] * c.n_layers, past):
-        x = layer(x, w_layer, past_layer, c)
+    for _, w_layer, cache_layer in w.layers("rwkv.blocks", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c)
         x = c.halved(x, c.halvings(w_layer.index + 1) - c.halvings(w_layer.index))
     x = layer_norm(x, w, "rwkv.ln_out", 1e-5)
     return unembed(x, w, "rwkv.embeddings.weight" if c.tied else "head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: RWKV):
+@step(Role.LAYER)
+def layer(x, w, cache, c: RWKV):
     """One block: [T D] -> [T D]."""
     halvings = c.halvings(w.index)
-    x = x + c.halved(time_mix(layer_norm(x, w, "ln1", c.norm_eps), w.at("attention"), past, c), halvings)
-    return x + c.halved(channel_mix(layer_norm(x, w, "ln2", c.norm_eps), w.at("feed_forward"), past, c), halvings)
+    x = x + c.halved(time_mix(layer_norm(x, w, "ln1", c.norm_eps), w.at("attention"), cache, c), halvings)
+    return x + c.halved(channel_mix(layer_norm(x, w, "ln2", c.norm_eps), w.at("feed_forward"), cache, c), halvings)
 
 
 def blend(x, before, w, name: str):
@@ -64,21 +64,21 @@ def blend(x, before, w, name: str):
     return x * share + before * (1 - share)
 
 
-@step
-def time_mix(x, w, past, c: RWKV):
+@step(Role.TIME_MIX)
+def time_mix(x, w, cache, c: RWKV):
     """Let each token gather what is remembered of those before it: [T D] -> [T C] -> [T D]."""
-    before = token_shift(x, past, "attention's last token")
+    before = token_shift(x, cache, Holds.ATTENTION_SHIFT)
     k = linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_inner)
     v = linear(blend(x, before, w, "time_mix_value"), w, "value", c.d_inner)
     gate = sigmoid(linear(blend(x, before, w, "time_mix_receptance"), w, "receptance", c.d_inner))
-    y = wkv(k, v, np.exp(w("time_decay", c.d_inner)), w("time_first", c.d_inner), past)
+    y = wkv(k, v, np.exp(w("time_decay", c.d_inner)), w("time_first", c.d_inner), cache)
     return linear(gate * y, w, "output", c.d_model)
 
 
-@step
-def channel_mix(x, w, past, c: RWKV):
+@step(Role.CHANNEL_MIX)
+def channel_mix(x, w, cache, c: RWKV):
     """Work on each token and the one before it, in a wider space: [T D] -> [T F] -> [T D]."""
-    before = token_shift(x, past, "feed-forward's last token")
+    before = token_shift(x, cache, Holds.FEED_FORWARD_SHIFT)
     wide = relu_squared(linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_ff))
     gate = sigmoid(linear(blend(x, before, w, "time_mix_receptance"), w, "receptance", c.d_model))
     return gate * linear(wide, w, "value", c.d_model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..ops import (
     Full,
+    apply_rope,
     attend,
     causal_mask,
     embed,
@@ -16,10 +17,9 @@ from ..ops import (
     linear,
     positions,
     rope_table,
-    rotate,
     unembed,
 )
-from ..steps import step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, key, read_rope
 from .llama import Llama, feed_forward
@@ -41,28 +41,28 @@ class StableLM(Llama):
 
 
 @architecture("stablelm", config=StableLM)
-def forward(w, ids, c: StableLM, past, last=True):
+def forward(w, ids, c: StableLM, cache, last=True):
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, past), c.d_head, c.rope)
-    for _, w_layer, past_layer in w.layers("model.layers", c.kinds, past):
-        x = layer(x, w_layer, past_layer, c, table)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
-@step
-def layer(x, w, past, c: StableLM, table):
+@step(Role.LAYER)
+def layer(x, w, cache, c: StableLM, table):
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
-    attended = x + attention(y, w.at("self_attn"), past, c, table)
+    attended = x + attention(y, w.at("self_attn"), cache, c, table)
     if not c.parallel:
         y = layer_norm(attended, w, "post_attention_layernorm", c.norm_eps)
     return attended + feed_forward(y, w.at("mlp"), c)
 
 
-@step
-def attention(x, w, past, c: StableLM, table):
+@step(Role.ATTENTION)
+def attention(x, w, cache, c: StableLM, table):
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
@@ -72,6 +72,6 @@ def attention(x, w, past, c: StableLM, table):
             head_norms(q, w, "q_layernorm.norms.{e}.weight", c.norm_eps),
             head_norms(k, w, "k_layernorm.norms.{e}.weight", c.norm_eps),
         )
-    q, k = rotate(q, table), rotate(k, table)
-    k, v = past.extend("k", k, Full()), past.extend("v", v, Full())
-    return linear(attend(q, k, v, causal_mask(past, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), c.d_head**-0.5), w, "o_proj", c.d_model)

@@ -8,6 +8,7 @@ arrays or shapes. Everything here runs on both.
 from .attention import (
     Chunked,
     Full,
+    Mask,
     NoPE,
     SlidingWindow,
     alibi,
@@ -17,8 +18,8 @@ from .attention import (
     heads,
     masked,
     mix,
+    repeat_kv,
     scores,
-    share_heads,
 )
 from .basic import (
     ACTIVATIONS,
@@ -31,6 +32,7 @@ from .basic import (
     last_row,
     layer_norm,
     linear,
+    logistic,
     positions,
     relu,
     relu_squared,
@@ -44,7 +46,6 @@ from .basic import (
 )
 from .experts import (
     Kind,
-    choose,
     chosen_softmax_routing,
     combine,
     expert_linear,
@@ -52,10 +53,11 @@ from .experts import (
     gated_experts,
     keep_groups,
     packed_experts,
-    separate_scores,
+    routing_weights,
     shared_experts,
+    sigmoid_scores,
     softmax_routing,
-    weigh,
+    top_k,
 )
 from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
 from .recurrence import (
@@ -72,4 +74,4 @@ from .recurrence import (
     token_shift,
     wkv,
 )
-from .rope import Rope, rope_table, rotate, rotate_pairs, yarn_mscale
+from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from ..dims import smallest
-from ..steps import step
+from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
+
+
+class Mask(Protocol):
+    """Which earlier tokens a layer sees."""
+
+    def pairs(self, tokens: int) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -85,35 +92,35 @@ class Chunked:
 
 @dataclass(frozen=True)
 class NoPE:
-    """What `reach` says, and no rotary embedding: the layer is not told where a token stands (arXiv 2305.19466)."""
+    """What `mask` says, and no rotary embedding: the layer is not told where a token stands (arXiv 2305.19466)."""
 
-    reach: Full | SlidingWindow = Full()
+    mask: Full | SlidingWindow = Full()
 
     def seen(self, past: int) -> int:
-        return self.reach.seen(past)
+        return self.mask.seen(past)
 
     def kept(self, context: int) -> int:
-        return self.reach.kept(context)
+        return self.mask.kept(context)
 
     def allows(self, query, key):
-        return self.reach.allows(query, key)
+        return self.mask.allows(query, key)
 
     def pairs(self, tokens: int) -> int:
-        return self.reach.pairs(tokens)
+        return self.mask.pairs(tokens)
 
     def __str__(self):
-        return f"{self.reach}, NoPE"
+        return f"{self.mask}, NoPE"
 
 
-def causal_mask(past, queries, keys, reach):
+def causal_mask(cache, queries, keys, mask):
     """Which keys each new token may look at: [T S], True where it may."""
     T, S = queries.shape[0], keys.shape[0]
-    query = np.arange(T, like=queries) + past.length
-    key = np.arange(S, like=keys) + (past.length + T - S)
-    return reach.allows(query[:, None], key[None, :])
+    query = np.arange(T, like=queries) + cache.length
+    key = np.arange(S, like=keys) + (cache.length + T - S)
+    return mask.allows(query[:, None], key[None, :])
 
 
-@step
+@step(Role.HEAD_NORMS)
 def head_norms(x, w, name: str, eps: float):
     """Layer norm without shift, with weights of its own for each head: [T N H], [N H] -> [T N H]."""
     x = x - x.mean(axis=-1, keepdims=True)
@@ -121,25 +128,25 @@ def head_norms(x, w, name: str, eps: float):
     return x * w.stack(name, x.shape[1], x.shape[2], used=x.shape[1])
 
 
-@step
-def share_heads(x, n_heads: int):
+@step(Role.REPEAT_KV, keeps=Keeps.NOTHING, access=Access.LOOKS)
+def repeat_kv(x, n_heads: int):
     """Each key/value head serves several query heads: [S K H] -> [S N H]."""
     return np.repeat(x, n_heads // x.shape[1], axis=1)
 
 
-@step
+@step(Role.SCORES)
 def scores(q, k, scale: float):
     """How well each new token's query fits each key, head by head: [T N H], [S N H] -> [N T S]."""
     return np.einsum("tnh,snh->nts", q, k, optimize=True) * scale
 
 
-@step
-def masked(x, mask):
+@step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
+def masked(x, allowed):
     """Hide what must not be seen, above all the future: [N T S], [T S] -> [N T S]."""
-    return np.where(mask, x, -np.inf)
+    return np.where(allowed, x, -np.inf)
 
 
-@step
+@step(Role.MIX)
 def mix(shares, v):
     """Average the values by their shares: [N T S], [S N H] -> [T N H]."""
     return np.einsum("nts,snh->tnh", shares, v, optimize=True)
@@ -156,15 +163,15 @@ def alibi(k, n_heads: int):
     return (slopes[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
 
 
-def attend(q, k, v, mask, scale: float, bias=None, cap: float | None = None):
+def attend(q, k, v, allowed, scale: float, bias=None, cap: float | None = None):
     """Scaled dot-product attention: [T N H], [S K H], [S K H], [T S] -> [T N·H] (arXiv 1706.03762, 3.2).
 
     `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them.
     """
     if k.shape[1] != q.shape[1]:
-        k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
+        k, v = repeat_kv(k, q.shape[1]), repeat_kv(v, q.shape[1])
     fit = scores(q, k, scale) if cap is None else soft_cap(scores(q, k, scale), cap)
-    shares = softmax(masked(fit if bias is None else fit + bias, mask))
+    shares = softmax(masked(fit if bias is None else fit + bias, allowed))
     mixed = mix(shares, v)
     return mixed.reshape(mixed.shape[0], mixed.shape[1] * mixed.shape[2])
 

@@ -6,33 +6,33 @@ import math
 
 import numpy as np
 
-from ..steps import step
+from ..steps import Keeps, Role, step
 
 
-@step
+@step(Role.EMBED, keeps=Keeps.NOTHING)
 def embed(ids, w, name: str, rows: int, width: int):
     """Look up one row of the table for each token id: [T], [V D] -> [T D]."""
     return np.take(w(name, rows, width), ids, axis=0)
 
 
-@step
+@step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
 def embed_positions(positions, w, name: str, rows: int, width: int):
     """Look up one row of the table for each position: [T], [P D] -> [T D]."""
     return np.take(w(name, rows, width), positions, axis=0)
 
 
-def positions(ids, past):
+def positions(ids, cache):
     """The place of each new token in the whole text: [T] -> [T]."""
-    return np.arange(ids.shape[0], like=ids) + past.length
+    return np.arange(ids.shape[0], like=ids) + cache.length
 
 
-@step
+@step(Role.LAST_ROW, keeps=Keeps.NOTHING)
 def last_row(x):
     """Only the last token's vector predicts the next token: [T D] -> [1 D]."""
     return x[-1:]
 
 
-@step
+@step(Role.UNEMBED)
 def unembed(x, w, name: str, vocabulary: int, *, last: bool, bias: str | None = None):
     """A score for every token of the vocabulary: [T D], [V D] -> [T V], or [1 V] for the last token only."""
     x = last_row(x) if last else x
@@ -40,21 +40,21 @@ def unembed(x, w, name: str, vocabulary: int, *, last: bool, bias: str | None = 
     return logits if bias is None else logits + w(bias, vocabulary)
 
 
-@step
+@step(Role.LINEAR)
 def linear(x, w, name: str, width: int, *, bias: bool = False):
     """Multiply by a weight matrix stored [out, in]: [T I], [O I] -> [T O]."""
     y = np.einsum("ti,oi->to", x, w(f"{name}.weight", width, x.shape[-1]), optimize=True)
     return y + w(f"{name}.bias", width) if bias else y
 
 
-@step
+@step(Role.CONV1D)
 def conv1d(x, w, name: str, width: int):
     """Multiply by a weight matrix stored [in, out], as GPT-2 does, and add a bias: [T I], [I O], [O] -> [T O]."""
     y = np.einsum("ti,io->to", x, w(f"{name}.weight", x.shape[-1], width), optimize=True)
     return y + w(f"{name}.bias", width)
 
 
-@step
+@step(Role.LAYER_NORM)
 def layer_norm(x, w, name: str, eps: float, *, weight: bool = True, bias: bool = True):
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D]."""
     x = x - x.mean(axis=-1, keepdims=True)
@@ -63,7 +63,7 @@ def layer_norm(x, w, name: str, eps: float, *, weight: bool = True, bias: bool =
     return x + w(f"{name}.bias", x.shape[-1]) if bias else x
 
 
-@step
+@step(Role.RMS_NORM)
 def rms_norm(x, w, name: str, eps: float, *, offset: float = 0.0):
     """Divide each vector by its root mean square, then scale: [… D], [D] -> [… D].
 
@@ -74,57 +74,63 @@ def rms_norm(x, w, name: str, eps: float, *, offset: float = 0.0):
     return x * (scale + offset if offset else scale)
 
 
-@step
+@step(Role.SOFTMAX, keeps=Keeps.OUTPUT)
 def softmax(x):
     """Turn scores into shares that add up to 1, along the last axis: [… S] -> [… S]."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@step
+@step(Role.SOFT_CAP)
 def soft_cap(x, cap: float):
     """Bend scores so that none goes beyond ±cap: cap · tanh(x / cap): same shape (Gemma 2, arXiv 2408.00118)."""
     return np.tanh(x / cap) * cap
 
 
-@step
+@step(Role.GELU_TANH)
 def gelu_tanh(x):
     """GELU in its tanh form: x · Φ(x), near 0 below zero and near x above: [T F] -> [T F]."""
     return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
-@step
+@step(Role.GELU)
 def gelu(x):
     """GELU: x · Φ(x), with Φ the normal distribution function: [T F] -> [T F]."""
     return x * 0.5 * (1 + erf(x / math.sqrt(2)))
 
 
-@step
+@step(Role.SILU)
 def silu(x):
     """SiLU: x · sigmoid(x): [T F] -> [T F]."""
-    return x * sigmoid(x)
+    return x * logistic(x)
 
 
-@step
+@step(Role.RELU)
 def relu(x):
     """ReLU: x where it is positive, else 0: [T F] -> [T F]."""
     return np.maximum(x, 0)
 
 
-@step
+@step(Role.XIELU)
 def xielu(x, w, name: str):
     """xIELU: a parabola above zero, eˣ − 1 − x below, each with a learned strength: [T F], [1], [1] -> [T F] (arXiv 2411.13010)."""
     above, below = (np.logaddexp(w(f"{name}.{part}", 1), 0) for part in ("alpha_p", "alpha_n"))
     return 0.5 * x + np.where(x > 0, above * x * x, (0.5 + below) * (np.expm1(np.minimum(x, -1e-6)) - x))
 
 
-@step
+@step(Role.RELU_SQUARED)
 def relu_squared(x):
     """ReLU, squared: [T F] -> [T F]."""
     return np.maximum(x, 0) * np.maximum(x, 0)
 
 
+@step(Role.SIGMOID, keeps=Keeps.OUTPUT)
 def sigmoid(x):
+    """How far a gate is open, each by itself: between 0 and 1, same shape."""
+    return logistic(x)
+
+
+def logistic(x):
     """1 / (1 + e⁻ˣ), without overflow: same shape."""
     return 0.5 * (1 + np.tanh(0.5 * x))
 

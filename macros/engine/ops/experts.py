@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dims import same
-from ..steps import step
+from ..steps import Keeps, Role, step
 from .attention import Full
-from .basic import linear, sigmoid, softmax
+from .basic import linear, logistic, softmax
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Kind:
     """What a layer is made of: a mixture of experts or a plain feed-forward part, and what its attention sees."""
 
     moe: bool
-    reach: object = Full()
+    mask: object = Full()
 
     def __str__(self):
         feed_forward = "moe" if self.moe else "dense"
-        return feed_forward if self.reach == Full() else f"{self.reach}, {feed_forward}"
+        return feed_forward if self.mask == Full() else f"{self.mask}, {feed_forward}"
 
 
 def _expert_linear_rule(x, W, chosen, *, transposed: bool = False):
@@ -35,7 +35,7 @@ def _expert_linear_rule(x, W, chosen, *, transposed: bool = False):
     return (T, k, out), T * k * out * into
 
 
-@step(rule=_expert_linear_rule)
+@step(Role.EXPERT_LINEAR, rule=_expert_linear_rule)
 def expert_linear(x, W, chosen, *, transposed: bool = False):
     """Multiply each token by the matrices of its chosen experts: [T I] or [T k I], [E O I], [T k] -> [T k O].
 
@@ -49,19 +49,19 @@ def expert_linear(x, W, chosen, *, transposed: bool = False):
     return out
 
 
-@step
-def separate_scores(x):
+@step(Role.SIGMOID_SCORES, keeps=Keeps.OUTPUT)
+def sigmoid_scores(x):
     """A score between 0 and 1 for each expert by itself, the sigmoid: [T E] -> [T E]."""
-    return sigmoid(x)
+    return logistic(x)
 
 
-@step
-def choose(scores, k: int):
+@step(Role.TOP_K, keeps=Keeps.NOTHING)
+def top_k(scores, k: int):
     """The k highest scores' places, best first: [T E] -> [T k]."""
     return np.argsort(-scores, axis=-1, kind="stable")[:, :k]
 
 
-@step
+@step(Role.EXPERT_GROUPS, keeps=Keeps.NOTHING)
 def keep_groups(scores, n_groups: int, n_kept: int, best: int):
     """Leave only the best groups of experts to choose from; a group is worth its `best` highest scores: [T E] -> [T E]."""
     T, E = scores.shape
@@ -71,8 +71,8 @@ def keep_groups(scores, n_groups: int, n_kept: int, best: int):
     return np.where((rank < n_kept)[..., None], groups, -np.inf).reshape(T, E)
 
 
-@step
-def weigh(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20):
+@step(Role.ROUTING_WEIGHTS)
+def routing_weights(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20):
     """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k]."""
     shares = np.take_along_axis(scores, chosen, axis=-1)
     if normalise:
@@ -80,26 +80,26 @@ def weigh(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least:
     return shares * scale if scale != 1 else shares
 
 
-@step
+@step(Role.COMBINE)
 def combine(y, shares):
     """Add up what the chosen experts say, by their shares: [T k D], [T k] -> [T D]."""
     return np.einsum("tkd,tk->td", y, shares, optimize=True)
 
 
-@step
+@step(Role.FEED_FORWARD)
 def feed_forward(x, w, d_ff: int, activation: Callable, *, bias: bool = False):
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     wide = activation(linear(x, w, "gate_proj", d_ff, bias=bias)) * linear(x, w, "up_proj", d_ff, bias=bias)
     return linear(wide, w, "down_proj", x.shape[-1], bias=bias)
 
 
-@step
+@step(Role.SHARED_EXPERTS)
 def shared_experts(x, w, d_ff: int, activation: Callable, *, bias: bool = False):
     """The experts that every token passes through, side by side as one: [T D] -> [T F] -> [T D]."""
     return feed_forward(x, w, d_ff, activation, bias=bias)
 
 
-@step
+@step(Role.GATED_EXPERTS)
 def gated_experts(x, chosen, w, names: tuple[str, str, str], n_experts: int, d_ff: int, activation: Callable):
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k F] -> [T k D].
 
@@ -112,7 +112,7 @@ def gated_experts(x, chosen, w, names: tuple[str, str, str], n_experts: int, d_f
     return expert_linear(wide, w.stack(down, n_experts, D, d_ff, used=k), chosen)
 
 
-@step
+@step(Role.PACKED_EXPERTS)
 def packed_experts(x, chosen, w, names: tuple[str, str], n_experts: int, d_ff: int, activation: Callable):
     """Each token through its chosen experts, gate and up in one matrix: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D].
 
@@ -126,11 +126,11 @@ def packed_experts(x, chosen, w, names: tuple[str, str], n_experts: int, d_ff: i
 def softmax_routing(scores, k: int, *, normalise: bool, scale: float = 1.0):
     """The usual choice: the k experts with the largest share of a softmax: [T E] -> [T k] places, [T k] shares."""
     fit = softmax(scores)
-    chosen = choose(fit, k)
-    return chosen, weigh(fit, chosen, normalise=normalise, scale=scale)
+    chosen = top_k(fit, k)
+    return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 
 
 def chosen_softmax_routing(scores, k: int):
     """The k highest scores, and a softmax of these alone: [T E] -> [T k] places, [T k] shares."""
-    chosen = choose(scores, k)
-    return chosen, softmax(weigh(scores, chosen))
+    chosen = top_k(scores, k)
+    return chosen, softmax(routing_weights(scores, chosen))

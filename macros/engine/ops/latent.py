@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..steps import step
+from ..steps import Role, step
 from .basic import relu
 
 
-@step
+@step(Role.LATENT_QUERIES)
 def ask_latents(q, to_key):
     """Turn each head's query into a question to the latents: [T N H], [N H R] -> [T N R]."""
     return np.einsum("tnh,nhr->tnr", q, to_key, optimize=True)
 
 
-@step
+@step(Role.LATENT_SCORES)
 def latent_scores(q, latent, q_rope, k_rope, scale: float):
     """How well each query fits each token, by content and by position: [T N R], [S R], [T N H], [S H] -> [N T S].
 
@@ -32,19 +32,19 @@ def latent_scores(q, latent, q_rope, k_rope, scale: float):
     return (content + np.einsum(f"tnh,{keys}h->nts", q_rope, k_rope, optimize=True)) * scale
 
 
-@step
+@step(Role.MIX_LATENTS)
 def mix_latents(shares, latent):
     """Average the latents by their shares: [N T S], [S R] or [T S R] -> [T N R]."""
     return np.einsum(f"nts,{'s' if latent.ndim == 2 else 'ts'}r->tnr", shares, latent, optimize=True)
 
 
-@step
+@step(Role.LATENT_VALUES)
 def read_values(mixed, to_value):
     """Read each head's value out of its average of latents: [T N R], [N H R] -> [T N H]."""
     return np.einsum("tnr,nhr->tnh", mixed, to_value, optimize=True)
 
 
-@step
+@step(Role.INDEX_SCORES)
 def index_scores(q, k, weights):
     """How much each token matters to each query: small heads' fits, weighed: [T N H], [S H], [T N] -> [T S] (DeepSeek-V3.2)."""
     fit = relu(np.einsum("tnh,sh->tns", q, k, optimize=True) * q.shape[-1] ** -0.5)

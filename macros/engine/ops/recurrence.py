@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dims import product
-from ..steps import step, tracer_of
-from .basic import sigmoid
+from ..steps import Holds, Keeps, Role, step, tracer_of
+from .basic import logistic
 
 # Bytes of an element of a state, whatever the format of the model and of its cache.
 CONVOLUTION_BYTES, STATE_BYTES = 2, 4
@@ -52,36 +52,36 @@ def _carry_rule(state, keep, key, value=None):
     return state.shape, product(state.shape) * (1 if value is None else 2)
 
 
-@step(rule=_carry_rule)
+@step(Role.STATE_UPDATE, rule=_carry_rule)
 def carry(state, keep, key, value=None):
     """What is kept of a state, and what is written into it: keep · state + key · value, with broadcasting: same shape."""
     return keep * state + (key if value is None else key * value)
 
 
-@step
-def causal_conv(x, w, past, name: str, width: int, *, bias: bool):
+@step(Role.CONVOLUTION)
+def causal_conv(x, w, cache, name: str, width: int, *, bias: bool):
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
     The last W rows are kept, at the model's 2 bytes, as transformers and mamba_ssm keep them (the next step reads W − 1).
     """
     C = x.shape[1]
-    rows = np.concatenate([past.state("convolution", width, C), x], axis=0)
-    past.store("convolution", rows[-width:], item_bytes=CONVOLUTION_BYTES)
+    rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
+    cache.store(Holds.CONVOLUTION, rows[-width:], item_bytes=CONVOLUTION_BYTES)
     windows = np.stack([rows[width - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
     return y + w(f"{name}.bias", C) if bias else y
 
 
-@step
-def token_shift(x, past, name: str):
+@step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
+def token_shift(x, cache, name: str):
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
-    rows = np.concatenate([past.state(name, 1, x.shape[1]), x], axis=0)
-    past.store(name, rows[-1:], item_bytes=CONVOLUTION_BYTES)
+    rows = np.concatenate([cache.state(name, 1, x.shape[1]), x], axis=0)
+    cache.store(name, rows[-1:], item_bytes=CONVOLUTION_BYTES)
     return rows[:-1]
 
 
-@step
-def selective_scan(x, dt, A, B, C, past, item_bytes: int = STATE_BYTES):
+@step(Role.SELECTIVE_SCAN)
+def selective_scan(x, dt, A, B, C, cache, item_bytes: int = STATE_BYTES):
     """Mamba's state space, a state for each channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C] (arXiv 2312.00752, 3.2).
 
     h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C.
@@ -91,13 +91,13 @@ def selective_scan(x, dt, A, B, C, past, item_bytes: int = STATE_BYTES):
         h = carry(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
         return h, np.einsum("cz,z->c", h, c, optimize=True)
 
-    h, y = scan(body, past.state("state", *A.shape), (x, dt, B, C))
-    past.store("state", h, item_bytes=item_bytes)
+    h, y = scan(body, cache.state(Holds.STATE, *A.shape), (x, dt, B, C))
+    cache.store(Holds.STATE, h, item_bytes=item_bytes)
     return y
 
 
-@step
-def decaying_attention(q, k, v, keep, past, item_bytes: int = STATE_BYTES):
+@step(Role.DECAYING_ATTENTION)
+def decaying_attention(q, k, v, keep, cache, item_bytes: int = STATE_BYTES):
     """Linear attention whose memory fades: [T N I], [T N I], [T N J], [T N] shares kept -> [T N J].
 
     S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and
@@ -108,13 +108,13 @@ def decaying_attention(q, k, v, keep, past, item_bytes: int = STATE_BYTES):
         S = carry(S, keep[:, None, None], k[:, :, None], v[:, None, :])
         return S, np.einsum("ni,nij->nj", q, S, optimize=True)
 
-    S, y = scan(body, past.state("state", *q.shape[1:], v.shape[2]), (q, k, v, keep))
-    past.store("state", S, item_bytes=item_bytes)
+    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
+    cache.store(Holds.STATE, S, item_bytes=item_bytes)
     return y
 
 
-@step
-def gated_delta_rule(q, k, v, keep, strength, past, item_bytes: int = STATE_BYTES):
+@step(Role.GATED_DELTA_RULE)
+def gated_delta_rule(q, k, v, keep, strength, cache, item_bytes: int = STATE_BYTES):
     """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J] (arXiv 2412.06464).
 
     What the memory already says to the key is taken out before the value is written: S ← keep·S, S ← S + k ⊗ strength·(v − k·S),
@@ -126,13 +126,13 @@ def gated_delta_rule(q, k, v, keep, strength, past, item_bytes: int = STATE_BYTE
         S = carry(S, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
         return S, np.einsum("ni,nij->nj", q, S, optimize=True)
 
-    S, y = scan(body, past.state("state", *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
-    past.store("state", S, item_bytes=item_bytes)
+    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
+    cache.store(Holds.STATE, S, item_bytes=item_bytes)
     return y
 
 
-@step
-def wkv(k, v, decay, bonus, past):
+@step(Role.WKV)
+def wkv(k, v, decay, bonus, cache):
     """RWKV's weighted average of all values so far: [T C], [T C], [C], [C] -> [T C] (arXiv 2305.13048, 3.1).
 
     A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum and sum of
@@ -148,31 +148,31 @@ def wkv(k, v, decay, bonus, past):
         old, new = np.exp(largest - decay - top), np.exp(k - top)
         return (carry(total, old, new, v), carry(weight, old, new), top), y
 
-    names, C = ("weighted sum", "sum of weights", "largest weight"), k.shape[1]
-    total, weight, largest = (past.state(name, C) for name in names)
+    names, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
+    total, weight, largest = (cache.state(name, C) for name in names)
     largest = np.where(weight > 0, largest, -1e38)  # no token has been weighed yet
     state, y = scan(body, (total, weight, largest), (k, v))
     for name, new in zip(names, state):
-        past.store(name, new, item_bytes=STATE_BYTES)
+        cache.store(name, new, item_bytes=STATE_BYTES)
     return y
 
 
-@step
+@step(Role.GATED_RMS_NORM)
 def gated_rms_norm(x, z, w, name: str, eps: float, groups: int = 1):
     """Gate with SiLU, divide each group of numbers by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
     T, C = x.shape
-    y = (x * z * sigmoid(z)).reshape(T, groups, C // groups)
+    y = (x * z * logistic(z)).reshape(T, groups, C // groups)
     y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
     return y.reshape(T, C) * w(f"{name}.weight", C)
 
 
-@step
+@step(Role.L2_NORM)
 def l2_norm(x):
     """Bring each vector to length 1: [… H] -> [… H]."""
     return x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
 
 
-@step
+@step(Role.SOFTPLUS)
 def softplus(x):
     """A smooth way to make numbers positive, ln(1 + eˣ): same shape."""
     return np.logaddexp(x, 0)

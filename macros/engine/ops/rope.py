@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Problem
-from ..steps import step
+from ..steps import Keeps, Role, step
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def yarn_mscale(factor: float, weight: float = 1.0) -> float:
     return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
-@step
+@step(Role.ROPE_TABLE)
 def rope_table(positions, width: int, rope: Rope):
     """Cosine and sine of every position's angles, for the part of a head of `width` that turns: [T] -> [T W/2], [T W/2]."""
     angles = np.einsum("t,w->tw", positions, rope.frequencies(rope.turning(width), positions))
@@ -130,8 +130,8 @@ def rope_table(positions, width: int, rope: Rope):
     return cos.astype(np.float32), sin.astype(np.float32)
 
 
-@step
-def rotate(x, table):
+@step(Role.ROPE, keeps=Keeps.NOTHING)
+def apply_rope(x, table):
     """Turn a head's pairs by the position's angle, its first half with its second half: [T N H] -> [T N H].
 
     A table narrower than the head turns the head's first part only.
@@ -142,8 +142,8 @@ def rotate(x, table):
     return np.concatenate([a * cos - b * sin, b * cos + a * sin, *rest], axis=-1)
 
 
-@step
-def rotate_pairs(x, table):
+@step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
+def apply_rope_pairs(x, table):
     """The same with neighbours as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, 2 * table[0].shape[1])

@@ -26,15 +26,12 @@ class Math(ArithmatexExtension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         super().extendMarkdown(md)
-        for registry, name, kind in (
-            (md.inlinePatterns, "arithmatex-inline", InlineMath),
-            (md.parser.blockprocessors, "arithmatex-block", BlockMath),
-        ):
-            registry[name].__class__ = kind
-            registry[name].md = md
-            registry[name].formula = self.formula
-        in_text = DisplayMathInText(r"(?<!\\)\$\$(?!\s*\$)([^$]+)\$\$", md)
-        in_text.formula = self.formula
+        config = self.getConfigs()
+        inline = InlineMath(md.inlinePatterns["arithmatex-inline"].pattern, config, md, self.formula)
+        md.inlinePatterns.register(inline, "arithmatex-inline", 189.9)  # in the place of arithmatex's own, as below
+        block = BlockMath(md.parser.blockprocessors["arithmatex-block"].pattern, config, md, self.formula)
+        md.parser.blockprocessors.register(block, "arithmatex-block", 79.9)
+        in_text = DisplayMathInText(r"(?<!\\)\$\$(?!\s*\$)([^$]+)\$\$", md, self.formula)
         md.inlinePatterns.register(in_text, "math-in-text", 190)
 
     def formula(self, latex: str, display: bool = False) -> str:
@@ -50,8 +47,9 @@ class Math(ArithmatexExtension):
 class InlineMath(InlineArithmatexPattern):
     """`$…$` and `\\(…\\)`."""
 
-    md: Markdown
-    formula: Callable[..., str]
+    def __init__(self, pattern: str, config: dict, md: Markdown, formula: Callable[..., str]):
+        super().__init__(pattern, config)
+        self.md, self.formula = md, formula
 
     def handleMatch(self, m, data):
         element, start, end = super().handleMatch(m, data)
@@ -63,7 +61,9 @@ class InlineMath(InlineArithmatexPattern):
 class DisplayMathInText(InlineProcessor):
     """`$$…$$` in the middle of a paragraph."""
 
-    formula: Callable[..., str]
+    def __init__(self, pattern: str, md: Markdown, formula: Callable[..., str]):
+        super().__init__(pattern, md)
+        self.formula = formula
 
     def handleMatch(self, m, data):
         return self.md.htmlStash.store(self.formula(m[1], display=True)), m.start(0), m.end(0)
@@ -72,8 +72,9 @@ class DisplayMathInText(InlineProcessor):
 class BlockMath(BlockArithmatexProcessor):
     """`$$…$$`, `\\[…\\]` and `\\begin{…}` on lines of their own."""
 
-    md: Markdown
-    formula: Callable[..., str]
+    def __init__(self, pattern: str, config: dict, md: Markdown, formula: Callable[..., str]):
+        super().__init__(pattern, config, md)
+        self.md, self.formula = md, formula
 
     def run(self, parent, blocks):
         latex = next(g for g in self.match.group("math", "math2", "math3") if g)

@@ -28,31 +28,31 @@ def grouped(n: int) -> str:
     return f"{int(n):,}".replace("-", "−")
 
 
-def significant(x: int | Fraction, digits: int = DIGITS) -> str:
+def significant(value: int | Fraction, digits: int = DIGITS) -> str:
     """Rounded half up to so many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
-    x = Fraction(x)
-    if x <= 0:
-        return "−" + significant(-x, digits) if x else "0"
-    exponent = len(str(int(x))) - 1
-    while x < Fraction(10) ** exponent:
+    value = Fraction(value)
+    if value <= 0:
+        return "−" + significant(-value, digits) if value else "0"
+    exponent = len(str(int(value))) - 1
+    while value < Fraction(10) ** exponent:
         exponent -= 1
     places = digits - 1 - exponent
-    n = int(x * Fraction(10) ** places + Fraction(1, 2))
+    n = int(value * Fraction(10) ** places + Fraction(1, 2))
     if n == 10**digits:  # 9.999 -> 10.0
         n, places = n // 10, places - 1
     whole, part = divmod(n, 10 ** max(places, 0))
     return f"{whole:,}.{part:0{places}}" if places > 0 else f"{whole * 10**-places:,}"
 
 
-def scaled(x: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
+def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
     """The number and the largest unit of a table that it reaches."""
-    unit = max((u for u in units if units[u] <= abs(x)), key=units.__getitem__, default=next(iter(units)))
-    number = significant(Fraction(x, units[unit]), digits)
+    unit = max((u for u in units if units[u] <= abs(value)), key=units.__getitem__, default=next(iter(units)))
+    number = significant(Fraction(value, units[unit]), digits)
     if units[unit] == 1:
-        number = grouped(int(x)) if Fraction(x).denominator == 1 else number
+        number = grouped(int(value)) if Fraction(value).denominator == 1 else number
     bigger = [u for u in units if units[u] == 1000 * units[unit]]
     return (
-        (significant(Fraction(x, units[bigger[0]]), digits), bigger[0])
+        (significant(Fraction(value, units[bigger[0]]), digits), bigger[0])
         if number.startswith("1,000") and units[unit] > 1 and bigger
         else (number, unit)
     )
@@ -83,15 +83,15 @@ def percent(part: int, whole: int, places: int = 1) -> str:
     """A share: `26.2%`; what is there and rounds to nothing is `<0.1%`."""
     if not whole:
         return "–"
-    x = Fraction(100 * part, whole)
+    share = Fraction(100 * part, whole)
     least = Fraction(1, 10**places)
-    if 0 < abs(x) < least / 2:
-        return f"{'<' if x > 0 else '>−'}{float(least):.{places}f}%"
-    n = (abs(x) * 10**places * 2 + 1) // 2
+    if 0 < abs(share) < least / 2:
+        return f"{'<' if share > 0 else '>−'}{float(least):.{places}f}%"
+    n = (abs(share) * 10**places * 2 + 1) // 2
     return (
-        f"{'−' if x < 0 else ''}{n // 10**places}.{n % 10**places:0{places}}%"
+        f"{'−' if share < 0 else ''}{n // 10**places}.{n % 10**places:0{places}}%"
         if places
-        else f"{'−' if x < 0 else ''}{n}%"
+        else f"{'−' if share < 0 else ''}{n}%"
     )
 
 

@@ -1,0 +1,75 @@
+"""What counts as an array of data: the one that a view looks at, not a weight, not what the cache holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+
+from ..engine.array import Node, ShapeArray
+from ..engine.dims import Poly
+from ..engine.steps import Access, Holds
+from ..engine.tensors import Cached, Weight
+
+
+def origin(x: ShapeArray) -> ShapeArray:
+    """The array that a view looks at."""
+    while isinstance(x.source, Node) and x.source.access is Access.LOOKS:
+        x = x.source.inputs[0]
+    return x
+
+
+def part(x: ShapeArray) -> ShapeArray:
+    """The array whose numbers a view has, and no others: a part of a larger one stands for itself."""
+    while (
+        isinstance(x.source, Node) and x.source.access is Access.LOOKS and int(x.source.inputs[0].size) <= int(x.size)
+    ):
+        x = x.source.inputs[0]
+    return x
+
+
+def is_cache(x: ShapeArray) -> bool:
+    """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
+    return cached(x) is not None
+
+
+def cached(x: ShapeArray) -> Holds | None:
+    """What the entry of the cache holds that an array is, earlier rows and new ones; None for any other array."""
+    if not isinstance(x.source, Node) or x.source.function is not np.concatenate:
+        return None
+    earlier = x.source.inputs[0].source
+    return earlier.holds if isinstance(earlier, Cached) else None
+
+
+def new_rows(x: ShapeArray) -> ShapeArray:
+    """Of rows added to a cache, the new ones."""
+    x = part(x)
+    return part(x.source.inputs[-1]) if isinstance(x.source, Node) and is_cache(x) else x
+
+
+def distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
+    """Each array once."""
+    return list({id(x): x for x in arrays}.values())
+
+
+def size(x: ShapeArray) -> Poly:
+    """An array's elements."""
+    return _shape(tuple(d.expr for d in x.shape))[0]
+
+
+def is_paired(x: ShapeArray) -> bool:
+    """Whether an array has an axis of queries and one of keys."""
+    return _shape(tuple(d.expr for d in x.shape))[1]
+
+
+@cache
+def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
+    """(elements, whether two axes vary with the text) of a shape: models share many of them."""
+    return math.prod(axes, start=Poly.of(1)), sum(p.is_free for p in axes) > 1
+
+
+def is_data(x: ShapeArray) -> bool:
+    """Whether an array is neither a weight (however it is looked at) nor what an earlier step left in the cache."""
+    return not isinstance(origin(x).source, (Weight, Cached))

@@ -1,0 +1,39 @@
+"""The cache entry by entry, and what it would be with latents written out per head."""
+
+from __future__ import annotations
+
+from ..engine.dims import product
+from ..engine.tensors import CacheEntry
+from .parameters import INDEX
+from .traffic import Traffic
+
+
+class CacheCosts(Traffic):
+    """What the layers keep between steps."""
+
+    def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
+        """Each kept entry of each kind of layer with its bytes after `context` tokens."""
+        values = self.counts.values(S=context)
+        return [(k, k.elements.at(values) * (k.item_bytes or item_bytes)) for k in self.trace.kept]
+
+    def index_bytes(self, context: int, item_bytes: int = 2) -> int:
+        """The part of the cache that is an indexer's keys."""
+        return sum(size for k, size in self.cache_by_entry(context, item_bytes) if k.holds is INDEX)
+
+    @property
+    def has_latents(self) -> bool:
+        """Whether latent vectors are kept in the place of keys and values."""
+        return bool(self.latents)
+
+    def expanded_cache_bytes(self, context: int, item_bytes: int = 2) -> int:
+        """Bytes of the cache if latent attention kept every head's keys and values; without latents, no difference."""
+        expanded = {node.layers: latent for node, latent in self.latents.items()}
+        total = 0
+        for k, size in self.cache_by_entry(context, item_bytes):
+            latent = expanded.get(k.layers)
+            if latent and k.row and k.holds is not INDEX:
+                # the row with the latent gives keys and values without position, the other the rotated part of each key
+                width = latent.nope + latent.value if k.row[-1].symbols & latent.rank.symbols else k.row[-1]
+                size = size // int(product(k.row)) * int(latent.heads) * int(width)
+            total += size
+        return total

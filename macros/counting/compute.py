@@ -1,0 +1,226 @@
+"""FLOPs of a step: part by part, in full and with the causal half, latents read as they are or written out per head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from ..engine.array import Node
+from ..engine.dims import Call, Dim, Poly
+from ..engine.ops import Full, Mask, SlidingWindow
+from ..engine.steps import Role
+from ..engine.trace import Trace
+from .parameters import Counts
+from .parts import HEAD, cut
+
+
+@dataclass(frozen=True)
+class PartFlops:
+    """FLOPs of one step in all layers of a kind: everything, and what it counts over (query, key) pairs, masked or
+    not.
+    """
+
+    node: Node
+    kind: object
+    layers: int | None
+    total: int
+    pairs: int
+    causal_pairs: int
+
+    @property
+    def name(self) -> str:
+        """The word for the step in data: `attention`."""
+        return str(self.node.role)
+
+    @property
+    def causal(self) -> int:
+        """The FLOPs where only the pairs that the mask lets through count."""
+        return self.total - self.pairs + self.causal_pairs
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """A contraction over (query, key) pairs, with the rule that masks it."""
+
+    leaf: Node
+    layers: int
+    queries: Poly
+    keys: Poly
+    mask: Mask
+
+    def flops(self, values: Mapping[str, int]) -> int:
+        """FLOPs in all layers, every pair counted."""
+        return self.leaf.flops.at(values) * self.layers
+
+    def share(self, values: Mapping[str, int]) -> Fraction:
+        """The share of the pairs that the mask lets through."""
+        new, context = values["T"], values["S"]
+        picked = self.picked(values)
+        mask = self.mask if picked is None else SlidingWindow(picked)
+        return Fraction(mask.pairs(context) - mask.pairs(context - new), self.queries.at(values) * self.keys.at(values))
+
+    def picked(self, values: Mapping[str, int]) -> int | None:
+        """How many keys are picked for each query, at most: `index_topk` where the keys are min(S, index_topk)."""
+        atoms = [atom for monomial in self.keys.terms for atom, _ in monomial]
+        if isinstance(self.mask, Full) and len(atoms) == 1 and isinstance(call := atoms[0], Call):
+            return min(p.at(values) for p in call.args if not p.is_free)
+        return None
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The sizes of latent attention, and the steps that turn queries and averages by the heads' matrices."""
+
+    heads: Dim
+    nope: Dim
+    value: Dim
+    rank: Dim
+    reads: tuple[Node, ...]
+
+    def written_out(self, pairs: Node) -> Dim | None:
+        """How wide a pair of tokens would be in a head's own keys or values; None for a product over other numbers."""
+        over_latents = any(
+            int(size) == int(self.rank) and size.symbols & self.rank.symbols for size in pairs.inputs[1].shape
+        )
+        if not over_latents or pairs.parent is None:
+            return None
+        return self.nope if pairs.parent.role is Role.LATENT_SCORES else self.value
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def once(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Compute each figure of a model once: tables ask for the same ones again and again."""
+
+    @wraps(method)
+    def wrapper(self: Compute, *args: P.args, **kwargs: P.kwargs) -> R:
+        key = method.__name__, args, tuple(kwargs.items())
+        if key not in self.computed:
+            self.computed[key] = method(self, *args, **kwargs)
+        return cast(R, self.computed[key])
+
+    return wrapper
+
+
+class Compute:
+    """The FLOPs of one model. T new tokens end at a context of S tokens, the last new one included."""
+
+    def __init__(self, counts: Counts):
+        self.counts: Counts = counts
+        self.trace: Trace = counts.trace
+        self.computed: dict[Hashable, object] = {}  # by `once`
+
+    @once
+    def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
+        """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
+        values = self._values(new, context)
+
+        def of_part(top: Node, step: Node, flops: Poly, pairs: list[_Pairs]) -> PartFlops:
+            is_layer = top.layers is not None
+            full = [p.flops(values) for p in pairs]
+            return PartFlops(
+                step,
+                top.kind if is_layer else None,
+                int(top.layer_count) if is_layer else None,
+                flops.at(values) * int(top.layer_count),
+                sum(full),
+                sum(int(flops * p.share(values)) for flops, p in zip(full, pairs)),
+            )
+
+        return tuple(of_part(*part) for part in self._parts)
+
+    @cached_property
+    def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
+        """Each step with FLOPs: its layer, itself, FLOPs in one layer, and its contractions over pairs."""
+        pairs = {id(p.leaf): p for p in self._pairs}
+        return [
+            (top, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs])
+            for top, step in cut(self.trace)
+            if (flops := step.flops).terms
+        ]
+
+    def pair_flops(self, new: int, context: int) -> int:
+        """FLOPs of the contractions over (query, key) pairs, scores in full."""
+        return sum(part.pairs for part in self.flops_by_part(new, context))
+
+    @once
+    def causal_flops(self, new: int, context: int) -> int:
+        """FLOPs of a step where only the pairs that the mask lets through count."""
+        return sum(part.causal for part in self.flops_by_part(new, context))
+
+    @once
+    def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
+        """The same with the keys and values of latent attention written out per head; without latents, no difference.
+
+        Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one
+        new token, because the keys and values of the whole context are made again.
+        """
+        values = self._values(new, context)
+        total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
+        for layer, latent in self.latents.items():
+            for p in (p for p in self._pairs if layer in p.leaf.path()):
+                width = latent.written_out(p.leaf)
+                if width is not None:
+                    flops = p.flops(values) * (p.share(values) if causal else 1)
+                    total -= int(flops - flops * Fraction(int(width), int(latent.rank)))
+            read = sum(leaf.flops.at(values) for leaf in latent.reads) * int(layer.layer_count)
+            total += read * context // new - read
+        return total
+
+    def least_flops(self, new: int, context: int) -> int:
+        """The fewer FLOPs of the two forms of latent attention, masked pairs left out: what a bound on time may
+        count.
+        """
+        absorbed = self.causal_flops(new, context)
+        return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
+
+    def training_flops_per_token(self, context: int, *, causal: bool = False) -> Fraction:
+        """FLOPs of forward and backward for one token of texts of `context` tokens, logits for all of them.
+
+        The backward pass costs twice the forward pass: one contraction for the inputs' gradient, one for the weights'.
+        Latent attention is trained with its keys and values written out.
+        """
+        head = sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
+        return Fraction(3 * (self.expanded_flops(context, context, causal=causal) + (context - 1) * head), context)
+
+    @cached_property
+    def _pairs(self) -> tuple[_Pairs, ...]:
+        """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows."""
+        masks = {k.layers: k.mask for k in self.trace.kept if k.mask is not None}
+        new = Poly.of(self.trace.root.inputs[0].shape[0])
+        pairs: list[_Pairs] = []
+        for layer in self.trace.root.children:
+            mask = masks.get(layer.layers or ())
+            for leaf in layer.walk() if mask is not None else ():
+                if leaf.own_flops is not None and leaf.note:
+                    free = [size.expr for size in _letters(leaf).values() if size.expr.is_free]
+                    if mask is not None and len(free) == 2 and new in free:
+                        [keys] = [p for p in free if p != new]
+                        pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
+        return tuple(pairs)
+
+    @cached_property
+    def latents(self) -> dict[Node, Latent]:
+        """Of each kind of layer with latent attention: how wide the latent and the heads' keys and values are."""
+        latents: dict[Node, Latent] = {}
+        for layer in (n for n in self.trace.root.children if n.layers is not None):
+            steps = {n.role: n for n in layer.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)}
+            if len(steps) == 2:
+                _, nope, rank = steps[Role.LATENT_QUERIES].inputs[1].shape
+                heads, value, _ = steps[Role.LATENT_VALUES].inputs[1].shape
+                latents[layer] = Latent(heads, nope, value, rank, tuple(steps.values()))
+        return latents
+
+    def _values(self, new: int, context: int) -> Mapping[str, int]:
+        return self.counts.values(T=new, S=context)
+
+
+def _letters(leaf: Node) -> dict[str, Dim]:
+    """The size of each axis of an einsum's subscripts."""
+    terms = leaf.note.partition("->")[0].split(",")
+    return {letter: d for term, x in zip(terms, leaf.inputs) for letter, d in zip(term, x.shape)}

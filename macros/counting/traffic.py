@@ -1,0 +1,101 @@
+"""Bytes that a step reads and writes at the least: weights and cache."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from ..engine.dims import Poly
+from ..engine.steps import Holds
+from ..engine.tensors import Weight
+from .arrays import cached
+from .compute import Compute, once
+from .formats import format_of, weight_bytes
+from .parts import HEAD, INPUT_TABLES
+
+
+class Traffic(Compute):
+    """What one step moves between memory and chip."""
+
+    @once
+    def weight_bytes_read(self, new: int, batch: int = 1, format: str = "bfloat16") -> int:
+        """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
+        chose (expected, choices taken as independent and even), all else once."""
+        always, tables, routed = self._read_by(format)
+        tokens = new * batch
+        total = always + sum(
+            format_of(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables
+        )
+        return total + sum(int(size * (1 - (1 - used / members) ** tokens)) for (members, used), size in routed.items())
+
+    @once
+    def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
+        """Bytes that every step reads, the input tables that are not the head too, bytes of experts by (held, used)."""
+        tables, head = (
+            {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
+            for roles in (INPUT_TABLES, (HEAD,))
+        )
+        looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
+        always = 0
+        routed: dict[tuple[int, int], int] = {}
+        for w in self.counts.weights:
+            if w.routed:
+                key = int(w.routed[0]), int(w.routed[1])
+                routed[key] = routed.get(key, 0) + weight_bytes(w, format)
+            elif w not in looked_up:
+                always += weight_bytes(w, format)
+        return always, looked_up, routed
+
+    @once
+    def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
+        """Bytes of the cache that a step reads, all texts; behind an indexer only the tokens that it picked."""
+        values, total = self._values(new, context), 0
+        for k in self.trace.kept:
+            if k.row is None or k.seen is None:
+                total += k.elements.at(values) * (k.item_bytes or item_bytes)
+                continue
+            rows = k.seen.expr.at(values)
+            picked = self._picked.get((k.holds, k.layers))
+            if picked is not None:
+                rows = min(rows, picked.at(values) * new)
+            total += rows * k.elements_per_token.at(values) * (k.item_bytes or item_bytes)
+        return total * batch
+
+    @once
+    def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
+        """Bytes of the cache that a step writes, all texts: the new rows that stay, and each fixed state."""
+        values, total = self._values(new, context), 0
+        for k in self.trace.kept:
+            size = k.elements.at(values)
+            size = min(size, k.elements_per_token.at(values) * new) if k.row is not None else size
+            total += size * (k.item_bytes or item_bytes)
+        return total * batch
+
+    def bytes_moved(self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> int:
+        """Bytes of weights and cache that a step reads and writes: the least that has to move."""
+        return (
+            self.weight_bytes_read(new, batch, format)
+            + self.cache_bytes_read(new, context, batch, item_bytes)
+            + self.cache_bytes_written(new, context, batch, item_bytes)
+        )
+
+    def intensity(
+        self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
+    ) -> Fraction:
+        """FLOPs per byte moved, masked pairs left out."""
+        return Fraction(
+            self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes)
+        )
+
+    @cached_property
+    def _picked(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
+        """Of each kept entry from which a step takes only picked rows: how many for each new token."""
+        picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
+        for layer in self.trace.root.children:
+            for leaf in layer.walk() if layer.layers is not None else ():
+                holds = cached(leaf.inputs[0]) if leaf.function is np.take else None
+                if holds is not None:
+                    picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr
+        return picked

@@ -1,0 +1,105 @@
+"""Memory for training: weights, gradients, the optimizer's state, and the activations that the backward pass needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..engine.array import Node, ShapeArray
+from ..engine.dims import Poly
+from ..engine.steps import Keeps, Role
+from .arrays import distinct, is_data, is_paired, new_rows, part, size
+from .compute import once
+from .memory import Memory
+from .parts import HEAD
+
+
+class Training(Memory):
+    """What a model needs to learn."""
+
+    def training_bytes(self, context: int, batch: int = 1, **how: bool) -> dict[str, int]:
+        """Memory of mixed-precision AdamW (arXiv 1910.02054, 3.1): weights and gradients at 2 bytes, and at 4 bytes
+        each a copy of the weights, the momentum and the variance; then the activations (`how` as in
+        `activation_bytes`).
+        """
+        n = self.counts.total
+        return {
+            "weights": 2 * n,
+            "gradients": 2 * n,
+            "master weights": 4 * n,
+            "momentum": 4 * n,
+            "variance": 4 * n,
+            "activations": self.activation_bytes(context, batch, **how),
+        }
+
+    @once
+    def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
+        """Bytes of what the backward pass needs from the forward pass, at 2 bytes an element (after arXiv 2205.05198,
+        4.1).
+
+        Each step keeps what it says that it keeps: the arrays that it read, once where several read the same, its
+        result (softmax), or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes.
+        No dropout; a recurrence keeps what it reads and computes its states again; latent attention is trained with its
+        keys and values written out per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention
+        computed in blocks). With `recompute`, only each layer's input is kept, and the largest layer's own once.
+        """
+        values = self._values(context, context)
+
+        def elements(arrays: Iterable[ShapeArray]) -> int:
+            return sum(size(x).at(values) for x in distinct(arrays) if pairs or not is_paired(x))
+
+        def own(nodes: Iterable[Node]) -> int:
+            return sum(elements(_saved(node)) + self._written_out(node).at(values) for node in nodes)
+
+        top = self.trace.root.children
+        layers = [n for n in top if n.layers is not None]
+        kept = elements(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n))
+        if recompute:
+            kept += sum(size(n.outputs[0]).at(values) * int(n.layer_count) for n in layers)
+            kept += max((own([n]) for n in layers), default=0)
+        else:
+            kept += sum(own([n]) * int(n.layer_count) for n in layers)
+        logits = 0
+        for head in (n for n in top if n.role is HEAD):  # the trace has the last token's; training needs all tokens'
+            [vectors, *_] = (size(x).at(values) for x in head.inputs if is_data(x))
+            inner = (x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
+            kept += vectors + elements(inner) * context
+            logits += sum(size(x).at(values) for x in head.outputs) * context
+        return (kept * 2 + logits * 4) * batch
+
+    def _written_out(self, layer: Node) -> Poly:
+        """By how many elements a layer keeps more or less because its latents' keys and values are written out per
+        head.
+
+        A key and a value of every token stand in the place of each head's query to the latents and its average of them.
+        """
+        latent = self.latents.get(layer)
+        if latent is None:
+            return Poly.of(0)
+        absorbed = Poly.sum(size(x) for x in _absorbed(layer))
+        tokens = self.trace.root.inputs[0].shape[0]
+        return Poly.of(tokens * latent.heads * (latent.nope + latent.value)) - absorbed
+
+
+def _absorbed(layer: Node) -> Iterator[ShapeArray]:
+    """The arrays of latent attention that exist only where keys and values are not written out."""
+    for node in layer.walk():
+        if node.role is Role.LATENT_QUERIES:
+            yield node.outputs[0]
+        elif node.role is Role.LATENT_VALUES:
+            yield node.inputs[0]
+
+
+def _saved(node: Node) -> list[ShapeArray]:
+    """The arrays that a call keeps for the backward pass; a step with steps inside keeps what these keep."""
+    if node.keeps is Keeps.NOTHING:
+        return []
+    if node.keeps is Keeps.OUTPUT:
+        return [part(x) for x in node.outputs]
+    if any(child.step for child in node.children):
+        return [x for child in node.children if _is_of_numbers(child) for x in _saved(child)]
+    return [new_rows(x) for x in node.inputs if is_data(x) and x.dtype.kind == "f"]
+
+
+def _is_of_numbers(call: Node) -> bool:
+    """Whether a call gives numbers that have a gradient, and not places or masks."""
+    return bool(call.outputs) and call.outputs[0].dtype.kind == "f"

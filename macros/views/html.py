@@ -1,0 +1,169 @@
+"""The kit for HTML: text that nothing reads as markup, elements, tables.
+
+`Html` is what may stand in a page as it is. Any other string is text, and inert from where it enters an element: no
+character of it means anything to the browser, to Markdown or to Jinja. Every piece is one line, so that a macro call
+may stand in a sentence, a list or an indented block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+# What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
+# stops.
+_ACTIVE = re.compile(r"[^\w ,.\-]|(?<![^\W_])_|_(?![^\W_])|-(?![^\W_])|(?<=\d)\.(?!\d)|(?<=www)\.")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
+
+
+class Html(Markup):
+    """HTML. What is added to it, joined by it or put into its braces is text, and becomes inert, unless it is HTML
+    too."""
+
+    __slots__ = ()
+
+    @classmethod
+    def escape(cls, content: object) -> Html:
+        return cls(content) if hasattr(content, "__html__") else _inert(str(content))
+
+
+@lru_cache(maxsize=65536)
+def _inert(plain: str) -> Html:
+    """Each character that some syntax reads as a character reference."""
+    plain = _CONTROL.sub(" ", plain)
+    return Html(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
+
+
+text = Html.escape
+
+
+def html(template: str, *values: object, **named: object) -> Html:
+    """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
+    is."""
+    return Html(template).format(*values, **named) if values or named else Html(template)
+
+
+def joined(pieces: Iterable[object], between: str = "") -> Html:
+    """Pieces behind each other; what stands between them is HTML."""
+    return Html(between).join(pieces)
+
+
+def tag(name: str, /, *content: object, **attributes: object) -> Html:
+    """An element; `cls` is the class, and an attribute that is None is left out."""
+    given = "".join(
+        f' {"class" if key == "cls" else key.replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{given}>{''.join(map(text, content))}</{name}>")
+
+
+def anchor(content: object, address: str | None) -> Html:
+    """A link, or its words alone where it would lead nowhere."""
+    return tag("a", content, href=address) if address else text(content)
+
+
+def code(content: object) -> Html:
+    return tag("code", content)
+
+
+def small(content: object) -> Html:
+    """Small print behind or below a figure."""
+    return tag("span", content, cls="ep-range")
+
+
+def block(*parts: object) -> Html:
+    """Several elements as one, so that Markdown takes them as one."""
+    return tag("div", *parts, cls="ep-block")
+
+
+def conventions(*sentences: str) -> Html:
+    """The small print beside a table; an empty sentence is left out."""
+    return tag("p", joined(filter(None, sentences), " "), cls="ep-conventions")
+
+
+class Column(NamedTuple):
+    """A column of a table: its heading, and whether numbers stand below it."""
+
+    title: str
+    is_number: bool = False
+
+
+def number(title: str) -> Column:
+    """A column of numbers."""
+    return Column(title, True)
+
+
+class Cell(NamedTuple):
+    """A cell that is more than its content: over several columns, of another kind than its column, sorted by something
+    else."""
+
+    content: object
+    span: int = 1
+    is_number: bool | None = None
+    cls: str | None = None
+    sort: object = None
+
+
+class Row(NamedTuple):
+    """A row that is more than its cells: of a class, with data; the first cell heads the row, or the rows below it
+    (`rowgroup`)."""
+
+    cells: Iterable[object]
+    cls: str | None = None
+    data: Mapping[str, object] = {}
+    scope: str = "row"
+
+
+def heading(title: object, span: int) -> Row:
+    """The row above rows that belong together."""
+    return Row([Cell(title, span)], "ep-part", scope="rowgroup")
+
+
+def table(
+    caption: object,
+    columns: Iterable[Column | str],
+    *bodies: Iterable[Row | Iterable[object]],
+    name: str,
+    cls: str = "ep-table",
+) -> Html:
+    """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each
+    column."""
+    columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+    head = [tag("th", c.title, scope="col", cls="num" if c.is_number else None) for c in columns]
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption),
+            tag("thead", tag("tr", *head)),
+            *(tag("tbody", *(_row(row, columns) for row in body)) for body in bodies),
+            cls=cls,
+        ),
+        cls="ep-scroll",
+        tabindex=0,
+        role="region",
+        aria_label=name,
+    )
+
+
+def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
+    row = row if isinstance(row, Row) else Row(row)
+    written, place = [], 0
+    for content in row.cells:
+        cell = content if isinstance(content, Cell) else Cell(content)
+        span = cell.span if cell.span > 1 else None
+        if not written:
+            written.append(tag("th", cell.content, colspan=span, scope=row.scope, data_sort=cell.sort))
+        else:
+            is_number = columns[place].is_number and span is None if cell.is_number is None else cell.is_number
+            cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
+            written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
+        place += cell.span
+    return tag("tr", *written, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})

@@ -1,0 +1,182 @@
+"""What the pages on model size show besides tables of single models: a config as a file, the widths in use, pairs of
+models."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+
+from ..catalogue import presets
+from ..dependencies import remembered
+from ..engine.architectures.config import fields_of
+from ..engine.errors import Problem, nearest
+from . import charts, notation, rounding, values
+from .arguments import known
+from .html import Html, Link, Row, anchor, block, conventions, html, joined, number, table, tag, text
+from .layers import n_layers
+from .models import listing
+from .shapes import var
+from .tables import undisclosed
+
+
+def model_link(slug: str, words: str | None = None, link: Link | None = None) -> Html:
+    """The way to a model's page, by the model's name or in words of one's own."""
+    return anchor(words if words is not None else presets.preset(slug).name, link(slug) if link else None)
+
+
+def config_file(slug: str, highlight: Iterable[str] = ()) -> Html:
+    """The published config.json, key by key as the preset holds it; the lines of `highlight` marked, sizes with the
+    site's name."""
+    model = values.disclosed(slug)
+    if model is None:
+        return undisclosed(slug, "a config.json")
+    raw = model.preset.config
+    names = {k.key: k.field for k in fields_of(model.architecture.config) if k.key and k.is_size}
+    wanted = (highlight,) if isinstance(highlight, str) else tuple(highlight)
+    for key in wanted:
+        if key not in raw:
+            raise Problem(
+                f"{slug} has no key {key!r} in its config", nearest(str(key), raw, "see the preset's [config]")
+            )
+    widest = max(len(json.dumps({k: v})) for k, v in raw.items() if not isinstance(v, dict | list)) + 1
+    lines = []
+    for i, (key, value) in enumerate(raw.items()):
+        source = f"  {json.dumps(key)}: {json.dumps(value)}{',' if i < len(raw) - 1 else ''}"
+        line, name = text(source), names.get(key)
+        if name and notation.known(name):
+            line += " " * max(1, widest - len(source)) + tag("span", html("# {}", name), cls="c1")
+        line += LINE_END
+        lines.append(tag("span", line, cls="hll") if key in wanted else line)
+    spaced = joined(lines).replace("  ", html("&#32;&#32;"))
+    return listing(html("{}: config.json", model.name), joined(["{", LINE_END, spaced, "}"]))
+
+
+LINE_END = html("&#10;")
+
+CLASSES = ((0, 10**9), (10**9, 10**10), (10**10, 10**11), (10**11, 10**13))
+
+
+@remembered
+def common_widths() -> Html:
+    """The hidden dimensions in use, by the size of the models, with how many models have each."""
+    rows = []
+    for least, most in CLASSES:
+        models = [e for e in charts.entries() if least <= e.total < most]
+        if not models:
+            continue
+        widths = Counter(e.d_model for e in models)
+        commonest = {width for width, n in widths.most_common(3) if n > 1}
+        listed = joined(
+            (
+                (tag("strong", f"{width:,}") if width in commonest else text(f"{width:,}"))
+                + (html(" ({})", n) if n > 1 else "")
+                for width, n in sorted(widths.items())
+            ),
+            ", ",
+        )
+        depths = sorted(e.n_layers for e in models)
+        rows.append([_class(least, most), len(models), listed, f"{depths[0]} to {depths[-1]}"])
+    as_table = table(
+        "Widths of the models of the catalogue",
+        ["Parameters", number("Models"), html("{} (how many models)", var("d_model")), number("Layers")],
+        rows,
+        name="Common choices of d_model",
+    )
+    return block(as_table, conventions("The most common widths of a row are bold."))
+
+
+def _class(least: int, most: int) -> str:
+    if not least:
+        return f"below {rounding.short(most, 1)}"
+    if most == CLASSES[-1][1]:
+        return f"from {rounding.short(least, 1)}"
+    return f"{rounding.short(least, 1)} to {rounding.short(most, 1)}"
+
+
+def width_result(what: str, link: Link | None = None) -> Html | str:
+    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    d_ff`, `most d_ff`.
+
+    The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the
+    first released of several.
+    """
+    widths = [e.d_model for e in charts.entries()]
+    facts = {
+        "models": len(widths),
+        "least": min(widths),
+        "most": max(widths),
+        "multiples of 128": sum(width % 128 == 0 for width in widths),
+    }
+    if known(what, [*facts, "least d_ff", "most d_ff"], "what") in facts:
+        return f"{facts[what]:,}"
+    ratio, slug = (min if what == "least d_ff" else max)(_gated(), key=lambda pair: pair[0])
+    return html("{}·D ({})", values.shown(ratio), model_link(slug, link=link))
+
+
+def _gated() -> list[tuple[Fraction, str]]:
+    """d_ff / d_model of every dense model whose feed-forward part has three matrices, in the order of release."""
+    models = {e.slug: values.disclosed(e.slug) for e in charts.entries()}
+    return [
+        (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), slug)
+        for slug, m in models.items()
+        if m.counts.active == m.counts.total and charts.matrices(m) == 3
+    ]
+
+
+def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) -> Html:
+    """Pairs of models: how many times as wide and as deep, what the rule gives for a layer and the whole, what they
+    have."""
+    rows = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(tuple(pair)) != 2:
+            raise Problem(f"pairs holds {pair!r}: expected two models", 'write pairs=[["…", "…"], …]')
+        a, b = map(values.disclosed, pair)
+        if a is None or b is None:
+            raise Problem(f"{pair!r}: a model without sizes", "choose two that are disclosed")
+        width, in_layers, total = (
+            Fraction(values.number(b, name), values.number(a, name)) for name in ("d_model", "in_layers", "total")
+        )
+        depth = Fraction(n_layers(b), n_layers(a))
+        factors = [width, depth, width**2, in_layers / depth, depth * width**2, in_layers, total]
+        names = joined((model_link(slug, link=link) for slug in pair), " → ")
+        rows.append([names, *("×" + rounding.significant(factor) for factor in factors)])
+    columns = [
+        "From → to",
+        number(var("d_model")),
+        number(var("n_layers")),
+        number(html("Rule: D²")),
+        number("One layer, measured"),
+        number(html("Rule: L·D²")),
+        number("All layers, measured"),
+        number("All parameters"),
+    ]
+    return table("The rule beside real pairs of models", columns, rows, name="Linear in L, quadratic in D")
+
+
+@remembered
+def formula_against_parts(slug: str) -> Html:
+    """4·D², 8·D² and what else there is, part by part: what the formula has for it, what the model has."""
+    model = values.disclosed(slug)
+    if model is None:
+        return undisclosed(slug, "a comparison with the formula")
+    square = n_layers(model) * model.counts.values()["d_model"] ** 2
+    formulas = (("–", 0), ("4 · L · D²", 4 * square), ("8 · L · D²", 8 * square), ("–", 0), ("–", 0))
+    parts = [
+        (part.title, formula, given, count)
+        for part, (formula, given), count in zip(charts.PARTS.values(), formulas, charts.shares(slug))
+    ]
+    whole = ("All", "12 · L · D²", sum(given for *_, given, _ in parts), sum(count for *_, count in parts))
+
+    def cells(title: str, formula: str, given: int, count: int) -> list[str]:
+        more = count - given
+        difference = ("+" if more > 0 else "") + rounding.grouped(more)
+        return [title, formula, rounding.grouped(given), rounding.grouped(count), html(difference)]
+
+    return table(
+        html("12 · L · D² and {}, part by part", model.name),
+        ["Part", "Formula", number("gives"), number("The model has"), number("More than the formula")],
+        [*(cells(*part) for part in parts), Row(cells(*whole), "total")],
+        name="The formula part by part",
+    )

@@ -1,0 +1,36 @@
+"""What the parts of a model are called: `Attention × 32 layers`."""
+
+from __future__ import annotations
+
+from ..catalogue.presets import Model
+from ..counting.parts import Category, Group, Part, grouped
+from ..dependencies import remembered
+from . import words
+from .html import Html, html, text
+from .layers import kinds, layer_range
+
+
+@remembered
+def groups(model: Model) -> list[Group]:
+    """The model's parts by their titles."""
+    parts = model.counts.parts
+    first = next((i for i, part in enumerate(parts) if part.layer is not None), len(parts))
+    before = set(parts[:first])
+
+    def title(part: Part) -> str:
+        if part.category is Category.NORMS and part.layer is None:
+            return "First norm" if part in before else "Last norm"
+        return words.group(part.node)
+
+    return grouped(parts, title)
+
+
+def group_title(group: Group, model: Model) -> Html:
+    """`Attention × 32 layers`, or with the layers where there are several kinds."""
+    names = {node.layers: words.of_kind(node.kind) for node in kinds(model)}
+    where = layer_range(group.layers)
+    if where and len(names) > 1:
+        return html("{} in {} ({})", group.title, Html(where), names[group.layers])
+    if where and len(group.layers) > 1:
+        return html("{} × {} layers", group.title, len(group.layers))
+    return text(group.title)

@@ -1,0 +1,48 @@
+"""Sizes and shapes as HTML: each symbol with its meaning, a shape in symbols or in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+
+from ..engine.dims import Dim, Poly
+from . import notation
+from .html import Html, html, joined, tag
+
+
+@cache
+def var(name: str) -> Html:
+    """A symbol with its letter and meaning as a title: `d_model`."""
+    symbol = notation.symbol(name)
+    has_letter = symbol.letter and symbol.letter != name
+    return tag("var", name, title=f"{symbol.letter}: {symbol.meaning}" if has_letter else symbol.meaning)
+
+
+@lru_cache(maxsize=4096)
+def expression(p: Poly) -> Html:
+    """A polynomial in its symbols: `n_heads·d_head`."""
+    return Html(p.text(name=lambda symbol: str(var(symbol))))
+
+
+def in_symbols(shape: Iterable[Dim]) -> Html:
+    """A shape in symbols: `[T, d_model]`."""
+    return _shape(tuple(d.expr for d in shape))
+
+
+@lru_cache(maxsize=4096)
+def _shape(sizes: tuple[Poly, ...]) -> Html:
+    return _bracketed(map(expression, sizes))
+
+
+def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
+    """A shape in numbers at the sizes given, never at those of the trace: `[5, 4096]`."""
+    return _bracketed(str(d.expr.at(values)) if _is_free(d.expr) else str(int(d)) for d in shape)
+
+
+@lru_cache(maxsize=4096)
+def _is_free(p: Poly) -> bool:
+    return p.is_free
+
+
+def _bracketed(sizes: Iterable[str]) -> Html:
+    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(sizes, ", "))

@@ -1,0 +1,235 @@
+"""The project as a package: what the wheel carries, that it says what the repository says, and its dependencies."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from reference import golden, goldens
+
+from macros.catalogue import presets
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DEPENDENCIES = {canonicalize_name(r.name): r for r in map(Requirement, PROJECT["dependencies"])}
+CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
+
+
+def run(*command: object, **options) -> subprocess.CompletedProcess[str]:
+    """A command that has to succeed."""
+    done = subprocess.run([str(part) for part in command], text=True, capture_output=True, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done
+
+
+def uv(*command: object, **options) -> subprocess.CompletedProcess[str]:
+    """uv, from the test extra; it makes an environment in seconds, and knows the lowest versions of a range."""
+    return run(sys.executable, "-m", "uv", "--quiet", *command, **options)
+
+
+def environment(folder: Path) -> Path:
+    """A bare environment's interpreter."""
+    uv("venv", "--python", sys.executable, folder)
+    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
+# --- what is declared -------------------------------------------------------------------------------------------------
+
+
+def test_every_constraint_is_a_tested_version_of_a_declared_range():
+    pinned = {}
+    for line in CONSTRAINTS.read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition("==")
+            pinned[canonicalize_name(name)] = version
+    assert DEPENDENCIES.keys() <= pinned.keys()
+    for name, requirement in DEPENDENCIES.items():
+        assert {"<", ">="} <= {part.operator for part in requirement.specifier}, f"{requirement}: an open range"
+        assert requirement.specifier.contains(pinned[name]), f"{requirement}, and the constraint is {pinned[name]}"
+
+
+def test_what_is_imported_is_declared():
+    """Mend: add the distribution to `dependencies` in pyproject.toml, and renew .ci/constraints.txt."""
+    distributions = importlib.metadata.packages_distributions()
+    for path in (ROOT / "macros").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in {n.partition(".")[0] for n in names} - sys.stdlib_module_names - {"macros"}:
+                providers = {canonicalize_name(d) for d in distributions.get(name, [name])}
+                assert providers & DEPENDENCIES.keys(), f"{path}: {name} is of {providers}, which nothing declares"
+
+
+def test_the_list_of_reference_logits_is_that_of_the_checkpoints():
+    """Mend: add the model type to macros/catalogue/reference_logits.toml, or take it out."""
+    assert presets.goldens() == {golden(name).model_type for name in goldens()}
+    listed = tomllib.loads(presets.REFERENCE_LOGITS.read_text("utf-8"))["model_types"]
+    assert listed == sorted(set(listed))
+
+
+# --- the wheel --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from a copy: setuptools leaves its own folders beside the sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("macros", "docs"):
+        shutil.copytree(ROOT / name, folder / "project" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / "project")
+    (folder / "project" / "macros" / "engine" / "__pycache__").mkdir()
+    (folder / "project" / "macros" / "engine" / "__pycache__" / "dims.cpython-311.pyc").touch()
+    uv("build", "--wheel", "--out-dir", folder, folder / "project")
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_wheel_carries_every_file_once(wheel):
+    """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else."""
+    ours = {}
+    for source, target in ((ROOT / "macros", "every_parameter"), (ROOT / "docs/assets", "every_parameter/assets")):
+        for path in source.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
+                ours[f"{target}/{path.relative_to(source).as_posix()}"] = path.read_bytes()
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+        metadata = next(archive.read(n) for n in archive.namelist() if n.endswith(".dist-info/METADATA")).decode()
+        licences = [n for n in archive.namelist() if ".dist-info/licenses/" in n]
+    assert packed.keys() == ours.keys()
+    assert packed == ours
+    assert re.search(r"^License-Expression: MIT$", metadata, re.M)
+    assert any(name.endswith("docs/reference/licence.md") for name in licences)
+    assert sum(name.endswith(".txt") for name in licences) == len(list(ROOT.glob("docs/assets/vendor/*.txt"))) + 1
+
+
+PAGE = """
+from {package}.catalogue.presets import paths, preset
+from {package}.views.mathml import mathml
+from {package}.views.models import checked, verification
+print(mathml("n^2"), verification(), *(checked(slug) for slug in paths() if preset(slug).config), sep="\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The interpreter of an environment that has the wheel and its runtime dependencies."""
+    python = environment(tmp_path_factory.mktemp("installed") / "venv")
+    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, wheel)
+    return python
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "check",
+        "check gpt2 no-such-model",
+        "describe gpt2 deepseek-v3",
+        "describe --format json --collapse gpt-oss-20b",
+        "describe --format csv llama3-8B no-such-folder/config.json wrong.json foreign.json gpt-4",
+        "add foreign.json --slug gpt2-again",
+        "run nowhere --tokens 1",
+        "--help",
+    ],
+)
+def test_installed_it_says_what_the_repository_says(installed, tmp_path, arguments):
+    """The lines, the errors and the exit status."""
+    foreign = {"model_type": "gpt2", "n_embd": 48, "n_layer": 2, "n_head": 3, "vocab_size": 97, "n_positions": 31}
+    (tmp_path / "foreign.json").write_text(json.dumps(foreign | {"a_new_key": 1}))
+    (tmp_path / "wrong.json").write_text(json.dumps(foreign | {"n_head": 5}))
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    there, here = (
+        subprocess.run([*command, *arguments.split()], cwd=tmp_path, env=env, text=True, capture_output=True)
+        for command, env in (
+            ([installed.with_name("every-parameter")], bare),
+            ([sys.executable, "-m", "macros"], bare | {"PYTHONPATH": str(ROOT)}),
+        )
+    )
+    assert there.stdout == here.stdout and there.stderr == here.stderr and there.returncode == here.returncode
+    assert here.stdout or here.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
+    there = run(installed, "-c", PAGE.format(package="every_parameter"), cwd=tmp_path)
+    here = run(sys.executable, "-c", PAGE.format(package="macros"), cwd=ROOT)
+    assert there.stdout == here.stdout
+    assert "gives the reference logits of a small checkpoint" in here.stdout
+
+
+# --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
+
+# Engine, counting, catalogue, command line and views; the whole site is built besides.
+QUICK = ["test_dims", "test_spec", "test_counts", "test_costs", "test_presets", "test_cli", "test_catalogue"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
+def test_both_ends_of_the_ranges_work(resolution, tmp_path):
+    """Mend: narrow the range in pyproject.toml to what works, and say there why."""
+    python, requirements = environment(tmp_path / "venv"), tmp_path / "requirements.txt"
+    uv(
+        *("pip", "compile", "--resolution", resolution, "--only-binary", ":all:", "--python", python),
+        *("--extra", "test", "--output-file", requirements, ROOT / "pyproject.toml"),
+    )
+    uv("pip", "install", "--python", python, "--requirements", requirements)
+    uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
+    modules = [f"tests/{name}.py" for name in QUICK]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    run(python, "-m", "pytest", "-q", "-m", "not slow and not browser", *modules, cwd=ROOT, env=quiet)
+    built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
+    assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
+    assert not built.stdout, built.stdout[-3000:]
+
+
+# --- the licences -----------------------------------------------------------------------------------------------------
+
+
+def test_the_licence_page_names_every_file_of_others_with_its_version():
+    """Mend: a row for the file on docs/reference/licence.md, and its licence as a .txt beside it."""
+    page = (ROOT / "docs/reference/licence.md").read_text("utf-8")
+    carried = [p for p in (ROOT / "docs/assets/vendor").iterdir() if p.suffix != ".txt"]
+    carried += (ROOT / "macros").rglob("*.min.js")
+    assert len(carried) > 4
+    for path in carried:
+        (row,) = [line for line in page.splitlines() if f"`{path.relative_to(ROOT).as_posix()}`" in line]
+        text = next(p for p in path.parent.glob("*.txt") if path.name in p.read_text("utf-8").partition("\n\n")[0])
+        assert text.name in row
+        assert set(re.findall(r"\d+\.\d+\.\d+", row)) <= set(re.findall(r"\d+\.\d+\.\d+", text.read_text("utf-8")))
+        assert re.search(r"\d+\.\d+\.\d+", row)
+
+
+def test_no_dependency_speaks_against_the_licence():
+    """What is installed to build the site, and what that needs in turn, asks nothing of this code."""
+    needed, seen = set(DEPENDENCIES), set()
+    while needed:
+        seen.add(name := needed.pop())
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:  # of another system
+            continue
+        data = distribution.metadata
+        stated = [data.get("License-Expression") or "", (data.get("License") or "")[:80]]
+        stated += [c for c in data.get_all("Classifier") or [] if c.startswith("License")]
+        assert re.search(r"\b(MIT|BSD|ISC|Apache|MPL|PSF)\b", " ".join(stated)), f"{name}: {stated}"
+        assert not re.search(r"\bA?GPL|General Public|Affero", " ".join(stated)), f"{name}: {stated}"
+        requirements = [r for r in map(Requirement, distribution.requires or []) if not r.marker or r.marker.evaluate()]
+        needed |= {canonicalize_name(r.name) for r in requirements} - seen
