@@ -29,6 +29,6 @@ def on_files(files, config):
     for page in model_pages.pages():
         if files.get_file_from_path(page.path) is None:  # else it is written by hand, and stays
             file = File.generated(config, page.path, content=page.content)
-            file.edit_uri = page.edit
+            file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files

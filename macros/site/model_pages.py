@@ -35,7 +35,7 @@ def pages() -> list[Generated]:
     wrong = problems()
     generated = []
     for slug in wrong.keys() - set(readable()):
-        path = presets.file_of(slug)  # its family cannot be read, and is the folder's by custom
+        path = presets.paths()[slug]  # its family cannot be read, and is the folder's by custom
         broken = broken_page(slug, wrong[slug])
         generated.append(Generated(f"{MODELS}/{path.parent.name}/{slug}.md", broken, f"../{place(path)}"))
     for family, slugs in families().items():
@@ -115,7 +115,8 @@ def problem(slug: str) -> Problem | None:
         if presets.preset(slug).config is not None:
             presets.model(slug).verify()
     except Problem as wrong:
-        return wrong if wrong.where else wrong.at(place(presets.file_of(slug)))
+        path = presets.file_of(slug)
+        return wrong if wrong.where or not path else wrong.at(place(path))
     return None
 
 

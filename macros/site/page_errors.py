@@ -86,4 +86,4 @@ def header_lines(markdown: str, page) -> int:
 def line_of(error: Exception, markdown: str, page) -> int:
     """The line of the page's file that an error came from: Jinja's frame is the one that is in no file."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename in ("<template>", "<unknown>")]
-    return (lines[-1] if lines else 1) + header_lines(markdown, page)
+    return ((lines[-1] if lines else None) or 1) + header_lines(markdown, page)

@@ -185,7 +185,7 @@ def listing(env, known: dict[str, Callable]) -> Html:
     calls it."""
     rows = []
     for name, function in sorted(known.items()):
-        page = next((source for source, markdown in _sources(env) if calls(markdown, name)), None)
+        page = next((source for source, markdown in _sources(env) if calls(markdown, name)), "")
         target = link_to_page(env, page) if page else None
         rows.append(
             [

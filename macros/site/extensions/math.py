@@ -29,7 +29,9 @@ class Math(ArithmatexExtension):
         config = self.getConfigs()
         inline = InlineMath(md.inlinePatterns["arithmatex-inline"].pattern, config, md, self.formula)
         md.inlinePatterns.register(inline, "arithmatex-inline", 189.9)  # in the place of arithmatex's own, as below
-        block = BlockMath(md.parser.blockprocessors["arithmatex-block"].pattern, config, md, self.formula)
+        theirs = md.parser.blockprocessors["arithmatex-block"]
+        assert isinstance(theirs, BlockArithmatexProcessor)
+        block = BlockMath(theirs.pattern.pattern, config, md, self.formula)
         md.parser.blockprocessors.register(block, "arithmatex-block", 79.9)
         in_text = DisplayMathInText(r"(?<!\\)\$\$(?!\s*\$)([^$]+)\$\$", md, self.formula)
         md.inlinePatterns.register(in_text, "math-in-text", 190)
@@ -76,7 +78,8 @@ class BlockMath(BlockArithmatexProcessor):
         super().__init__(pattern, config, md)
         self.md, self.formula = md, formula
 
-    def run(self, parent, blocks):
+    def run(self, parent, blocks) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  theirs is always True
+        assert self.match  # `test` did
         latex = next(g for g in self.match.group("math", "math2", "math3") if g)
         blocks[0] = self.md.htmlStash.store(f'<div class="ep-math">{self.formula(latex, display=True)}</div>')
         return False  # the stashed formula is the block's text from here on

@@ -21,8 +21,9 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import click
 import jinja2
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
@@ -47,8 +48,13 @@ class Memory:
     address: str = ""
     is_saved = False  # its own file was
     is_put_off = False  # this build leaves the page as it is
+    is_reused: bool  # whether each step's result is given again
+    is_indexed: bool
+    is_shown: bool
+    meta: Any  # the page's own, while others stand in its place
 
     source: Any = None
+    next_source: Any
     macros_used: frozenset = frozenset()
     markdown: str = ""
 
@@ -57,6 +63,7 @@ class Memory:
     result: dict
 
     indexed: Any = None
+    next_indexed: Any
     entries: list
     stripped: str
 
@@ -137,11 +144,13 @@ class Templates(jinja2.FileSystemLoader):
 class Preview:
     """The state of one `mkdocs serve`."""
 
+    served: Served  # both there once the server is
+    inputs: Inputs
+    page: Memory  # under way
+
     def __init__(self):
         self.serving = False
         self.is_first = False
-        self.served: Served | None = None
-        self.inputs: Inputs | None = None
         self.running: dict[Path, str] = {}  # the digests of what this process keeps
         self.modules = Modules()
         self.addresses: dict[str, str] = {}
@@ -149,7 +158,6 @@ class Preview:
         self.nav: Any = None
         self.pages: dict[str, Memory] = {}
         self.compiled = Compiled()
-        self.page: Memory | None = None
         self.token = None
         self.error: BaseException | None = None
         self.first: frozenset | None = None  # the addresses that this build is for; None: all
@@ -158,8 +166,6 @@ class Preview:
         self.is_under_way = False  # the build got as far as the hooks
 
     def on_startup(self, command, **kwargs):
-        import click
-
         context = click.get_current_context(silent=True)
         reloads = context is None or context.params.get("livereload", True)
         self.serving = self.is_first = command == "serve" and reloads
@@ -172,7 +178,7 @@ class Preview:
         return server
 
     def on_shutdown(self):
-        if self.served:
+        if hasattr(self, "served"):
             self.served.close()
 
     def on_build_error(self, error, **kwargs):
@@ -367,7 +373,7 @@ class Preview:
             logging.getLogger("mkdocs").addHandler(errors)
             try:
                 with remember.recording() as used:
-                    Page.render(page, config, Watched(files))
+                    Page.render(page, config, cast(Files, Watched(files)))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
             # A warning is to be heard again, a snippet read again.
