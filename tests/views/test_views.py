@@ -30,7 +30,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.steps import Role
 from macros.engine.trace import Trace
-from macros.site import registry
+from macros.site import page_macros
 from macros.views import (
     equations,
     figures,
@@ -668,9 +668,9 @@ class Env:
 def test_every_macro_says_what_it_gives_and_has_a_live_example():
     """Mend: give the macro a docstring, and call it on a page (docs/reference/macros.md, if no other)."""
     pages = [p.read_text("utf-8") for p in sorted((ROOT / "docs").rglob("*.md"))]
-    known = registry.macros(Env())
+    known = page_macros.macros(Env())
     assert sorted(name for name, function in known.items() if not function.__doc__) == []
-    assert sorted(name for name in known if not any(registry.calls(page, name) for page in pages)) == []
+    assert sorted(name for name in known if not any(page_macros.calls(page, name) for page in pages)) == []
 
 
 def test_the_reference_shows_each_call_that_it_makes():
@@ -695,7 +695,7 @@ def test_the_reference_shows_each_call_that_it_makes():
     ],
 )
 def test_a_wrong_call_names_page_and_macro(arguments, named, message):
-    macro = registry.guarded("value", values.value, lambda: "docs/a.md")
+    macro = page_macros.guarded("value", values.value, lambda: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments, **named)
     assert (
