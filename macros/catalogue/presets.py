@@ -126,6 +126,20 @@ class Model:
         return (f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ()
 
     @property
+    def longest_context(self) -> tuple[int | None, bool]:
+        """(tokens, whether a learned position table ends there); None where the config does not say."""
+        positions = self.config.symbols.get("n_positions")
+        if positions is not None:
+            return positions, True
+        n = self.raw.get("max_position_embeddings")
+        return (n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None), False
+
+    def is_beyond(self, context: int) -> bool:
+        """Whether a context is longer than the model was made for."""
+        end, _ = self.longest_context
+        return end is not None and context > end
+
+    @property
     def model_type(self) -> str:
         """The config's own name for the architecture."""
         return self.raw["model_type"]

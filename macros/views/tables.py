@@ -542,11 +542,7 @@ def _all_symbols() -> frozenset[str]:
 
 def limit(model: Model) -> tuple[int | None, bool]:
     """The longest context: (tokens, whether a learned position table ends there); None where nothing says."""
-    sizes = model.counts.values()
-    if "n_positions" in sizes:
-        return sizes["n_positions"], True
-    n = (model.preset.config or {}).get("max_position_embeddings") if model.preset else None
-    return (n if isinstance(n, int) and not isinstance(n, bool) else None), False
+    return model.longest_context
 
 
 def contexts(model: Model) -> list[int]:
@@ -560,8 +556,7 @@ _PAST = html('<span class="ep-mark" title="beyond the context that the config al
 
 
 def _is_past(context: int, model: Model) -> bool:
-    end, _ = limit(model)
-    return end is not None and context > end
+    return model.is_beyond(context)
 
 
 def dagger(context: int, model: Model) -> Html:

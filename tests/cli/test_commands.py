@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -566,3 +567,22 @@ def test_check_of_the_whole_catalogue_as_a_process():
     done = process("check")
     assert "Traceback" not in done.stderr and len(done.stdout.splitlines()) == len(presets.paths()) + 1
     assert done.returncode == (1 if "\noff" in done.stdout else 0)
+
+
+def test_what_lies_beyond_a_models_context_is_marked(run):
+    """As on the site: a dagger and a line in the table, a warning in the data; nothing where all is within."""
+    table, data = run("describe", "gpt2")[1], json.loads(run("describe", "--format", "json", "gpt2")[1])
+    body, _, footnote = table.partition("\n† ")
+    assert re.findall(r"(?:4,096|131,072)(?! †).*", body) == [] and "4,096, 131,072" in footnote
+    assert body.count("4,096 †") == body.count("131,072 †") > 10
+    assert footnote.startswith("beyond the 1,024 tokens of the model's position table")
+    assert data["warnings"] == [
+        "beyond the 1,024 tokens of the model's position table: what is said at 4,096, 131,072 is arithmetic only"
+    ]
+    within = run("describe", "--context", "1024", "gpt2")[1]
+    assert "†" not in within
+    llama = json.loads(run("describe", "--format", "json", "llama3-8b")[1])
+    assert llama["warnings"] == [
+        "beyond the 8,192 tokens of the model's config: what is said at 131,072 is arithmetic only"
+    ]
+    assert json.loads(run("describe", "--format", "json", "llama3.1-8b")[1])["warnings"] == []
