@@ -6,17 +6,16 @@ import datetime
 import html
 import json
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
+from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
 from macros.views import catalogue, families, models, numbers, tables, walkthrough
 from macros.views.markup import layer_range
 
-ROOT = Path(__file__).parents[2]
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
 FAMILIES = sorted({presets.preset(slug).family for slug in SLUGS})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import html
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import jinja2
 import markdown
 import msgspec
 import pytest
+from copies import ROOT
 
 from macros.catalogue import presets
 from macros.catalogue.presets import Model, make
@@ -31,7 +31,6 @@ from macros.site import registry
 from macros.views import figures, formulas, guide, notation, numbers, tables, values, walkthrough, words
 from macros.views.markup import layer_range, text
 
-ROOT = pathlib.Path(__file__).parents[2]
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
