@@ -57,6 +57,7 @@ NEW = {
 
 
 @pytest.mark.slow("the tests of the catalogue, in a copy with new presets")
+@pytest.mark.timeout(1200)
 def test_new_presets_break_no_test(tmp_path):
     folder = whole(tmp_path, "tests", "pyproject.toml")
     for name, text in NEW.items():
