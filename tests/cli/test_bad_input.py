@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from copies import ROOT
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +17,6 @@ from macros.catalogue import presets
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
-
-ROOT = Path(__file__).parents[2]
 
 GOOD = {
     "model_type": "llama",

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copies import ROOT
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
-
-ROOT = Path(__file__).parents[2]
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")

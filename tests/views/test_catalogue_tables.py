@@ -6,17 +6,16 @@ import datetime
 import html
 import json
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
+from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
 from macros.views import catalogue, charts, families, models, rounding, tables, walkthrough
 from macros.views.layers import layer_range, n_layers
 
-ROOT = Path(__file__).parents[2]
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
 FAMILIES = sorted({presets.preset(slug).family for slug in SLUGS})

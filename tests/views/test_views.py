@@ -6,7 +6,6 @@ import copy
 import html
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import jinja2
 import markdown
 import msgspec
 import pytest
+from copies import ROOT
 
 from macros.catalogue import presets
 from macros.catalogue.presets import Model, make
@@ -47,7 +47,6 @@ from macros.views.html import text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
 
-ROOT = pathlib.Path(__file__).parents[2]
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
