@@ -27,7 +27,7 @@ from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
 from .svg import element, label, spread, svg
-from .tables import FLOP_CONVENTIONS, cache_poly, dagger, limit, undisclosed
+from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, limit, undisclosed
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
 UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
@@ -175,7 +175,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
             for said, of_one, of_all, of_seen in lines
         ]
     sums = ["Together", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
-    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context)]
+    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context), caveat([slug])]
     if costs.has_latents:
         notes.append(
             html(
@@ -250,6 +250,7 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
             "Latent attention with keys and values written out per head, as in training.",
             FLOP_CONVENTIONS[0],
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -307,6 +308,7 @@ def bytes_table(
             else "",
             html("{}.", GB),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -371,6 +373,7 @@ def cache_table(
             if has_latents
             else "",
             _beyond(slugs, contexts),
+            caveat(slugs),
             html("“–”: behind the end of the position table.")
             if any(_ends(s, context) for s in slugs if of(s) for context in contexts)
             else "",
@@ -413,7 +416,8 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> H
             f"Cache of {_name(slug)} by layer kind",
         ),
         conventions(
-            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S"))
+            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S")),
+            caveat([slug]),
         ),
     )
 
@@ -433,7 +437,8 @@ def cache_formula(slug: str) -> Html:
     model = values.disclosed(slug)
     if model is None:
         return undisclosed(slug, "its KV cache")
-    return on_its_own(total_latex(cache_poly(model), latex_name))
+    formula = on_its_own(total_latex(cache_poly(model), latex_name))
+    return block(formula, conventions(said)) if (said := caveat([slug])) else formula
 
 
 CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
@@ -662,6 +667,7 @@ def inference_table(
                 UNITS,
             ),
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -729,6 +735,7 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
                 UNITS,
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -795,6 +802,7 @@ def split_table(
                 "the maps into the latents, and the latents in the cache" if costs.has_latents else "position tables",
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -849,6 +857,7 @@ def fits_table(
                 _in(format, dtype),
                 UNITS,
             ),
+            caveat(fitting[:most]),
         ),
     )
 
@@ -882,7 +891,10 @@ def published_costs(about: str | None = None) -> Html:
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
     return block(
         table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
-        conventions(f"Each computed figure is tested to be within the rounding of the stated one{exceptions}."),
+        conventions(
+            f"Each computed figure is tested to be within the rounding of the stated one{exceptions}.",
+            caveat(claim.model for claim in claims),
+        ),
     )
 
 
@@ -1008,6 +1020,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             ),
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
