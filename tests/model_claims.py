@@ -538,6 +538,14 @@ def six_n_counts_and_leaves_out():
 
 
 @claim
+def six_n_is_lucky_for_llama_8b():
+    """6 × all parameters of Llama 3 8B is what training takes at 4,096 tokens, causal, and at no other power of two."""
+    costs, rule = costs_of(of("llama3-8b").counts), 6 * size("llama3-8b", "total")
+    off = {n: abs(costs.training_flops_per_token(n, causal=True) / rule - 1) for n in (1024, 2048, 4096, 8192)}
+    assert off.pop(4096) < 0.002 < 0.02 < min(off.values())
+
+
+@claim
 def llama_7b_multiplies_nearly_all():
     """All of LLaMA 7B but the input table, one part in fifty, is multiplied once for each token."""
     assert size("llama-7b", "embed") < size("llama-7b", "total") / 50
