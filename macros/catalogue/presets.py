@@ -75,6 +75,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     aliases: tuple[Text, ...] = ()
     headline: Text | None = None
     note: Text | None = None
+    caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
     config: dict[str, Any] | None = None
     sources: Sources
     published: Published | None = None
@@ -83,8 +84,9 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         for text in filter(None, (self.name, self.family, self.organization, self.hub, self.headline, *self.aliases)):
             if markup := _MARKUP.search(text):
                 raise ValueError(f"{shorten(text)} holds {markup[0]!r}: expected plain text without markup")
-        if self.note and (markup := _NO_PROSE.search(self.note)):
-            raise ValueError(f"note holds {markup[0]!r}: expected prose without HTML or a macro call")
+        for key, prose in (("note", self.note), ("caveat", self.caveat)):
+            if prose and (markup := _NO_PROSE.search(prose)):
+                raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
@@ -119,11 +121,12 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line about keys of a foreign config.json that the architecture does not know."""
+        """What its costs leave out of account; keys of a foreign config.json that the architecture does not know."""
+        caveat = (self.preset.caveat,) if self.preset and self.preset.caveat else ()
         names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
             f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
         )
-        return (f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ()
+        return caveat + ((f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ())
 
     @property
     def longest_context(self) -> tuple[int | None, bool]:

@@ -135,6 +135,7 @@ def macros(env) -> dict[str, Callable]:
         "model_cards": model_cards,
         "how_many": models.how_many,
         "verification": models.verification,
+        "published_origins": models.published_origins,
         "preset_file": models.preset_file,
         "layer_range": layer_range,
         "macro_table": macro_table,

@@ -28,7 +28,7 @@ from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
 from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
-from .tables import FLOP_CONVENTIONS, cache_poly, dagger, limit, undisclosed
+from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, limit, undisclosed
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
 UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
@@ -182,7 +182,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
             for said, of_one, of_all, of_seen in lines
         ]
     sums = ["Together", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
-    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context)]
+    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context), caveat([slug])]
     if costs.has_latents:
         notes.append(
             html(
@@ -257,6 +257,7 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
             "Latent attention with keys and values written out per head, as in training.",
             FLOP_CONVENTIONS[0],
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -314,6 +315,7 @@ def bytes_table(
             EXPERTS if has_experts else "",
             html("{}.", GB),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -379,6 +381,7 @@ def cache_table(
             if has_latents
             else "",
             _beyond(slugs, contexts),
+            caveat(slugs),
             html("“–”: behind the end of the position table.")
             if any(_ends(s, context) for s in slugs if of(s) for context in contexts)
             else "",
@@ -421,7 +424,8 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> H
             f"Cache of {_name(slug)} by layer kind",
         ),
         conventions(
-            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S"))
+            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S")),
+            caveat([slug]),
         ),
     )
 
@@ -441,7 +445,8 @@ def cache_formula(slug: str) -> Html:
     model = values.disclosed(slug)
     if model is None:
         return undisclosed(slug, "its KV cache")
-    return on_its_own(total_latex(cache_poly(model), latex_name))
+    formula = on_its_own(total_latex(cache_poly(model), latex_name))
+    return block(formula, conventions(said)) if (said := caveat([slug])) else formula
 
 
 CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
@@ -630,6 +635,7 @@ def inference_table(
                 UNITS,
             ),
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -697,6 +703,7 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
                 UNITS,
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -764,6 +771,7 @@ def split_table(
                 "the maps into the latents, and the latents in the cache" if costs.has_latents else "position tables",
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -818,6 +826,7 @@ def fits_table(
                 _in(format, dtype),
                 UNITS,
             ),
+            caveat(fitting[:most]),
         ),
     )
 
@@ -851,7 +860,10 @@ def published_costs(about: str | None = None) -> Html:
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
     return block(
         table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
-        conventions(f"Each computed figure is tested to be within the rounding of the stated one{exceptions}."),
+        conventions(
+            f"Each computed figure is tested to be within the rounding of the stated one{exceptions}.",
+            caveat(claim.model for claim in claims),
+        ),
     )
 
 
@@ -987,6 +999,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             EXPERTS if has_experts else "",
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 

@@ -244,7 +244,11 @@ def which_number(slug: str) -> Html:
     sections = [("The model", start)]
     if counts.embedding:
         tables = [_step(tensor_name(w.name), -int(w.count), use) for w, use in _tables(model)]
-        rest = _result("Non-embedding", counts.non_embedding, "what scaling laws count")
+        rest = _result(
+            "Non-embedding",
+            counts.non_embedding,
+            "what the scaling laws of Kaplan et al. count; Chinchilla’s count all",
+        )
         sections.append(("Without the tables at both ends", [total, *tables, rest]))
     if counts.active != counts.total:
         sections.append(("What one token uses", _active(model, total)))
@@ -295,7 +299,7 @@ def _active(model: Model, total: Row) -> list[Row]:
         layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
         why = f"{held - used:,} of {held:,} experts that a token does not choose, {layers}"
         rows.append(_step(tensor_name(name), left_out, why))
-    multiplied = html("what one token is multiplied by; tables and head in full")
+    multiplied = html("what one token uses; tables and head in full")
     rows.append(_result("Active per token", counts.active, multiplied))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
@@ -456,6 +460,8 @@ def comparison(
     if past:
         ends = [html("{} {:,}{}", m.name, *_end(m)) for m in past]
         notes.append(html("† beyond the tokens that the config allows: {}.", joined(ends, ", ")))
+    if any("cache" in n or "flops" in n for n in used):
+        notes.append(caveat(slugs))
     if len(known) < len(set(slugs)):
         notes.append(html("“{}”: the maker has published no sizes, and guesses are left out.", values.UNDISCLOSED))
     as_table = table(
@@ -578,6 +584,12 @@ def decode_poly(model: Model) -> Poly:
     return model.counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None).folded()
 
 
+def caveat(slugs: Iterable[str]) -> Html:
+    """What the costs of these models leave out of account, as their presets say, each said once."""
+    described = [m.preset for m in map(values.disclosed, slugs) if m and m.preset]
+    return joined(map(text, dict.fromkeys(p.caveat for p in described if p.caveat)), " ")
+
+
 def cache_poly(model: Model) -> Poly:
     """Elements of the cache after a step, of all layers together."""
     return sum((k.elements for k in model.counts.kept), Poly.of(0))
@@ -622,6 +634,7 @@ def kv_cache(slug: str) -> Html:
             ),
             "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "",
             _limit_line(model),
+            caveat([slug]),
         ),
     )
 
@@ -650,7 +663,7 @@ def flops(slug: str) -> Html:
     formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(
         total_latex(decode_poly(model), latex_name)
     )
-    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model)))
+    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model), caveat([slug])))
 
 
 FLOP_CONVENTIONS = (
@@ -687,6 +700,7 @@ def costs(slug: str) -> Html:
             html("Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out."),
             *FLOP_CONVENTIONS,
             _limit_line(model),
+            caveat([slug]),
         ),
     )
 

@@ -7,6 +7,7 @@ import datetime
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from math import isqrt
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
@@ -102,6 +103,8 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
                 return -of(inner)
             case ast.BinOp(base, ast.Pow(), ast.Constant(int(power))) if 0 <= power <= 24:
                 return of(base) ** power
+            case ast.BinOp(base, ast.Pow(), ast.Constant(0.5)) if (x := of(base)) >= 0:
+                return _root(Fraction(x))
             case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
                 return _OPERATORS[type(sign)](of(left), of(right))
         raise wrong
@@ -112,6 +115,12 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
         raise wrong from None
     except ZeroDivisionError:
         raise Problem(f"{source!r} divides by zero", "correct the formula") from None
+
+
+def _root(x: Fraction) -> Fraction:
+    """The square root of a number that is not negative, to twelve places and exact where it is a whole one."""
+    places = 10**12
+    return Fraction(isqrt(x.numerator * places**2 // x.denominator), places)
 
 
 def calc(

@@ -301,16 +301,16 @@ def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
 @pytest.mark.parametrize(
     "slug, biases, positions, activation, norms",
     [
-        ("gpt2", "attention and feed-forward", "learned", "GELU", "LayerNorm before each part"),
+        ("gpt2", "attention, feed-forward and norms", "learned", "GELU", "LayerNorm before each part"),
         ("qwen2-7b", "q, k, v", "rotary", "SiLU, gated", "RMSNorm before each part"),
-        ("bloom-560m", "attention and feed-forward", "ALiBi", "GELU", "LayerNorm before each part"),
+        ("bloom-560m", "attention, feed-forward and norms", "ALiBi", "GELU", "LayerNorm before each part"),
         ("gemma2-2b", "none", "rotary", "GELU, gated", "RMSNorm before and after each part"),
         ("qwen3-8b", "none", "rotary", "SiLU, gated", "RMSNorm before each part, q and k too"),
-        ("gpt1", "attention and feed-forward", "learned", "GELU", "LayerNorm after each sum"),
+        ("gpt1", "attention, feed-forward and norms", "learned", "GELU", "LayerNorm after each sum"),
         ("llama4-scout", "none", "rotary, none in some layers", "SiLU, gated", "RMSNorm before each part, q and k too"),
         ("olmo2-7b", "none", "rotary", "SiLU, gated", "RMSNorm after each part, q and k too"),
-        ("jamba-v0.1", "none", "by the recurrence", "SiLU, gated", "RMSNorm before each part"),
-        ("falcon-7b", "none", "rotary", "GELU", "LayerNorm before each part"),
+        ("jamba-v0.1", "convolution and step size", "by the recurrence", "SiLU, gated", "RMSNorm before each part"),
+        ("falcon-7b", "norms", "rotary", "GELU", "LayerNorm before each part"),
     ],
 )
 def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, activation, norms):
@@ -351,7 +351,7 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
     assert ("equal the reference list both ways" in said) == listed.exists()
     if listed.exists():
-        assert ("The tensor names are the published file’s." in said) == (
+        assert ("Names and shapes were compared with the published file’s, tensor by tensor." in said) == (
             json.loads(listed.read_bytes())["names"] == "published"
         )
 
