@@ -21,7 +21,7 @@ from macros.engine.checkpoint import Arrays
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.steps import EVERY_NORM, Role
-from macros.site import registry
+from macros.site import page_macros as registry
 from macros.views import claims, families, models, tables, values
 from macros.views.claims import formula_result
 from macros.views.layers import n_layers
@@ -336,7 +336,7 @@ OF_SHAPES = set(
     preset_file layer_range calc cost model_link config_file parts_chart size_chart shape_history_chart
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
-    token_ids_claim published_origins
+    token_ids_claim published_origins read_chart figure_table
     """.split()
 )
 

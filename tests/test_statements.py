@@ -115,7 +115,7 @@ def found() -> dict[str, list[str]]:
         path.relative_to(ROOT).as_posix(): sentences(prose(path.read_text("utf-8")))
         for path in sorted((ROOT / "docs").rglob("*.md"))
     }
-    modules = [*(ROOT / "macros" / "views").rglob("*.py"), ROOT / "macros" / "site" / "generated.py"]
+    modules = [*(ROOT / "macros" / "views").rglob("*.py"), ROOT / "macros" / "site" / "model_pages.py"]
     modules += (ROOT / "macros" / "counting").rglob("formats.py")
     generated = [said for path in sorted(modules) for said in strings(path.read_text("utf-8"))]
     tables = sorted((ROOT / "macros").rglob("*.toml"))

@@ -167,7 +167,7 @@ def test_check_some(run):
     assert status == 0 and not err and len(lines) == 4
     assert (
         lines[0].split()[:2] == ["ok", "gpt2"]
-        and "exact with 12,582,912 stored besides; 148 tensors as in the reference list" in lines[0]
+        and "exact, 12,582,912 more than the parameters by name; 148 tensors as in the reference list" in lines[0]
     )
     assert (
         "undisclosed" in lines[1]
