@@ -568,14 +568,6 @@ def cache_formula_without_two():
 
 
 @claim
-def only_chunks_shrink():
-    """A cache gets smaller while the text grows in models with chunks only."""
-    for m in every():
-        sizes = [m.counts.cache_bytes(s) for s in (4095, 4096, 8191, 8192, 8193, 16383, 16384)]
-        assert (sizes != sorted(sizes)) <= any(isinstance(k.mask, Chunked) for k in m.counts.kept), m.slug
-
-
-@claim
 def constant_bytes_per_token():
     """Bytes per token are the same at every length in the models all of whose layers keep everything, and in no
     other."""

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.ops import Full, Mask, SlidingWindow
 from ..engine.steps import Role
-from ..engine.trace import Trace
 from ..engine.trace import Trace
 from .parameters import Counts
 from .parts import HEAD, cut
@@ -81,15 +79,6 @@ class Latent:
     value: Dim
     rank: Dim
     reads: tuple[Node, ...]
-
-    def written_out(self, pairs: Node) -> Dim | None:
-        """How wide a pair of tokens would be in a head's own keys or values; None for a product over other numbers."""
-        over_latents = any(
-            int(size) == int(self.rank) and size.symbols & self.rank.symbols for size in pairs.inputs[1].shape
-        )
-        if not over_latents or pairs.parent is None:
-            return None
-        return self.nope if pairs.parent.role is Role.LATENT_SCORES else self.value
 
     def written_out(self, pairs: Node) -> Dim | None:
         """How wide a pair of tokens would be in a head's own keys or values; None for a product over other numbers."""

@@ -93,7 +93,3 @@ class Devices(Training):
 
 def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
     return frozenset[str]().union(*(size.symbols for size in shape))
-
-
-def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
-    return frozenset[str]().union(*(size.symbols for size in shape))
