@@ -5,6 +5,8 @@ V vocabulary, E experts. Weights are asked for by their checkpoint name where th
 arrays or shapes. Everything here runs on both.
 """
 
+# What a package hands on, it need not use itself.
+# pyright: reportUnusedImport=false
 from .attention import (
     Chunked,
     Full,
@@ -22,6 +24,7 @@ from .attention import (
 )
 from .basic import (
     ACTIVATIONS,
+    Activation,
     conv1d,
     embed,
     embed_positions,
