@@ -30,9 +30,7 @@ class Arrays:
     `watch`, if given, sees each step that asks for a weight: a `Tracer`.
     """
 
-    def __init__(
-        self, tensors: Mapping[str, Array], prefix: str = "", index: int = 0, watch: Tracer | None = None
-    ):
+    def __init__(self, tensors: Mapping[str, Array], prefix: str = "", index: int = 0, watch: Tracer | None = None):
         self.tensors, self.prefix, self.index = tensors, prefix, index
         self.__tracer__ = watch
 
@@ -66,9 +64,7 @@ class Arrays:
         """The same weights below `prefix`."""
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
-    def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
-    ) -> Iterator[tuple[KindT, Arrays, Cache]]:
+    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Arrays, Cache]]:
         """(kind, weights, cache) for every layer, in order."""
         if not isinstance(cache, Cache):
             raise TypeError(f"a checkpoint's weights need a cache of arrays, not {type(cache).__name__}")
@@ -82,9 +78,7 @@ class Cache:
     `after()` is the cache to hand to the next step.
     """
 
-    def __init__(
-        self, length: int = 0, kept: Entries | None = None, layer: int = 0, left: Entries | None = None
-    ):
+    def __init__(self, length: int = 0, kept: Entries | None = None, layer: int = 0, left: Entries | None = None):
         self.length, self.kept, self.index = length, kept or {}, layer
         self.left: Entries = {} if left is None else left
 

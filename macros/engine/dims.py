@@ -290,9 +290,7 @@ class Dim(int):
     def __mod__(self, other: int) -> Dim:
         return _of_ints(remainder, self, other)
 
-    def _with(
-        self, other: object, number: Callable[[int, int], int], symbolic: Callable[[Poly, Poly], Poly]
-    ) -> Dim:
+    def _with(self, other: object, number: Callable[[int, int], int], symbolic: Callable[[Poly, Poly], Poly]) -> Dim:
         """The dimension that an operator gives; what is no `int` takes this for an ordinary one."""
         if not isinstance(other, int):
             return NotImplemented

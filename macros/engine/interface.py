@@ -66,9 +66,7 @@ class Weights(Protocol):
         """The same weights below `prefix`."""
         ...
 
-    def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
-    ) -> Iterator[tuple[KindT, Weights, KVCache]]:
+    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Weights, KVCache]]:
         """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together."""
         ...
 

@@ -111,7 +111,9 @@ class ShapeCache:
         row = new.shape[1:]
         old = self.__tracer__.input((mask.seen(self.length), *row), new.dtype, f"cached {holds}", Cached(holds))
         kept = dims_of((mask.kept(self.context), *row))
-        self.__tracer__.keep(CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, old.shape[0], mask))
+        self.__tracer__.keep(
+            CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, old.shape[0], mask)
+        )
         return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:

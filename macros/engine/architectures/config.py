@@ -144,9 +144,16 @@ class Config:
         """The config.json key of a field: `n_heads` -> `num_attention_heads`; a derived one has its own name."""
         return next(k.key or field for k in fields_of(type(self)) if k.field == field)
 
+    def size(self, field: str) -> int:
+        """A size that some configs of this architecture leave out and this one needs. Raises `Problem` where it lacks it."""
+        value: int | None = getattr(self, field)
+        if value is None:
+            raise Problem(f"{self.key_of(field)} is missing", "add it; sizes have no defaults")
+        return value
+
     def must_divide(self, divisor: str, whole: str) -> None:
         """Raise unless the field `divisor` divides the field `whole`."""
-        a, b = getattr(self, divisor), getattr(self, whole)
+        a, b = self.size(divisor), self.size(whole)
         if int(b) % int(a):
             raise Problem(
                 f"{self.key_of(divisor)} = {int(a)} does not divide {self.key_of(whole)} = {int(b)}",
@@ -155,7 +162,7 @@ class Config:
 
     def must_not_exceed(self, part: str, whole: str) -> None:
         """Raise unless the field `part` is at most the field `whole`."""
-        a, b = getattr(self, part), getattr(self, whole)
+        a, b = self.size(part), self.size(whole)
         if int(a) > int(b):
             raise Problem(
                 f"{self.key_of(part)} = {int(a)} exceeds {self.key_of(whole)} = {int(b)}", "correct one of the two"

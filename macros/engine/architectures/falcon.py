@@ -5,6 +5,7 @@ Source: arXiv 2311.16867; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Rope,
@@ -21,7 +22,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
 
 
 @config
@@ -43,13 +44,13 @@ class Falcon(Config):
     parallel: bool = key("parallel_attn", True)
     bias: bool = key("bias", False)
     alibi: bool = key("alibi", False)
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
     activation: str = key("activation", "gelu")
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"apply_residual_connection_post_layernorm"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
@@ -66,7 +67,7 @@ class Falcon(Config):
 
 
 @architecture("falcon", config=Falcon)
-def forward(w, ids, c: Falcon, cache, last=True):
+def forward(w: Weights, ids: Array, c: Falcon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
     table = None if c.alibi else rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -77,7 +78,7 @@ def forward(w, ids, c: Falcon, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Falcon, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable | None) -> Array:
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
     attended = attention(y, w.at("self_attention"), cache, c, table)
@@ -89,7 +90,7 @@ def layer(x, w, cache, c: Falcon, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Falcon, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     T, K, H, shared = x.shape[0], c.n_kv_heads, c.d_head, c.n_heads // c.n_kv_heads
     qkv = linear(x, w, "query_key_value", (c.n_heads + 2 * K) * H, bias=c.bias).reshape(T, K, shared + 2, H)
@@ -105,7 +106,7 @@ def attention(x, w, cache, c: Falcon, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Falcon):
+def feed_forward(x: Array, w: Weights, c: Falcon) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=c.bias)

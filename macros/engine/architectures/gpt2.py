@@ -9,7 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from ..ops import Full, attend, causal_mask, conv1d, embed, embed_positions, heads, layer_norm, positions, unembed
+from ..interface import Array, KVCache, Weights
+from ..ops import (
+    Activation,
+    Full,
+    attend,
+    causal_mask,
+    conv1d,
+    embed,
+    embed_positions,
+    heads,
+    layer_norm,
+    positions,
+    unembed,
+)
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
@@ -34,9 +47,14 @@ class GPT2(Config):
 
     ignored = frozenset({"n_ctx", "reorder_and_upcast_attn"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
+
+    @property
+    def act(self) -> Activation:
+        """The function that the name of the activation stands for."""
+        return activation(self.activation)
 
     @property
     def cut(self) -> tuple[int, int]:
@@ -54,17 +72,17 @@ class GPT3(GPT2):
 
     d_head: Size = key("d_head")
 
-    def check(self):
+    def check(self) -> None:
         activation(self.activation)
 
     @property
-    def cut(self):
+    def cut(self) -> tuple[int, int]:
         return (self.n_heads, self.d_head) if self.n_heads * self.d_head == self.d_model else (1, self.d_model)
 
 
 @architecture("gpt3", config=GPT3)
 @architecture("gpt2", config=GPT2, optional_prefix="transformer.")
-def forward(w, ids, c: GPT2, cache, last=True):
+def forward(w: Weights, ids: Array, c: GPT2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)
     x = x + embed_positions(positions(ids, cache), w, "transformer.wpe.weight", c.n_positions, c.d_model)
@@ -75,14 +93,14 @@ def forward(w, ids, c: GPT2, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GPT2):
+def layer(x: Array, w: Weights, cache: KVCache, c: GPT2) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(layer_norm(x, w, "ln_1", c.norm_eps), w.at("attn"), cache, c)
     return x + feed_forward(layer_norm(x, w, "ln_2", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: GPT2):
+def attention(x: Array, w: Weights, cache: KVCache, c: GPT2) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = np.split(conv1d(x, w, "c_attn", 3 * c.d_model), 3, axis=-1)
     q, k, v = (heads(a, *c.cut) for a in (q, k, v))
@@ -93,6 +111,6 @@ def attention(x, w, cache, c: GPT2):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: GPT2):
+def feed_forward(x: Array, w: Weights, c: GPT2) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
-    return conv1d(activation(c.activation)(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)
+    return conv1d(c.act(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

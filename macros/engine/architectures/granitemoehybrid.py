@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Mixed,
@@ -26,7 +27,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Size, activation, config, key, mixers
+from .config import Count, Positive, Raw, Size, activation, config, key, mixers_of
 from .granite import Granite, attention
 from .mamba import NOT_READ
 from .nemotron_h import mamba2
@@ -57,10 +58,10 @@ class GraniteMoEHybrid(Granite):
     )
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         if self.n_mamba_heads * self.d_mamba_head != int(self.expand * int(self.d_model)):
             raise Problem(
@@ -73,10 +74,12 @@ class GraniteMoEHybrid(Granite):
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """In order: how tokens exchange information, and whether there are experts."""
         types = self.layer_types or ["mamba"] * self.n_layers
-        return [Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers(types, self.n_layers, "mamba")]
+        return [
+            Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers_of(types, self.n_layers, "mamba")
+        ]
 
 
 @architecture(
@@ -88,7 +91,7 @@ class GraniteMoEHybrid(Granite):
         "router.weight": "router.layer.weight",
     },
 )
-def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
+def forward(w: Weights, ids: Array, c: GraniteMoEHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
     table = rope_table(positions(ids, cache), c.d_head, c.rope) if c.position_embedding == "rope" else None
@@ -100,7 +103,7 @@ def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEHybrid, kind: Mixed, table: RopeTable | None) -> Array:
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
@@ -116,14 +119,14 @@ def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: GraniteMoEHybrid):
+def feed_forward(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: GraniteMoEHybrid):
+def mixture_of_experts(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ..interface import Array, KVCache, Weights
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Size, activation, config, key
+from .config import Config, Interval, Positive, Raw, Size, activation, config, key
 from .mamba import NOT_READ, mamba
 from .nemotron_h import attention
 
@@ -59,17 +60,17 @@ class Jamba(Config):
     ignored = NOT_READ | {"num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx", "sliding_window"}
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
         activation(self.activation)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """In order: how tokens exchange information, and whether a layer has experts."""
         return [
             Mixed(
@@ -79,13 +80,13 @@ class Jamba(Config):
             for i in range(self.n_layers)
         ]
 
-    def normed(self, x, w, name: str):
+    def normed(self, x: Array, w: Weights, name: str) -> Array:
         """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: a norm."""
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 
 @architecture("jamba", config=Jamba, fused=FUSED)
-def forward(w, ids, c: Jamba, cache, last=True):
+def forward(w: Weights, ids: Array, c: Jamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
@@ -95,7 +96,7 @@ def forward(w, ids, c: Jamba, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Jamba, kind: Mixed):
+def layer(x: Array, w: Weights, cache: KVCache, c: Jamba, kind: Mixed) -> Array:
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     x = x + (mamba(y, w.at("mamba"), cache, c) if kind.mixer == "mamba" else attention(y, w.at("self_attn"), cache, c))
@@ -106,7 +107,7 @@ def layer(x, w, cache, c: Jamba, kind: Mixed):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Jamba):
+def mixture_of_experts(x: Array, w: Weights, c: Jamba) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token, normalise=False)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Chunked,
     Full,
+    Rope,
     apply_rope_pairs,
     attend,
     causal_mask,
@@ -46,7 +48,7 @@ class Kind:
     turns: bool
     moe: bool
 
-    def __str__(self):
+    def __str__(self) -> str:
         odd = isinstance(self.mask, Chunked) != self.turns
         return f"{self.mask}, {'rope, ' if odd and self.turns else 'NoPE, ' if odd else ''}{'moe' if self.moe else 'dense'}"
 
@@ -76,17 +78,17 @@ class Llama4(Llama):
         {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}
     )
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=500000.0)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order. `no_rope_layers` is 1 where a layer is turned by position."""
         turns = self.no_rope_layers or [int((i + 1) % self.no_rope_layer_interval != 0) for i in range(self.n_layers)]
         types = self.layer_types or ["chunked_attention" if t else "full_attention" for t in turns]
@@ -105,7 +107,7 @@ class Llama4(Llama):
 
 
 @architecture("llama4_text", config=Llama4)
-def forward(w, ids, c: Llama4, cache, last=True):
+def forward(w: Weights, ids: Array, c: Llama4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     at = positions(ids, cache)
@@ -117,7 +119,7 @@ def forward(w, ids, c: Llama4, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Llama4, kind: Kind, table, at):
+def layer(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, at: Array) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, at)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -127,7 +129,7 @@ def layer(x, w, cache, c: Llama4, kind: Kind, table, at):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Llama4, kind: Kind, table, at):
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, at: Array) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
@@ -145,20 +147,20 @@ def attention(x, w, cache, c: Llama4, kind: Kind, table, at):
 
 
 @step(Role.UNIT_NORM)
-def unit_norm(x, eps: float):
+def unit_norm(x: Array, eps: float) -> Array:
     """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
 @step(Role.TEMPERATURE)
-def sharpen(q, at, start: float, slope: float):
+def sharpen(q: Array, at: Array, start: float, slope: float) -> Array:
     """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H] (arXiv 2501.19399)."""
     scale = np.log1p(np.floor((at + 1) / start)) * slope + 1
     return q * scale.astype(np.float32)[:, None, None]
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Llama4):
+def mixture_of_experts(x: Array, w: Weights, c: Llama4) -> Array:
     """A chosen expert works on the token times its score, a shared one on the token itself: [T D] -> [T k D] -> [T D]."""
     fit = linear(x, w, "router", c.n_experts)
     chosen = top_k(fit, c.n_experts_per_token)
@@ -168,7 +170,7 @@ def mixture_of_experts(x, w, c: Llama4):
 
 
 @step(Role.EXPERTS)
-def experts(x, chosen, w, c: Llama4):
+def experts(x: Array, chosen: Array, w: Weights, c: Llama4) -> Array:
     """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = np.split(

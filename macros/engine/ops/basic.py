@@ -39,9 +39,7 @@ def last_row(x: Array) -> Array:
 
 
 @step(Role.UNEMBED)
-def unembed(
-    x: Array, w: Weights, name: str, vocabulary: int, *, last: bool, bias: str | None = None
-) -> Array:
+def unembed(x: Array, w: Weights, name: str, vocabulary: int, *, last: bool, bias: str | None = None) -> Array:
     """A score for every token of the vocabulary: [T D], [V D] -> [T V], or [1 V] for the last token only."""
     x = last_row(x) if last else x
     logits = np.einsum("td,vd->tv", x, w(name, vocabulary, x.shape[-1]), optimize=True)
@@ -63,9 +61,7 @@ def conv1d(x: Array, w: Weights, name: str, width: int) -> Array:
 
 
 @step(Role.LAYER_NORM)
-def layer_norm(
-    x: Array, w: Weights, name: str, eps: float, *, weight: bool = True, bias: bool = True
-) -> Array:
+def layer_norm(x: Array, w: Weights, name: str, eps: float, *, weight: bool = True, bias: bool = True) -> Array:
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D]."""
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
@@ -150,7 +146,15 @@ def logistic(x: Array) -> Array:
 
 # Of the powers of t, the highest first.
 ERFC_FIT = (
-    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
 )
 
 

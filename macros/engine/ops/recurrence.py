@@ -133,9 +133,7 @@ def gated_delta_rule(
     S ← S + k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464).
     """
 
-    def body(
-        state: Array, q: Array, k: Array, v: Array, keep: Array, strength: Array
-    ) -> tuple[Array, Array]:
+    def body(state: Array, q: Array, k: Array, v: Array, keep: Array, strength: Array) -> tuple[Array, Array]:
         known = np.einsum("ni,nij->nj", k, state, optimize=True) * keep[:, None]
         state = carry(state, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
         return state, np.einsum("ni,nij->nj", q, state, optimize=True)
