@@ -247,7 +247,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 def stand_in(array: ShapeArray) -> Array:
     """A shape-only array where a forward pass is typed to get a real one.
 
-    By NumPy's protocols it does all that a forward pass does with arrays, and it raises for the rest: no type can say so.
+    By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest: no type can say so.
     """
     return cast("Array", array)
 

@@ -109,7 +109,7 @@ class Cache:
 def published_parts(
     architecture: Architecture, name: str, shape: Sequence[int]
 ) -> list[tuple[str, tuple[int, ...], int | None]]:
-    """What the published file has for a tensor of transformers 5, which packs experts: (name, shape, members), in order.
+    """What the published file has for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
 
     With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
     """

@@ -418,7 +418,7 @@ def _whole(c: Number) -> Number:
 
 
 def _order(atom: Atom) -> tuple[int, int | str]:
-    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, the rest."""
+    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, others."""
     if isinstance(atom, Call):
         return 4, str(atom)
     if atom.endswith("layers"):

@@ -14,8 +14,8 @@ from .interface import Array
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
-# The sizes that T and S stand for during a trace. Primes that no model has as a size, so that nothing is equal by chance;
-# whatever depends on them is a polynomial, evaluated later at the sizes that a reader asks about.
+# The sizes that T and S stand for during a trace. Primes that no model has as a size, so that nothing is equal by
+# chance; whatever depends on them is a polynomial, evaluated later at the sizes that a reader asks about.
 TRACED_NEW_TOKENS, TRACED_CONTEXT = 104_729, 1_299_709
 
 

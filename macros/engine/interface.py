@@ -1,7 +1,7 @@
 """What a forward pass is handed: token ids as an array, its weights, and the cache, each real or shape-only.
 
-A forward pass is written for arrays and typed so. On shapes it meets `ShapeArray`s, which do all that it does with arrays;
-`array.stand_in` is the one place that tells a type checker so.
+A forward pass is written for arrays and typed so. On shapes it meets `ShapeArray`s, which do all that it does with
+arrays; `array.stand_in` is the one place that tells a type checker so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Weights(Protocol):
     def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, otherwise the stack itself.
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself.
         """
         ...
 

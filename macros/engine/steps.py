@@ -1,7 +1,7 @@
 """`@step`: makes a function a step of the trace, and says what the step is. On real arrays it is the function itself.
 
 This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` sees the call.
-What a view or a cost needs to know of a step is declared here, where the step is defined; no figure depends on its name.
+What a view or a cost needs to know of a step is declared where the step is defined; no figure depends on its name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The registry: which forward pass a `model_type` has. Every module beside this one is imported and registers itself."""
+"""The registry: which forward pass a `model_type` has. Every module beside this one registers itself when imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .config import Config
 
 
 class Forward(Protocol):
-    """A forward pass: scores for the next token, [T] -> [T V], or [1 V] with `last`. Its config is its architecture's."""
+    """A forward pass, by its architecture's config: scores for the next token, [T] -> [T V], or [1 V] with `last`."""
 
     def __call__(self, w: Weights, ids: Array, c: Any, cache: KVCache, last: bool = True) -> Array: ...
 
@@ -57,8 +57,8 @@ def architecture(
 
     `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`:
     the ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `spellings`: parts of
-    names that some published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one expert
-    that some files have instead.
+    names that some published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one
+    expert that some files have instead.
     """
 
     def register(forward: ForwardT) -> ForwardT:

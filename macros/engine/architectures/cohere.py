@@ -1,7 +1,8 @@
-"""Command R and Aya: attention and feed-forward side by side on one norm without shift, rotary embedding on neighbouring pairs.
+"""Command R and Aya: attention and feed-forward side by side on one norm without shift.
 
-Command R7B and Command A (`cohere2`) see a window in three layers of four, and leave rotary embedding out of the fourth.
-Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A); tensor names as the published files.
+Rotary embedding turns neighbouring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
+and leave rotary embedding out of the fourth. Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A);
+tensor names as the published files.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Cohere2(Cohere):
 
     @property
     def masks(self) -> list[Mask]:
-        found = masks_of(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(mask) if mask == Full() else mask for mask in found]
+        published = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if mask == Full() else mask for mask in published]
 
 
 @architecture("cohere", config=Cohere)

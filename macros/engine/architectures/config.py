@@ -1,7 +1,7 @@
 """How a published `config.json` becomes an architecture's frozen config: keys, types, defaults, and clear errors.
 
 An architecture declares its hyperparameters in forward order, in the site's words, each with the key it has in
-`config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number here.
+`config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 
 @config
 class Config:
-    """The base of every architecture's config. Fields of type `Size` and `Count` become dimensions named after the field."""
+    """The base of every architecture's config. A field of type `Size` or `Count` becomes a dimension of that name."""
 
     ignored: ClassVar[frozenset[str]] = frozenset()
 
@@ -145,7 +145,7 @@ class Config:
         return next(k.key or field for k in fields_of(type(self)) if k.field == field)
 
     def size(self, field: str) -> int:
-        """A size that some configs of this architecture leave out and this one needs. Raises `Problem` where it lacks it."""
+        """The value of a size that not every config of this architecture has. Raises `Problem` where it is missing."""
         value: int | None = getattr(self, field)
         if value is None:
             raise Problem(f"{self.key_of(field)} is missing", "add it; sizes have no defaults")
@@ -305,7 +305,7 @@ def fold_rope(raw: Raw) -> Raw:
 
 
 def fold_rope_by_layer_type(raw: Raw, sliding_theta: float | None = None) -> Raw:
-    """`fold_rope`, where a table given once holds for the full_attention layers. The others' embedding is not scaled."""
+    """`fold_rope`, where a table given once is the full_attention layers'; the others' embedding is not scaled."""
     raw = fold_rope(raw)
     table: Raw = raw["rope_parameters"]
     if any(isinstance(part, Mapping) for part in table.values()):

@@ -126,9 +126,10 @@ class LatentMoE(Config):
         """In order: whether a layer has experts."""
         if self.mlp_layer_types is None:
             return [Kind(i >= self.dense_layers and i % self.moe_layer_freq == 0) for i in range(self.n_layers)]
-        if len(self.mlp_layer_types) != self.n_layers or not set(self.mlp_layer_types) <= {"dense", "sparse"}:
+        words = sorted(set(self.mlp_layer_types))
+        if len(self.mlp_layer_types) != self.n_layers or not {"dense", "sparse"}.issuperset(words):
             raise Problem(
-                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(sorted(set(self.mlp_layer_types)))}",
+                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(words)}",
                 f"give dense or sparse for each of the {int(self.n_layers)} layers",
             )
         return [Kind(t == "sparse") for t in self.mlp_layer_types]

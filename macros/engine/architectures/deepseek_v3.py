@@ -1,7 +1,7 @@
-"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, experts chosen by separate scores and a bias that evens them out.
+"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, and experts chosen by separate scores and an evening bias.
 
-Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published files. The
-forward pass is the main model's; files also hold modules for multi-token prediction.
+Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published
+files. The forward pass is the main model's; files also hold modules for multi-token prediction.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ INDEX_EPS = 1e-6
 
 @dataclass(frozen=True)
 class IndexedKind(Kind):
-    """What a layer is made of: experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
+    """Whether a layer has experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
 
     indexes: bool = True
 
@@ -155,7 +155,10 @@ def attention(
 def pick_tokens(
     x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV32, table: RopeTable
 ) -> Array:
-    """The `index_topk` tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I]."""
+    """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].
+
+    I is `index_topk`, or S where fewer tokens are seen.
+    """
     N, H = c.index_n_heads, c.index_head_dim
     turn = apply_rope_pairs if c.index_rope_pairs else apply_rope
     q = turn(heads(linear(narrow, w, "wq_b", N * H), N, H), table)

@@ -1,7 +1,7 @@
 """ERNIE 4.5 MoE: Llama's attention on neighbouring pairs, experts chosen by a softmax and a bias that evens them out.
 
-Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files store the
-bias one level up, as mlp.moe_statics).
+Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files
+store the bias one level up, as mlp.moe_statics).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Exaone4(Llama):
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
 
     def default_layer_types(self) -> list[str]:
-        """The layer types of a pattern: every so-manieth full, or letters, L local and G global, with the last layer full."""
+        """The layer types of a pattern: every so-manieth full, or letters, L local and G global; the last is full."""
         if not self.sliding_window or not self.pattern:
             return ["full_attention"] * self.n_layers
         if isinstance(self.pattern, int):
@@ -58,8 +58,8 @@ class Exaone4(Llama):
 
     @property
     def masks(self) -> list[Mask]:
-        found = masks_of(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in found]
+        published = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in published]
 
 
 @architecture("exaone4", config=Exaone4)

@@ -1,4 +1,4 @@
-"""Gemma 2: Gemma's block with a norm before and after each half, a window in every other layer, and soft caps on scores and logits.
+"""Gemma 2: Gemma's block with norms around each half, a window in every other layer, soft caps on scores and logits.
 
 Source: arXiv 2408.00118; tensor names as the published files.
 """

@@ -36,7 +36,7 @@ class GPTNeoX(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        self.rope
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:

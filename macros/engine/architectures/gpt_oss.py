@@ -1,7 +1,7 @@
 """gpt-oss: windows in every other layer, a sink in each head's softmax, and experts with biases and a clamped gate.
 
-Source: arXiv 2508.10925, openai/gpt-oss-20b and -120b, config.json; tensor names as transformers 5 unpacks the published
-files, which hold the experts' matrices as MXFP4 blocks and scales.
+Source: arXiv 2508.10925, openai/gpt-oss-20b and -120b, config.json; tensor names as transformers 5 unpacks the
+published files, which hold the experts' matrices as MXFP4 blocks and scales.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GptOss, mask: Mask, table
 
 @step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
 def softmax_with_sink(x: Array, sinks: Array) -> Array:
-    """Shares that add up to less than 1: a learned score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
+    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
     sinks = sinks[:, None, None]
     top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
     e = np.exp(x - top)
@@ -117,7 +117,10 @@ def mixture_of_experts(x: Array, w: Weights, c: GptOss) -> Array:
 
 @step(Role.EXPERTS)
 def experts(x: Array, chosen: Array, w: Weights, c: GptOss) -> Array:
-    """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+    """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)

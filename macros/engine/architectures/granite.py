@@ -1,6 +1,6 @@
 """Granite 3: Llama's block with four multipliers, so that one learning rate suits every size.
 
-Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); tensor names as the published files.
+Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); tensor names as published.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Granite 3 MoE: Mixtral's block with Granite's four multipliers; the published file stores each layer's experts as one stack.
+"""Granite 3 MoE: Mixtral's block with Granite's four multipliers; the file stores each layer's experts as one stack.
 
 Source: github.com/ibm-granite/granite-3.0-language-models; tensor names as the published files.
 """
@@ -73,7 +73,10 @@ def mixture_of_experts(x: Array, w: Weights, c: GraniteMoE) -> Array:
 
 @step(Role.EXPERTS)
 def experts(x: Array, chosen: Array, w: Weights, c: GraniteMoE) -> Array:
-    """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+    """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = np.split(expert_linear(x, w.stack("input_linear.weight", E, 2 * F, D, used=k), chosen), 2, axis=-1)
     return expert_linear(activation(c.activation)(gate) * up, w.stack("output_linear.weight", E, D, F, used=k), chosen)

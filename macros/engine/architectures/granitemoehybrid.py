@@ -1,4 +1,6 @@
-"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part, Granite's multipliers.
+"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part.
+
+Granite's multipliers are there too.
 
 Source: ibm-granite/granite-4.0-h-small, config.json and model card; tensor names as transformers 5.
 """
@@ -63,10 +65,10 @@ class GraniteMoEHybrid(Granite):
 
     def check(self) -> None:
         super().check()
-        if self.n_mamba_heads * self.d_mamba_head != int(self.expand * int(self.d_model)):
+        width, expanded = int(self.n_mamba_heads * self.d_mamba_head), int(self.expand * int(self.d_model))
+        if width != expanded:
             raise Problem(
-                f"mamba_n_heads × mamba_d_head = {int(self.n_mamba_heads * self.d_mamba_head)}, and mamba_expand × hidden_size = "
-                f"{int(self.expand * int(self.d_model))}",
+                f"mamba_n_heads × mamba_d_head = {width}, and mamba_expand × hidden_size = {expanded}",
                 "correct one of them",
             )
         self.must_divide("n_groups", "n_mamba_heads")
@@ -112,10 +114,10 @@ def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEHybrid, kind: Mixed
         y = attention(y, w.at("self_attn"), cache, c, Full(), table)
     x = x + y * c.residual_multiplier
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
-    found = feed_forward(y, w.at("shared_mlp"), c)
+    both = feed_forward(y, w.at("shared_mlp"), c)
     if kind.feed_forward == "moe":
-        found = mixture_of_experts(y, w.at("block_sparse_moe"), c) + found
-    return x + found * c.residual_multiplier
+        both = mixture_of_experts(y, w.at("block_sparse_moe"), c) + both
+    return x + both * c.residual_multiplier
 
 
 @step(Role.FEED_FORWARD)

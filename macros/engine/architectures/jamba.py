@@ -81,7 +81,7 @@ class Jamba(Config):
         ]
 
     def normed(self, x: Array, w: Weights, name: str) -> Array:
-        """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: a norm."""
+        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: a norm."""
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 

@@ -1,8 +1,9 @@
-"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees all tokens and no positions;
-an expert and a shared one in every layer (Scout) or every other (Maverick).
+"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees all, without.
 
-Source: meta-llama/Llama-4-Scout-17B-16E and -Maverick-17B-128E, config.json; tensor names as transformers 5's text model
-(the published files put `language_model.` in front).
+An expert and a shared one in every layer (Scout) or every other (Maverick).
+
+Source: meta-llama/Llama-4-Scout-17B-16E and -Maverick-17B-128E, config.json; tensor names as transformers 5's text
+model (the published files put `language_model.` in front).
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Kind:
 
     def __str__(self) -> str:
         odd = isinstance(self.mask, Chunked) != self.turns
-        return f"{self.mask}, {'rope, ' if odd and self.turns else 'NoPE, ' if odd else ''}{'moe' if self.moe else 'dense'}"
+        positions = "" if not odd else "rope, " if self.turns else "NoPE, "
+        return f"{self.mask}, {positions}{'moe' if self.moe else 'dense'}"
 
 
 @config
@@ -92,10 +94,10 @@ class Llama4(Llama):
         """In order. `no_rope_layers` is 1 where a layer is turned by position."""
         turns = self.no_rope_layers or [int((i + 1) % self.no_rope_layer_interval != 0) for i in range(self.n_layers)]
         types = self.layer_types or ["chunked_attention" if t else "full_attention" for t in turns]
-        for name, found in (("no_rope_layers", turns), ("layer_types", types)):
-            if len(found) != self.n_layers:
+        for name, entries in (("no_rope_layers", turns), ("layer_types", types)):
+            if len(entries) != self.n_layers:
                 raise Problem(
-                    f"{name} has {len(found)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                    f"{name} has {len(entries)} entries, and num_hidden_layers = {int(self.n_layers)}",
                     "correct one of the two",
                 )
         known = {"chunked_attention": Chunked(self.attention_chunk_size), "full_attention": Full()}
@@ -110,18 +112,18 @@ class Llama4(Llama):
 def forward(w: Weights, ids: Array, c: Llama4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, cache)
-    table = rope_table(at, c.d_head, c.rope)
+    places = positions(ids, cache)
+    table = rope_table(places, c.d_head, c.rope)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
-        x = layer(x, w_layer, cache_layer, c, kind, table, at)
+        x = layer(x, w_layer, cache_layer, c, kind, table, places)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, at: Array) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, places: Array) -> Array:
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, at)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, places)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("feed_forward"), c)
@@ -129,7 +131,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: Ro
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, at: Array) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, places: Array) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
@@ -140,7 +142,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table
         if c.qk_norm:
             q, k = unit_norm(q, c.norm_eps), unit_norm(k, c.norm_eps)
     elif c.temperature_tuning:
-        q = sharpen(q, at, c.temperature_from, c.temperature_slope)
+        q = sharpen(q, places, c.temperature_from, c.temperature_slope)
     k, v = cache.extend(Holds.KEYS, k, kind.mask), cache.extend(Holds.VALUES, v, kind.mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, kind.mask), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
@@ -153,15 +155,18 @@ def unit_norm(x: Array, eps: float) -> Array:
 
 
 @step(Role.TEMPERATURE)
-def sharpen(q: Array, at: Array, start: float, slope: float) -> Array:
-    """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H] (arXiv 2501.19399)."""
-    scale = np.log1p(np.floor((at + 1) / start)) * slope + 1
+def sharpen(q: Array, places: Array, start: float, slope: float) -> Array:
+    """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H].
+
+    arXiv 2501.19399.
+    """
+    scale = np.log1p(np.floor((places + 1) / start)) * slope + 1
     return q * scale.astype(np.float32)[:, None, None]
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Llama4) -> Array:
-    """A chosen expert works on the token times its score, a shared one on the token itself: [T D] -> [T k D] -> [T D]."""
+    """A chosen expert works on the token times its score, a shared one on the token: [T D] -> [T k D] -> [T D]."""
     fit = linear(x, w, "router", c.n_experts)
     chosen = top_k(fit, c.n_experts_per_token)
     shares = routing_weights(sigmoid_scores(fit), chosen)
@@ -171,7 +176,10 @@ def mixture_of_experts(x: Array, w: Weights, c: Llama4) -> Array:
 
 @step(Role.EXPERTS)
 def experts(x: Array, chosen: Array, w: Weights, c: Llama4) -> Array:
-    """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+    """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = np.split(
         expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True), 2, axis=-1

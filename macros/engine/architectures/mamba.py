@@ -52,7 +52,7 @@ class Mamba(Config):
         activation(self.activation)
 
     def normed(self, x: Array, w: Weights, name: str) -> Array:
-        """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: nothing."""
+        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: nothing."""
         return x
 
 

@@ -1,4 +1,4 @@
-"""MiniMax-Text-01: seven layers of lightning attention to one of softmax attention, experts in every layer, a weighted residual.
+"""MiniMax-Text-01: seven layers of lightning attention to one of softmax, experts in every layer, a weighted residual.
 
 Sources: arXiv 2501.08313 (MiniMax-01), 2401.04658 (lightning attention); tensor names as transformers 5.
 """
@@ -144,7 +144,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MiniMax, kind: Mixed, table: 
 def lightning_attention(x: Array, w: Weights, cache: KVCache, c: MiniMax) -> Array:
     """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
 
-    The memory is kept in float32, as in the vendor's code. The shares are fixed: the lower the layer, the faster it fades.
+    The memory is kept in float32, as in the vendor's code. The shares are fixed: it fades faster in lower layers.
     """
     T, N, H = x.shape[0], c.n_heads, c.d_head
     q, k, v = np.split(heads(activation(c.activation)(linear(x, w, "qkv_proj", 3 * N * H)), N, 3 * H), 3, axis=-1)

@@ -1,6 +1,8 @@
-"""Ministral: Mistral's block where some layers see a window; Ministral 3: queries that grow with the position past the trained length.
+"""Ministral: Mistral's block where some layers see a window.
 
-Sources: mistralai/Ministral-8B-Instruct-2410, mistralai/Ministral-3-8B-Instruct-2512; tensor names as transformers' files.
+Ministral 3: queries that grow with the position past the trained length.
+
+Sources: mistralai/Ministral-8B-Instruct-2410, mistralai/Ministral-3-8B-Instruct-2512; tensor names of transformers.
 """
 
 from __future__ import annotations
@@ -77,8 +79,8 @@ architecture("ministral", config=Ministral)(llama.forward)
 def forward(w: Weights, ids: Array, c: Ministral3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, cache)
-    table, growth = rope_table(at, c.d_head, c.rope), query_growth(at, c.scaling)
+    places = positions(ids, cache)
+    table, growth = rope_table(places, c.d_head, c.rope), query_growth(places, c.scaling)
     for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table, growth)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
@@ -86,9 +88,9 @@ def forward(w: Weights, ids: Array, c: Ministral3, cache: KVCache, last: bool = 
 
 
 @step(Role.TEMPERATURE)
-def query_growth(positions: Array, scaling: Raw) -> Array:
-    """1 up to the trained length, then slowly more, so that attention stays sharp over a longer text: [T] -> [T 1 1]."""
-    times = np.floor(positions / scaling.get("original_max_position_embeddings", 16384))
+def query_growth(places: Array, scaling: Raw) -> Array:
+    """1 up to the trained length, then slowly more, so that attention stays sharp in a longer text: [T] -> [T 1 1]."""
+    times = np.floor(places / scaling.get("original_max_position_embeddings", 16384))
     return (1 + scaling.get("llama_4_scaling_beta", 0.1) * np.log(1 + times)).astype(np.float32)[:, None, None]
 
 

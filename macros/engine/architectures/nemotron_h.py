@@ -1,4 +1,6 @@
-"""Nemotron-H and Nemotron 3: each layer is one part only: Mamba 2, attention without positions, experts, or a feed-forward part.
+"""Nemotron-H and Nemotron 3: each layer is one part only.
+
+It is Mamba 2, attention without positions, experts, or a feed-forward part.
 
 Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); tensor names as transformers 5 (the published files have
 `backbone.` for `model.`, and each expert by itself).
@@ -91,9 +93,10 @@ class NemotronH(Config):
 
     ignored = NOT_READ | frozenset(
         """
-        attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max mamba_dt_init_floor num_logits_to_keep
-        n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers mtp_layers_block_type mtp_hybrid_override_pattern
-        rope_theta partial_rotary_factor rope_parameters rope_scaling sliding_window
+        attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max
+        mamba_dt_init_floor num_logits_to_keep n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers
+        mtp_layers_block_type mtp_hybrid_override_pattern rope_theta partial_rotary_factor rope_parameters
+        rope_scaling sliding_window
     """.split()
     )
 
@@ -242,9 +245,10 @@ def feed_forward(x: Array, w: Weights, c: NemotronH) -> Array:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
-    """A few experts chosen for each token, in a narrower space if the config has one, and a shared one: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The bias evens out how often each expert is chosen; the shares leave it out. The published total leaves it out too.
+    The chosen ones work in a narrower space if the config has one. The bias evens out how often each expert is chosen;
+    the shares leave it out. The published total leaves it out too.
     """
     E, k = c.size("n_experts"), c.size("n_experts_per_token")
     fit = sigmoid_scores(linear(x, w, "gate", E))
@@ -263,9 +267,9 @@ def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
 def experts(x: Array, chosen: Array, w: Weights, c: NemotronH) -> Array:
     """Each token through its chosen experts, which have no gate: [T D], [T k] -> [T k F] -> [T k D]."""
     E, k = c.size("n_experts"), c.size("n_experts_per_token")
-    I, F = x.shape[1], c.size("d_ff_expert")
-    wide = activation(c.activation)(expert_linear(x, w.stack("experts.up_proj", E, F, I, used=k), chosen))
-    return expert_linear(wide, w.stack("experts.down_proj", E, I, F, used=k), chosen)
+    D, F = x.shape[1], c.size("d_ff_expert")
+    wide = activation(c.activation)(expert_linear(x, w.stack("experts.up_proj", E, F, D, used=k), chosen))
+    return expert_linear(wide, w.stack("experts.down_proj", E, D, F, used=k), chosen)
 
 
 @step(Role.SHARED_EXPERTS)

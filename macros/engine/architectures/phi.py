@@ -46,7 +46,7 @@ class Phi(Config):
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
-        self.rope
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:

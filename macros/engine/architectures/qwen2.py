@@ -1,7 +1,7 @@
 """Qwen 1.5 to 2.5: Llama's block with biases on queries, keys and values. Seed-OSS is the same with a wider head.
 
-Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS); tensor names as the
-published files.
+Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS); tensor names as
+the published files.
 """
 
 from __future__ import annotations

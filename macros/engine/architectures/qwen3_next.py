@@ -1,7 +1,7 @@
-"""Qwen3-Next and Qwen3.5: three layers of four have linear attention by the gated delta rule, the fourth gated attention.
+"""Qwen3-Next and Qwen3.5: linear attention by the gated delta rule in three layers of four, then gated attention.
 
-Sources: arXiv 2412.06464 (the gated delta rule), Qwen/Qwen3-Next-80B-A3B-Instruct and Qwen/Qwen3.5-27B, config.json; tensor
-names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5's text model.
+Sources: arXiv 2412.06464 (the gated delta rule), Qwen/Qwen3-Next-80B-A3B-Instruct and Qwen/Qwen3.5-27B, config.json;
+tensor names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5's text model.
 """
 
 from __future__ import annotations
@@ -191,33 +191,36 @@ def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: Qwen35) -> Array:
 
     The memory is kept in float32, as transformers and the vendor's `mamba_ssm_dtype` have it.
     """
-    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+    K, N, H_k, H_v = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     qkv, z, b, a = project(x, w, c)
     qkv = activation(c.activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
-    q, k, v = np.split(qkv, [K * I, 2 * K * I], axis=-1)
-    q, k = (repeat_kv(l2_norm(heads(part, K, I)), N) for part in (q, k))
+    q, k, v = np.split(qkv, [K * H_k, 2 * K * H_k], axis=-1)
+    q, k = (repeat_kv(l2_norm(heads(part, K, H_k)), N) for part in (q, k))
     keep = np.exp(-np.exp(w("A_log", N)) * softplus(a + w("dt_bias", N)))
-    y = gated_delta_rule(q * I**-0.5, k, heads(v, N, J), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
-    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, J))
-    return linear(y.reshape(x.shape[0], N * J), w, "out_proj", c.d_model)
+    y = gated_delta_rule(q * H_k**-0.5, k, heads(v, N, H_v), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
+    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, H_v))
+    return linear(y.reshape(x.shape[0], N * H_v), w, "out_proj", c.d_model)
 
 
 def project(x: Array, w: Weights, c: Qwen35) -> tuple[Array, Array, Array, Array]:
-    """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T 2·K·I + N·J], [T N·J], [T N], [T N]."""
-    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+    """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T C], [T N·H_v], [T N], [T N].
+
+    C is 2·K·H_k + N·H_v.
+    """
+    K, N, H_k, H_v = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     if not c.one_matrix:
         return (
-            linear(x, w, "in_proj_qkv", 2 * K * I + N * J),
-            linear(x, w, "in_proj_z", N * J),
+            linear(x, w, "in_proj_qkv", 2 * K * H_k + N * H_v),
+            linear(x, w, "in_proj_z", N * H_v),
             linear(x, w, "in_proj_b", N),
             linear(x, w, "in_proj_a", N),
         )
     T, shared = x.shape[0], N // K
-    qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * I + 2 * N * J), K, 2 * I + 2 * shared * J)
-    q, k, v, z = np.split(qkvz, [I, 2 * I, 2 * I + shared * J], axis=-1)
+    qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * H_k + 2 * N * H_v), K, 2 * H_k + 2 * shared * H_v)
+    q, k, v, z = np.split(qkvz, [H_k, 2 * H_k, 2 * H_k + shared * H_v], axis=-1)
     b, a = np.split(heads(linear(x, w, "in_proj_ba", 2 * N), K, 2 * shared), 2, axis=-1)
-    qkv = np.concatenate([q.reshape(T, K * I), k.reshape(T, K * I), v.reshape(T, N * J)], axis=-1)
-    return qkv, z.reshape(T, N * J), b.reshape(T, N), a.reshape(T, N)
+    qkv = np.concatenate([q.reshape(T, K * H_k), k.reshape(T, K * H_k), v.reshape(T, N * H_v)], axis=-1)
+    return qkv, z.reshape(T, N * H_v), b.reshape(T, N), a.reshape(T, N)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

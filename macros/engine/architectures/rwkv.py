@@ -1,4 +1,6 @@
-"""RWKV-4: no attention, but an average of all values so far whose weights fade, and a feed-forward part that sees the token before.
+"""RWKV-4: no attention, but an average of all values so far whose weights fade.
+
+The feed-forward part sees the token before, too.
 
 Source: arXiv 2305.13048; tensor names as transformers 5.
 """
@@ -30,8 +32,11 @@ class RWKV(Config):
     ignored = frozenset({"context_length"})
 
     def halved(self, x: Array, times: int) -> Array:
-        """x / 2ᵗⁱᵐᵉˢ: after each `rescale_every` layers the stream is halved, against overflow in float16, and what is added to it
-        from then on. The norms undo it, but for their epsilon."""
+        """x / 2ᵗⁱᵐᵉˢ: same shape.
+
+        After each `rescale_every` layers the stream is halved, against overflow in float16, and what is added to it
+        from then on. The norms undo it, but for their epsilon.
+        """
         return x / 2**times
 
     def halvings(self, layers: int) -> int:

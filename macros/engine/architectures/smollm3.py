@@ -1,6 +1,6 @@
 """SmolLM3: Llama's block, with rotary embedding left out in every fourth layer.
 
-Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated layers); tensor names as the published file.
+Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated layers); tensor names as published.
 """
 
 from __future__ import annotations
@@ -62,13 +62,10 @@ class SmolLM3(Llama):
     @property
     def masks(self) -> list[Mask]:
         """A 1 in `no_rope_layers` is a layer that rotates, in spite of the key's name."""
-        has_windows = self.use_sliding_window and self.sliding_window
-        found = (
-            masks_of(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window)
-            if has_windows
-            else [Full()] * self.n_layers
-        )
-        return [mask if rotates else NoPE(mask) for mask, rotates in zip(found, self.rotates)]
+        published: list[Mask] = [Full()] * self.n_layers
+        if self.use_sliding_window and self.sliding_window:
+            published = masks_of(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window)
+        return [mask if rotates else NoPE(mask) for mask, rotates in zip(published, self.rotates)]
 
 
 @architecture("smollm3", config=SmolLM3)

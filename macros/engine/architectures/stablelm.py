@@ -1,4 +1,4 @@
-"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and put both halves side by side.
+"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and have parallel halves.
 
 Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T; tensor names as the published files.
 """

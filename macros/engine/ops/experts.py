@@ -29,10 +29,10 @@ class Kind:
 
 
 def _expert_linear_rule(x: Array, W: Array, chosen: Array, *, transposed: bool = False) -> Ruling:
-    O, I = W.shape[1:][::-1] if transposed else W.shape[1:]
+    width, inner = W.shape[1:][::-1] if transposed else W.shape[1:]
     T, k = chosen.shape
-    same(x.shape[-1], I)
-    return (T, k, O), T * k * O * I
+    same(x.shape[-1], inner)
+    return (T, k, width), T * k * width * inner
 
 
 @step(Role.EXPERT_LINEAR, rule=_expert_linear_rule)

@@ -1,10 +1,10 @@
-"""Latent attention (MLA, DeepSeek-V2, arXiv 2405.04434, 2.1): keys and values are read out of one narrow vector per token.
+"""Latent attention (MLA, DeepSeek-V2, arXiv 2405.04434, 2.1): one narrow vector per token holds keys and values.
 
-Letters besides the usual: R kv_lora_rank, the width of the latent vector. What is cached is the latent and one small rotated
-key for all heads. Keys and values of the heads are never written out: the matrix that would make keys of latents is
-applied to the queries instead, and the one that would make values, to the averages (the paper's "absorbed" form). It is
-the same sum in another order. Decoding costs the fewest multiply-adds this way; a long prefill would cost fewer with
-keys and values written out once.
+Letters besides the usual: R kv_lora_rank, the width of the latent vector. What is cached is the latent and one small
+rotated key for all heads. Keys and values of the heads are never written out: the matrix that would make keys of
+latents is applied to the queries instead, and the one that would make values, to the averages (the paper's "absorbed"
+form). It is the same sum in another order. Decoding costs the fewest multiply-adds this way; a long prefill would cost
+fewer with keys and values written out once.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Letters besides the usual: C channels, Z numbers of state, G groups of heads, W 
 sides of a head's state. Only the recurrent form is here; chunks are a way to compute the same faster.
 
 FLOPs: in a recurrence each product that is added to the state or summed out of it is one multiply-add, `keep · state +
-key ⊗ value` two for each number of the state. How the decay and the step size come about is element-wise work, left out.
+key ⊗ value` two for each number of the state. Decay and step size come about by element-wise work, left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _carry_rule(state: Array, keep: Array, key: Array, value: Array | None = Non
 
 @step(Role.STATE_UPDATE, rule=_carry_rule)
 def carry(state: Array, keep: Array, key: Array, value: Array | None = None) -> Array:
-    """What is kept of a state, and what is written into it: keep · state + key · value, with broadcasting: same shape."""
+    """What is kept of a state and what is written into it, keep · state + key · value, by broadcasting: same shape."""
     return keep * state + (key if value is None else key * value)
 
 
@@ -68,7 +68,7 @@ def carry(state: Array, keep: Array, key: Array, value: Array | None = None) -> 
 def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool) -> Array:
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
-    The last W rows are kept, at the model's 2 bytes, as transformers and mamba_ssm keep them (the next step reads W − 1).
+    The last W rows are kept, at the model's 2 bytes, as in transformers and mamba_ssm (the next step reads W − 1).
     """
     C = x.shape[1]
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
@@ -151,8 +151,8 @@ Averages: TypeAlias = tuple[Array, Array, Array]
 def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array:
     """RWKV's weighted average of all values so far: [T C], [T C], [C], [C] -> [T C] (arXiv 2305.13048, 3.1).
 
-    A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum and
-    sum of weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
+    A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum
+    and sum of weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
     """
 
     def body(state: Averages, k: Array, v: Array) -> tuple[Averages, Array]:

@@ -124,7 +124,10 @@ def yarn_mscale(factor: float, weight: float = 1.0) -> float:
 
 @step(Role.ROPE_TABLE)
 def rope_table(positions: Array, width: int, rope: Rope) -> RopeTable:
-    """Cosine and sine of every position's angles: [T] -> [T W/2], [T W/2], W the part of a head of `width` that turns."""
+    """Cosine and sine of every position's angles: [T] -> [T W/2], [T W/2].
+
+    W is the part of a head of `width` numbers that turns.
+    """
     angles = np.einsum("t,w->tw", positions, rope.frequencies(rope.turning(width), positions))
     cos, sin = np.cos(angles), np.sin(angles)
     if rope.amplitude != 1:
