@@ -57,33 +57,39 @@ class LatentMoE(Config):
     d_ff is the inner width of the layers without experts, d_ff_expert that of one expert.
     """
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    dense_layers: int = key("first_k_dense_replace", 0)
+    moe_layer_freq: Interval = key("moe_layer_freq", 1)
+    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    # attention
     n_heads: Size = key("num_attention_heads")
     q_lora_rank: Size | None = key("q_lora_rank", None)
     kv_lora_rank: Size = key("kv_lora_rank")
     qk_nope_head_dim: Size = key("qk_nope_head_dim")
     qk_rope_head_dim: Size = key("qk_rope_head_dim")
     v_head_dim: Size = key("v_head_dim")
+    attention_bias: bool = key("attention_bias", False)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     rope_pairs: bool = key("rope_interleave", True)
-    attention_bias: bool = key("attention_bias", False)
+    # feed-forward
     d_ff: Size = key("intermediate_size")
-    dense_layers: int = key("first_k_dense_replace", 0)
-    moe_layer_freq: Interval = key("moe_layer_freq", 1)
-    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    mlp_bias: bool = fixed(False)
+    activation: str = key("hidden_act", "silu")
+    # experts
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    activation: str = key("hidden_act", "silu")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
+    # head
     tied: bool = key("tie_word_embeddings", False)
-    mlp_bias: bool = fixed(False)
 
     ignored = frozenset(
         {

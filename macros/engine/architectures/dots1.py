@@ -23,21 +23,25 @@ from .qwen3 import attention
 class Dots1(Llama):
     """Hyperparameters of dots.llm1, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # layers
+    dense_layers: int = key("first_k_dense_replace", 0)
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 32)
-    mlp_bias: bool = fixed(False)
     sliding_window: Size | None = key("sliding_window", None)
     full_layers: int = key("max_window_layers", 62)
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
-    dense_layers: int = key("first_k_dense_replace", 0)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
+    scoring: Literal["sigmoid", "noaux_tc"] = key("scoring_func", "sigmoid")
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", False)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    scoring: Literal["sigmoid", "noaux_tc"] = key("scoring_func", "sigmoid")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
 
     ignored = frozenset(
         {"mlp_bias", "use_sliding_window", "topk_method", "moe_layer_freq", "ep_size", "num_nextn_predict_layers"}

@@ -39,25 +39,31 @@ from .qwen2_moe import EXPERT, FUSED
 class Ernie45MoE(Config):
     """Hyperparameters of ERNIE 4.5 MoE, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
-    n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", 4)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
-    rope_parameters: Raw = key("rope_parameters", lambda c: {})
-    d_ff: Size = key("intermediate_size")
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
     bias: bool = key("use_bias", False)
     first_moe_layer: int = key("moe_layer_start_index", 1)
     last_moe_layer: int = key("moe_layer_end_index", -1)
     moe_interval: Interval = key("moe_layer_interval", 1)
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
+    activation: str = key("hidden_act", "silu")
+    # experts
     n_experts: Size = key("moe_num_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("moe_k", also=("num_experts_per_tok",))
-    n_shared_experts: Count = key("moe_num_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     least_share: Positive = key("moe_norm_min", 1e-12)
-    norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    activation: str = key("hidden_act", "silu")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Count = key("moe_num_shared_experts")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset(

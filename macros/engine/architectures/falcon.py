@@ -29,23 +29,28 @@ from .config import Config, Positive, Raw, Size, activation, config, derived, ke
 class Falcon(Config):
     """Hyperparameters of Falcon, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers", also=("n_layer",))
-    n_heads: Size = key("num_attention_heads", also=("n_head",))
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     new_block: bool = key("new_decoder_architecture", False)
+    norms_side_by_side: int | None = key("num_ln_in_parallel_attn", None)
+    parallel: bool = key("parallel_attn", True)
+    bias: bool = key("bias", False)
+    # attention
+    n_heads: Size = key("num_attention_heads", also=("n_head",))
     multi_query: bool = key("multi_query", True)
     published_kv_heads: Size | None = key("num_kv_heads", None, also=("n_head_kv",))
     n_kv_heads: Size = derived(lambda c: 1 if c.multi_query and not c.new_block else c.published_kv_heads or c.n_heads)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = key("ffn_hidden_size", lambda c: 4 * c.d_model)
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    norms_side_by_side: int | None = key("num_ln_in_parallel_attn", None)
-    parallel: bool = key("parallel_attn", True)
-    bias: bool = key("bias", False)
     alibi: bool = key("alibi", False)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("ffn_hidden_size", lambda c: 4 * c.d_model)
     activation: str = key("activation", "gelu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"apply_residual_connection_post_layernorm"})

@@ -36,19 +36,23 @@ from .qwen2_moe import FUSED
 class Glm4MoE(Llama):
     """Hyperparameters of GLM-4.5, in forward order. d_ff is the inner width of the layers without experts."""
 
-    n_kv_heads: Size = key("num_key_value_heads", 8)
+    # layers
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    mlp_bias: bool = fixed(False)
-    qk_norm: bool = key("use_qk_norm", False)
     dense_layers: int = key("first_k_dense_replace", 1)
+    # attention
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    qk_norm: bool = key("use_qk_norm", False)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", True)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
 
     ignored = frozenset({"mlp_bias", "num_nextn_predict_layers", "num_mtp_layers", "scoring_func", "topk_method"})
 

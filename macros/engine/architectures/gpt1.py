@@ -11,7 +11,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import Activation, embed, embed_positions, gelu_tanh, layer_norm, positions, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, derived, fixed, key
+from .config import Size, activation, config, derived, fixed, key
 from .gpt2 import GPT2, attention, feed_forward
 
 
@@ -19,18 +19,14 @@ from .gpt2 import GPT2, attention, feed_forward
 class GPT1(GPT2):
     """Hyperparameters of GPT, in forward order."""
 
-    vocab_size: Size = key("vocab_size")
     n_positions: Size = key("n_positions", also=("max_position_embeddings",))
     d_model: Size = key("n_embd", also=("hidden_size",))
     n_layers: Size = key("n_layer", also=("num_hidden_layers",))
     n_heads: Size = key("n_head", also=("num_attention_heads",))
-    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = derived(lambda c: 4 * c.d_model)
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    activation: Literal["gelu", "relu", "silu", "swish"] = key("afn", "gelu")
     scale_attention: bool = fixed(True)
     scale_by_layer: bool = fixed(False)
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    d_ff: Size = derived(lambda c: 4 * c.d_model)
+    activation: Literal["gelu", "relu", "silu", "swish"] = key("afn", "gelu")
 
     ignored = frozenset({"n_ctx", "n_special", "predict_special_tokens"})
 

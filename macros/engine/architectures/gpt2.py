@@ -1,6 +1,19 @@
 """GPT-2 and, in the sizes of its paper, GPT-3.
 
 Source: Radford et al. 2019; openai/gpt-2 src/model.py; tensor names as transformers' GPT2LMHeadModel.
+
+A key to this and every other forward pass. Each runs on a checkpoint's arrays, and on shapes that stand in for them:
+
+                             on real arrays                              on shapes
+w("name", V, D)              the file's tensor, if it has this shape     declares a weight of this shape and its symbols
+w.at("attn")                 the weights whose names go on with attn.    the same
+w.layers(prefix, kinds, …)   every layer in turn, with its cache         each kind of layer once, its count beside it
+cache.extend(holds, k, mask) rows kept that `mask` sees, then the new    the same, and writes down what a layer keeps
+cache.state, cache.store     a recurrence's state: the last one, the     the same
+                             one for the next step
+@step(Role.X)                the function itself, nothing else           a node of the trace, its calls as children
+
+T new tokens follow the S − T before them; `ops` has the letters of all shapes and the parts that models are made of.
 """
 
 from __future__ import annotations
@@ -32,17 +45,22 @@ from .config import Config, Positive, Size, activation, config, derived, key
 class GPT2(Config):
     """Hyperparameters of GPT-2, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("n_positions")
     d_model: Size = key("n_embd")
+    # layers
     n_layers: Size = key("n_layer")
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    # attention
     n_heads: Size = key("n_head")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = key("n_inner", lambda c: 4 * c.d_model)
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    activation: str = key("activation_function", "gelu_new")
     scale_attention: bool = key("scale_attn_weights", True)
     scale_by_layer: bool = key("scale_attn_by_inverse_layer_idx", False)
+    # feed-forward
+    d_ff: Size = key("n_inner", lambda c: 4 * c.d_model)
+    activation: str = key("activation_function", "gelu_new")
+    # head
     tied: Literal[True] = key("tie_word_embeddings", True)
 
     ignored = frozenset({"n_ctx", "reorder_and_upcast_attn"})

@@ -16,19 +16,24 @@ from .config import Config, Positive, Raw, Size, activation, config, derived, ke
 class GPTNeoX(Config):
     """Hyperparameters of GPT-NeoX, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    parallel: bool = key("use_parallel_residual", True)
+    # attention
     n_heads: Size = key("num_attention_heads")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    attention_bias: bool = key("attention_bias", True)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     rotary_pct: Positive = key("rotary_pct", 0.25)
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("layer_norm_eps", 1e-5)
     rope_base: Positive = key("rotary_emb_base", 10000.0)
-    attention_bias: bool = key("attention_bias", True)
-    parallel: bool = key("use_parallel_residual", True)
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = frozenset({"classifier_dropout"})

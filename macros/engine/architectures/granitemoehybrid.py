@@ -40,17 +40,21 @@ from .qwen3_next import PACKED, STATE_BYTES
 class GraniteMoEHybrid(Granite):
     """Hyperparameters of Granite 4, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
     layer_types: list[str] | None = key("layer_types", None, also=("layers_block_type",))
-    position_embedding: Literal["rope", "nope"] | None = key("position_embedding_type", None)
+    # mamba
     expand: Positive = key("mamba_expand", 2.0)
     n_mamba_heads: Size = key("mamba_n_heads")
     d_mamba_head: Size = key("mamba_d_head", lambda c: int(c.expand * int(c.d_model)) // int(c.n_mamba_heads))
     n_groups: Size = key("mamba_n_groups")
     d_state: Size = key("mamba_d_state")
+    bias: bool = key("mamba_proj_bias", False)
     d_conv: Size = key("mamba_d_conv")
     conv_bias: bool = key("mamba_conv_bias", True)
-    bias: bool = key("mamba_proj_bias", False)
     dt_limits: tuple[float, float] = key("time_step_limit", lambda c: (0.0, math.inf))
+    # attention
+    position_embedding: Literal["rope", "nope"] | None = key("position_embedding_type", None)
+    # experts
     n_experts: Count = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Count = key("num_experts_per_tok")
     d_ff_shared: Size = key("shared_intermediate_size")

@@ -32,29 +32,35 @@ FUSED = {
 class Jamba(Config):
     """Hyperparameters of Jamba, in forward order. d_ff is the inner width of a feed-forward part and of one expert."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
     attention_period: Interval = key("attn_layer_period", 8)
     attention_offset: Offset = key("attn_layer_offset", 4)
+    expert_period: Interval = key("expert_layer_period", 2)
+    expert_offset: Offset = key("expert_layer_offset", 1)
+    # mamba
+    expand: Positive = key("mamba_expand", 2.0)
+    d_inner: Size = key("mamba_d_inner", lambda c: int(c.expand * int(c.d_model)))
+    bias: bool = key("mamba_proj_bias", False)
+    d_conv: Size = key("mamba_d_conv")
+    conv_bias: bool = key("mamba_conv_bias", True)
+    dt_rank: Size = key("mamba_dt_rank", lambda c: -(-int(c.d_model) // 16))
+    d_state: Size = key("mamba_d_state")
+    inner_norms: Literal[True] = key("mamba_inner_layernorms", True)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
-    expand: Positive = key("mamba_expand", 2.0)
-    d_inner: Size = key("mamba_d_inner", lambda c: int(c.expand * int(c.d_model)))
-    d_conv: Size = key("mamba_d_conv")
-    d_state: Size = key("mamba_d_state")
-    dt_rank: Size = key("mamba_dt_rank", lambda c: -(-int(c.d_model) // 16))
-    conv_bias: bool = key("mamba_conv_bias", True)
-    bias: bool = key("mamba_proj_bias", False)
-    inner_norms: Literal[True] = key("mamba_inner_layernorms", True)
-    expert_period: Interval = key("expert_layer_period", 2)
-    expert_offset: Offset = key("expert_layer_offset", 1)
+    # feed-forward and experts
+    d_ff: Size = key("intermediate_size")
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = NOT_READ | {"num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx", "sliding_window"}

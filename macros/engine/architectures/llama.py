@@ -30,18 +30,23 @@ from .config import Config, Positive, Raw, Size, activation, config, fixed, key,
 class Llama(Config):
     """Hyperparameters of the Llama block, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    rope_parameters: Raw = key("rope_parameters", lambda c: {})
     attention_bias: bool = key("attention_bias", False)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     mlp_bias: bool = key("mlp_bias", False)
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})

@@ -59,22 +59,26 @@ class Kind:
 class Llama4(Llama):
     """Hyperparameters of Llama 4's text model, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    moe_interval: Interval = key("interleave_moe_layer_step", 1)
+    moe_layers: list[int] | None = key("moe_layers", None)
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", 128)
-    norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    qk_norm: bool = key("use_qk_norm", True)
-    attention_chunk_size: Size = key("attention_chunk_size", 8192)
     no_rope_layer_interval: Interval = key("no_rope_layer_interval", 4)
     no_rope_layers: list[int] = key("no_rope_layers", lambda c: [])
     layer_types: list[str] | None = key("layer_types", None)
+    attention_chunk_size: Size = key("attention_chunk_size", 8192)
+    qk_norm: bool = key("use_qk_norm", True)
     temperature_tuning: bool | int = key("attn_temperature_tuning", True)
     temperature_from: Positive = key("floor_scale", 8192)
     temperature_slope: float = key("attn_scale", 0.1)
+    # feed-forward
+    d_ff_dense: Size = key("intermediate_size_mlp")
+    # experts
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    d_ff_dense: Size = key("intermediate_size_mlp")
-    moe_interval: Interval = key("interleave_moe_layer_step", 1)
-    moe_layers: list[int] | None = key("moe_layers", None)
 
     ignored = frozenset(
         {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}

@@ -28,18 +28,22 @@ NOT_READ = frozenset(
 class Mamba(Config):
     """Hyperparameters of Mamba, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    # mixer
     expand: Positive = key("expand", 2.0)
     d_inner: Size = key("intermediate_size", lambda c: int(c.expand * int(c.d_model)))
-    d_conv: Size = key("conv_kernel")
-    d_state: Size = key("state_size")
-    dt_rank: Size = key("time_step_rank", lambda c: -(-int(c.d_model) // 16))
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     bias: bool = key("use_bias", False)
+    d_conv: Size = key("conv_kernel")
     conv_bias: bool = key("use_conv_bias", True)
+    dt_rank: Size = key("time_step_rank", lambda c: -(-int(c.d_model) // 16))
+    d_state: Size = key("state_size")
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = NOT_READ | {"n_layer", "d_inner", "fused_add_norm", "rms_norm", "ssm_cfg", "pad_vocab_size_multiple"}

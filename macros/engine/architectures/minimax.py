@@ -41,22 +41,25 @@ from .qwen3_next import PACKED
 class MiniMax(Llama):
     """Hyperparameters of MiniMax-Text-01, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    layer_types: list[str] | None = key("layer_types", None)
+    residual_after_norm: Literal[True] = key("postnorm", True)
+    # attention
     attention_bias: bool = fixed(False)
-    mlp_bias: bool = fixed(False)
     d_rotary: Size | None = key("rotary_dim", None)
     sliding_window: Size | None = key("sliding_window", None)
-    layer_types: list[str] | None = key("layer_types", None)
-    n_experts: Size = key("num_local_experts", also=("num_experts",))
-    n_experts_per_token: Size = key("num_experts_per_tok")
     full_alpha: float = key("full_attn_alpha_factor", 1.0, also=("layernorm_full_attention_alpha",))
     full_beta: float = key("full_attn_beta_factor", 1.0, also=("layernorm_full_attention_beta",))
     lightning_alpha: float = key("linear_attn_alpha_factor", 1.0, also=("layernorm_linear_attention_alpha",))
     lightning_beta: float = key("linear_attn_beta_factor", 1.0, also=("layernorm_linear_attention_beta",))
+    # experts
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
+    mlp_bias: bool = fixed(False)
     experts_alpha: float = key("mlp_alpha_factor", 1.0, also=("layernorm_mlp_alpha",))
     experts_beta: float = key("mlp_beta_factor", 1.0, also=("layernorm_mlp_beta",))
-    residual_after_norm: Literal[True] = key("postnorm", True)
-    d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
 
     ignored = Llama.ignored | {
         "attention_bias",

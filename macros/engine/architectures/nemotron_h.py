@@ -58,37 +58,44 @@ NAMES = {
 class NemotronH(Config):
     """Hyperparameters of Nemotron-H, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     pattern: str | None = key("hybrid_override_pattern", None)
     layer_types: list[str] | None = key("layers_block_type", None, also=("layer_types",))
     n_layers: Size = key("num_hidden_layers", lambda c: max(1, len(c.layer_types or c.pattern or "")))
-    n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
-    d_head: Size = key("head_dim", 128)
-    d_ff: Size | None = key("intermediate_size", None)
-    bias_ff: bool = key("mlp_bias", False)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    # mamba
     n_mamba_heads: Size = key("mamba_num_heads")
     d_mamba_head: Size = key("mamba_head_dim")
     n_groups: Size = key("n_groups", also=("mamba_n_groups",))
     d_state: Size = key("ssm_state_size", also=("mamba_d_state",))
-    d_conv: Size = key("conv_kernel", also=("mamba_d_conv",))
-    state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_cache_dtype", "float32")
-    least_dt: float = key("time_step_min", 0.001, also=("mamba_dt_min",))
-    conv_bias: bool = key("use_conv_bias", True, also=("mamba_conv_bias",))
     bias: bool = key("use_bias", False)
+    d_conv: Size = key("conv_kernel", also=("mamba_d_conv",))
+    conv_bias: bool = key("use_conv_bias", True, also=("mamba_conv_bias",))
     mamba_activation: str = key("mamba_hidden_act", "silu")
+    least_dt: float = key("time_step_min", 0.001, also=("mamba_dt_min",))
+    state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_cache_dtype", "float32")
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    d_head: Size = key("head_dim", 128)
+    # feed-forward
+    d_ff: Size | None = key("intermediate_size", None)
+    bias_ff: bool = key("mlp_bias", False)
+    activation: str = key("mlp_hidden_act", "relu2")
+    # experts
     n_experts: Size | None = key("n_routed_experts", None, also=("num_local_experts",))
     n_experts_per_token: Size | None = key("num_experts_per_tok", None)
-    d_latent: Size | None = key("moe_latent_size", None)
-    d_ff_expert: Size | None = key("moe_intermediate_size", None)
-    d_ff_shared: Size | None = key("moe_shared_expert_intermediate_size", None)
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", True)
     routed_scale: float = key("routed_scaling_factor", 1.0)
-    activation: str = key("mlp_hidden_act", "relu2")
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    d_latent: Size | None = key("moe_latent_size", None)
+    d_ff_expert: Size | None = key("moe_intermediate_size", None)
+    d_ff_shared: Size | None = key("moe_shared_expert_intermediate_size", None)
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = NOT_READ | frozenset(

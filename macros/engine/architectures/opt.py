@@ -19,19 +19,24 @@ POSITION_OFFSET = 2
 class OPT(Config):
     """Hyperparameters of OPT, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("max_position_embeddings")
     d_model: Size = key("hidden_size")
     d_embedding: Size = key("word_embed_proj_dim", lambda c: c.d_model)
+    # layers
     n_layers: Size = key("num_hidden_layers")
-    n_heads: Size = key("num_attention_heads")
-    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = key("ffn_dim")
     norm_first: bool = key("do_layer_norm_before", True)
     norm_weights: bool = key("layer_norm_elementwise_affine", True)
     no_final_norm: bool = key("_remove_final_layer_norm", False)
     bias: bool = key("enable_bias", True)
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    # feed-forward
+    d_ff: Size = key("ffn_dim")
     activation: str = key("activation_function", "relu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"layerdrop"})

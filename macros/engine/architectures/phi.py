@@ -29,17 +29,22 @@ from .config import Config, Positive, Raw, Size, activation, config, derived, ke
 class Phi(Config):
     """Hyperparameters of Phi 1 to 2, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    rope_parameters: Raw = key("rope_parameters", lambda c: {})
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("layer_norm_eps", 1e-5)
     qk_norm: bool = key("qk_layernorm", False)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu_new")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     def check(self) -> None:

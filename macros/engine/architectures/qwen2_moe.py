@@ -37,19 +37,22 @@ EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts
 class Qwen2MoE(OutputBias):
     """Hyperparameters of Qwen2-MoE, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # layers
+    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
+    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 16)
     attention_bias: bool = key("qkv_bias", True)
     use_sliding_window: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", 4096)
     max_window_layers: int = key("max_window_layers", 28)
     layer_types: list[str] | None = key("layer_types", None)
+    # experts
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
+    normalise: bool = key("norm_topk_prob", False)
     d_ff_expert: Size = key("moe_intermediate_size")
     d_ff_shared: Size = key("shared_expert_intermediate_size")
-    normalise: bool = key("norm_topk_prob", False)
-    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
-    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
 
     ignored = frozenset({"attention_bias"})
 

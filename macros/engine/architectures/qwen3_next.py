@@ -53,21 +53,25 @@ STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 class Qwen35(Llama):
     """Hyperparameters of Qwen3.5's text model, in forward order. A scale of a norm is stored as its distance from 1."""
 
-    d_head: Size = key("head_dim", 256)
-    attention_gate: Literal[True] = key("attn_output_gate", True)
-    d_conv: Size = key("linear_conv_kernel_dim")
+    # layers
+    full_attention_interval: Interval = key("full_attention_interval", 4)
+    layer_types: list[str] | None = key("layer_types", None)
+    # linear attention
     n_linear_k_heads: Size = key("linear_num_key_heads")
     n_linear_v_heads: Size = key("linear_num_value_heads")
     d_linear_k_head: Size = key("linear_key_head_dim")
     d_linear_v_head: Size = key("linear_value_head_dim")
+    # Queries, keys, values and gate in one matrix, cut by key head, or apart.
+    one_matrix: bool = fixed(False)
+    d_conv: Size = key("linear_conv_kernel_dim")
     state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_dtype", "float32")
-    full_attention_interval: Interval = key("full_attention_interval", 4)
-    layer_types: list[str] | None = key("layer_types", None)
+    # attention
+    d_head: Size = key("head_dim", 256)
+    attention_gate: Literal[True] = key("attn_output_gate", True)
+    # feed-forward
     mlp_bias: bool = fixed(False)
 
     ignored = Llama.ignored | {"mlp_bias", "mlp_only_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}
-    # Queries, keys, values and gate in one matrix, cut by key head, or apart.
-    one_matrix: bool = fixed(False)
 
     def check(self) -> None:
         super().check()
