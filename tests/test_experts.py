@@ -424,6 +424,11 @@ def test_configs_that_cannot_be(change, message):
         make("test", INDEXED | {"model_type": "glm_moe_dsa"} | change).counts
 
 
+def test_a_window_needs_its_size():
+    with pytest.raises(Problem, match="sliding_window is missing"):
+        kinds("qwen3_moe", num_experts=12, use_sliding_window=True, sliding_window=None)
+
+
 def kinds(model_type, **more):
     raw = dict(
         vocab_size=53,

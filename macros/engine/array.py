@@ -128,6 +128,10 @@ class Tracer(steps.Tracer, Protocol):
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
     ) -> Any: ...
 
+    def place(self) -> str:
+        """In which layers and steps the next call is, for a message."""
+        ...
+
 
 Source: TypeAlias = Node | Weight | Cached
 
@@ -159,9 +163,8 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
-            raise ShapeError(
-                f"np.{name}({', '.join(map(argument, inputs))}) has no shape rule; write a contraction as np.einsum"
-            )
+            call = f"np.{name}({', '.join(map(argument, inputs))}){self.__tracer__.place()}"
+            raise ShapeError(f"{call} has no shape rule; write a contraction as np.einsum")
         return self.__tracer__.numpy(name, ufunc, inputs, {}, partial(elementwise, ufunc))
 
     def __array_function__(
@@ -169,7 +172,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     ) -> Any:
         rule = RULES.get(function)
         if rule is None:
-            call = f"np.{function.__name__}({', '.join(map(argument, args))})"
+            call = f"np.{function.__name__}({', '.join(map(argument, args))}){self.__tracer__.place()}"
             raise ShapeError(f"{call} has no shape rule; add one to RULES in rules.py")
         return self.__tracer__.numpy(function.__name__, function, args, kwargs, rule)
 
@@ -205,7 +208,8 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     # What would need the content.
 
     def _leak(self, what: str) -> NoReturn:
-        raise ShapeError(f"{self!r} has a shape and no content: {what} would need its numbers")
+        place = self.__tracer__.place()
+        raise ShapeError(f"{self!r} has a shape and no content{place}: {what} would need its numbers")
 
     def __bool__(self) -> NoReturn:
         self._leak("bool()")

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
 from .rules import Rule, Shape, ShapeError, argument, show
-from .steps import Ruling, Step
+from .steps import Step
 from .tensors import Cached, CacheEntry, Weight
 
 
@@ -39,9 +39,8 @@ class Trace:
             self.weights[key] = weight
             self._leaves[key] = ShapeArray(self, shape, np.dtype(np.float32), weight, weight.name)
         elif self.weights[key].shape != weight.shape:
-            raise ShapeError(
-                f"{weight.name}: asked for as {show(weight.shape)}, and as {show(self.weights[key].shape)} before"
-            )
+            before = show(self.weights[key].shape)
+            raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
         if self.weights[key] not in self.here.weights:
             self.here.weights.append(self.weights[key])
         return self._leaves[key]
@@ -75,8 +74,10 @@ class Trace:
     def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:
         """An indivisible step: its own rule gives the output's shape and the multiply-adds."""
         assert step.rule is not None, step.name
-        ruling: Ruling = step.rule(*args, **kwargs)
-        shape, multiply_adds = ruling
+        try:
+            shape, multiply_adds = step.rule(*args, **kwargs)
+        except (ValueError, TypeError, IndexError) as error:
+            raise ShapeError(f"{', '.join(map(argument, args))}{self.place()}: {error}") from None
         self.here.own_flops = Poly.of(multiply_adds) * 2
         return ShapeArray(self, shape, np.dtype(np.float32), self.here, step.name)
 
@@ -95,7 +96,7 @@ class Trace:
             self.here = caller
         before, after = arrays_in((state,)), arrays_in((last,))
         if [a.shape for a in after] != [a.shape for a in before]:
-            raise ShapeError(f"scan: a state of {argument(before)} becomes {argument(after)}")
+            raise ShapeError(f"scan: a state of {argument(before)} becomes {argument(after)}{self.place()}")
         node.own_flops = once.flops * rows.expr
         node.inputs = [*before, *xs, *(a for a in _from_outside(once, node) if not any(a is b for b in before))]
         states = [ShapeArray(self, a.shape, a.dtype, node, "state") for a in after]
@@ -113,7 +114,7 @@ class Trace:
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise ShapeError(f"{name}({', '.join(map(argument, args))}){_place(node)}: {error}") from None
+            raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         finally:
             self.here = caller
         node.inputs = arrays_in(args)
@@ -122,6 +123,15 @@ class Trace:
         several = isinstance(results, list)
         node.outputs = [ShapeArray(self, s, t, node, name) for s, t in (results if several else [results])]
         return node.outputs if several else node.outputs[0]
+
+    def place(self) -> str:
+        """In which layers and steps the run is: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""
+        steps = [node for node in self.here.path() if node.step]
+        words = [node.name for node in steps if node.layers is None]
+        layers = next((node.layers for node in steps if node.layers is not None), None)
+        if layers is not None:
+            words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
+        return f" in {', '.join(words)}" if words else ""
 
     def _open(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
         node = Node(name, self.here, function, step)
@@ -135,13 +145,3 @@ def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:
     inside = {id(node) for node in once.walk()} | {id(scan)}
     inputs = {id(a): a for node in once.walk() for a in node.inputs}
     return (a for a in inputs.values() if not (isinstance(a.source, Node) and id(a.source) in inside))
-
-
-def _place(node: Node) -> str:
-    """In which layers and steps a call is: ` in layers 0–31, attention, linear`; empty outside of all steps."""
-    steps = [n for n in node.path() if n.step]
-    words = [n.name for n in steps if n.layers is None]
-    layers = next((n.layers for n in steps if n.layers is not None), None)
-    if layers is not None:
-        words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
-    return f" in {', '.join(words)}" if words else ""
