@@ -17,7 +17,7 @@ from macros.counting.accelerators import accelerators
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
 from macros.engine.array import Node
-from macros.engine.ops import Chunked, Full, SlidingWindow
+from macros.engine.ops import Full, SlidingWindow
 from macros.engine.steps import EVERY_NORM, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
 from macros.views import charts, claims, tables, values

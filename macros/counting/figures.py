@@ -32,6 +32,20 @@ class Conditions:
         """Bytes of an element of the cache."""
         return CACHE_BYTES[self.dtype]
 
+    @property
+    def tokens(self) -> int:
+        """The context, of a figure that needs one. Raises ValueError without."""
+        if self.context is None:
+            raise ValueError("a figure at a context needs the context")
+        return self.context
+
+    @property
+    def machine(self) -> Accelerator:
+        """The accelerator, of a figure that needs one. Raises ValueError without."""
+        if self.accelerator is None:
+            raise ValueError("a figure of time needs an accelerator")
+        return self.accelerator
+
 
 PARAMETERS, NUMBERS, TENSORS, BYTES, FLOPS = "parameters", "numbers", "tensors", "bytes", "FLOPs"
 
@@ -61,7 +75,7 @@ class Figure:
 
 
 def _bound(c: Costs, new: int, given: Conditions) -> Bound:
-    return c.bound(given.accelerator, new, given.context, given.batch, given.format, given.item_bytes, given.devices)
+    return c.bound(given.machine, new, given.tokens, given.batch, given.format, given.item_bytes, given.devices)
 
 
 _IN_FULL = "scores in full; logits of the last token only"
@@ -193,7 +207,7 @@ FIGURES: dict[str, Figure] = {
             "KV cache bytes",
             BYTES,
             _CHUNK,
-            lambda c, given: c.counts.cache_bytes(given.context, given.item_bytes) * given.batch,
+            lambda c, given: c.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch,
             "an indexer’s keys included; fixed states at their own size",
             "kv_cache.bytes_at",
             "KV cache at {context:,}, bytes",
@@ -203,7 +217,7 @@ FIGURES: dict[str, Figure] = {
             "bytes of an indexer's keys",
             BYTES,
             _CHUNK,
-            lambda c, given: c.index_bytes(given.context, given.item_bytes) * given.batch,
+            lambda c, given: c.index_bytes(given.tokens, given.item_bytes) * given.batch,
             "0 without an indexer",
         ),
         Figure(
@@ -211,7 +225,7 @@ FIGURES: dict[str, Figure] = {
             "KV cache bytes, latents written out per head",
             BYTES,
             _CHUNK,
-            lambda c, given: c.expanded_cache_bytes(given.context, given.item_bytes) * given.batch,
+            lambda c, given: c.expanded_cache_bytes(given.tokens, given.item_bytes) * given.batch,
             "without latents, the same as the cache",
             "costs.expanded_cache_bytes_at",
             "KV cache at {context:,}, heads written out, bytes",
@@ -223,7 +237,7 @@ FIGURES: dict[str, Figure] = {
             BYTES,
             _STEP,
             lambda c, given: sum(
-                c.inference_bytes(1, given.context, given.batch, given.format, given.item_bytes).values()
+                c.inference_bytes(1, given.tokens, given.batch, given.format, given.item_bytes).values()
             ),
             "weights, cache and the largest operation of one new token",
             line="memory to continue a text of {context:,}, bytes",
@@ -233,7 +247,7 @@ FIGURES: dict[str, Figure] = {
             "bytes to train",
             BYTES,
             ("context", "batch"),
-            lambda c, given: sum(c.training_bytes(given.context, given.batch).values()),
+            lambda c, given: sum(c.training_bytes(given.tokens, given.batch).values()),
             "AdamW in mixed precision, 16 bytes a parameter, and all activations",
             line="memory to train on a text of {context:,}, bytes",
         ),
@@ -242,7 +256,7 @@ FIGURES: dict[str, Figure] = {
             "bytes to train, activations recomputed",
             BYTES,
             ("context", "batch"),
-            lambda c, given: sum(c.training_bytes(given.context, given.batch, recompute=True).values()),
+            lambda c, given: sum(c.training_bytes(given.tokens, given.batch, recompute=True).values()),
             "the input of each layer is kept, and one layer’s own at a time",
             line="the same, recomputed by layer, bytes",
         ),
@@ -251,7 +265,7 @@ FIGURES: dict[str, Figure] = {
             "bytes of the activations",
             BYTES,
             ("context", "batch"),
-            lambda c, given: c.activation_bytes(given.context, given.batch),
+            lambda c, given: c.activation_bytes(given.tokens, given.batch),
             "what each step read, the shares of every (query, key) pair too",
         ),
         Figure(
@@ -259,7 +273,7 @@ FIGURES: dict[str, Figure] = {
             "bytes of the activations without pairs",
             BYTES,
             ("context", "batch"),
-            lambda c, given: c.activation_bytes(given.context, given.batch, pairs=False),
+            lambda c, given: c.activation_bytes(given.tokens, given.batch, pairs=False),
             "attention computed in blocks",
         ),
         Figure(
@@ -267,7 +281,7 @@ FIGURES: dict[str, Figure] = {
             "bytes of the activations, recomputed by layer",
             BYTES,
             ("context", "batch"),
-            lambda c, given: c.activation_bytes(given.context, given.batch, recompute=True),
+            lambda c, given: c.activation_bytes(given.tokens, given.batch, recompute=True),
             "the input of each layer is kept, and one layer’s own at a time",
         ),
         Figure(
@@ -283,7 +297,7 @@ FIGURES: dict[str, Figure] = {
             "KV cache bytes on each device",
             BYTES,
             (*_CHUNK, "devices"),
-            lambda c, given: c.split_cache_bytes(given.context, given.devices, given.batch, given.item_bytes),
+            lambda c, given: c.split_cache_bytes(given.tokens, given.devices, given.batch, given.item_bytes),
             "tensor parallel, the fullest device",
         ),
         # compute
@@ -292,7 +306,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of one new token",
             FLOPS,
             ("context",),
-            lambda c, given: c.counts.decode_flops(given.context),
+            lambda c, given: c.counts.decode_flops(given.tokens),
             "2 per multiply-add",
             "flops.decode_at",
             "FLOPs of a token at {context:,}",
@@ -303,7 +317,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of reading the whole text",
             FLOPS,
             ("context",),
-            lambda c, given: c.counts.prefill_flops(given.context),
+            lambda c, given: c.counts.prefill_flops(given.tokens),
             _IN_FULL,
             "flops.prefill",
             "FLOPs of a prompt of {context:,}",
@@ -314,7 +328,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of reading the whole text, causal",
             FLOPS,
             ("context",),
-            lambda c, given: c.causal_flops(given.context, given.context),
+            lambda c, given: c.causal_flops(given.tokens, given.tokens),
             _CAUSAL,
             "costs.flops.prefill_causal_at",
             "FLOPs of a prompt of {context:,}, causal",
@@ -325,7 +339,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs over pairs of tokens",
             FLOPS,
             ("context",),
-            lambda c, given: c.pair_flops(given.context, given.context),
+            lambda c, given: c.pair_flops(given.tokens, given.tokens),
             "scores and averages of a whole text, in full",
         ),
         Figure(
@@ -333,7 +347,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of training on a token",
             FLOPS,
             ("context",),
-            lambda c, given: c.training_flops_per_token(given.context),
+            lambda c, given: c.training_flops_per_token(given.tokens),
             f"{_TRAINING}; scores in full",
             "costs.flops.training_per_token_at",
         ),
@@ -342,7 +356,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of training on a token, causal",
             FLOPS,
             ("context",),
-            lambda c, given: c.training_flops_per_token(given.context, causal=True),
+            lambda c, given: c.training_flops_per_token(given.tokens, causal=True),
             f"{_TRAINING}; {_CAUSAL}",
             "costs.flops.training_per_token_causal_at",
             "FLOPs of training on a token, texts of {context:,}",
@@ -361,7 +375,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of reading the whole text, latents written out per head",
             FLOPS,
             ("context",),
-            lambda c, given: c.expanded_flops(given.context, given.context, causal=True),
+            lambda c, given: c.expanded_flops(given.tokens, given.tokens, causal=True),
             _CAUSAL,
             "costs.flops.prefill_expanded_causal_at",
             "FLOPs of the same, heads written out",
@@ -382,7 +396,7 @@ FIGURES: dict[str, Figure] = {
             "bytes of cache read for one new token",
             BYTES,
             _CHUNK,
-            lambda c, given: c.cache_bytes_read(1, given.context, given.batch, given.item_bytes),
+            lambda c, given: c.cache_bytes_read(1, given.tokens, given.batch, given.item_bytes),
             "what the step sees",
         ),
         Figure(
@@ -390,7 +404,7 @@ FIGURES: dict[str, Figure] = {
             "bytes moved for one new token",
             BYTES,
             _STEP,
-            lambda c, given: c.bytes_moved(1, given.context, given.batch, given.format, given.item_bytes),
+            lambda c, given: c.bytes_moved(1, given.tokens, given.batch, given.format, given.item_bytes),
             "each weight and each cached number once",
             line="moved for a token at {context:,}, bytes",
         ),
@@ -399,7 +413,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs per byte of one new token",
             "FLOPs per byte",
             _STEP,
-            lambda c, given: c.intensity(1, given.context, given.batch, given.format, given.item_bytes),
+            lambda c, given: c.intensity(1, given.tokens, given.batch, given.format, given.item_bytes),
             "masked scores left out",
         ),
         # time
@@ -416,7 +430,7 @@ FIGURES: dict[str, Figure] = {
             "seconds of reading the whole text",
             "seconds",
             _TIME,
-            lambda c, given: _bound(c, given.context, given).seconds,
+            lambda c, given: _bound(c, given.tokens, given).seconds,
             "at the least",
         ),
         Figure(
@@ -432,7 +446,7 @@ FIGURES: dict[str, Figure] = {
             "texts from which compute limits",
             "texts",
             ("context", "format", "dtype", "accelerator"),
-            lambda c, given: c.critical_batch(given.accelerator, given.context, given.format, given.item_bytes),
+            lambda c, given: c.critical_batch(given.machine, given.tokens, given.format, given.item_bytes),
             "“never” where the cache of each text keeps memory the limit",
         ),
         Figure(
@@ -440,7 +454,7 @@ FIGURES: dict[str, Figure] = {
             "texts from which compute limits, without a cache",
             "texts",
             ("format", "accelerator"),
-            lambda c, given: c.critical_batch(given.accelerator, None, given.format),
+            lambda c, given: c.critical_batch(given.machine, None, given.format),
             "no cache is moved and nothing is scored",
         ),
         Figure(
@@ -448,9 +462,7 @@ FIGURES: dict[str, Figure] = {
             "devices that hold the model",
             "devices",
             (*_STEP, "accelerator"),
-            lambda c, given: c.devices_needed(
-                given.accelerator, given.context, given.batch, given.format, given.item_bytes
-            ),
+            lambda c, given: c.devices_needed(given.machine, given.tokens, given.batch, given.format, given.item_bytes),
             "weights, cache and largest operation, nothing copied",
         ),
     )

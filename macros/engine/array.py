@@ -1,21 +1,39 @@
 """Arrays that have a shape and no content, and the calls that they came from.
 
-`ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX: a function
-written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every operation
-is written down with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing of what is computed.
+`ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX:
+a function written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every
+operation is written down with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing of
+what is computed.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from .dims import ONE, Dim, Poly, product
-from .rules import RULES, Shape, ShapeError, _elementwise, _getitem, access_of, argument, keeps_of, show
+from . import steps
+from .dims import ONE, Dim, Poly, dims_of, product
+from .interface import Array
+from .rules import (
+    RULES,
+    DType,
+    Rule,
+    Shape,
+    ShapeError,
+    access_of,
+    argument,
+    astype,
+    elementwise,
+    getitem,
+    keeps_of,
+    show,
+)
 from .steps import Access, Keeps, Role, Step
 from .tensors import Cached, Weight
 
@@ -103,10 +121,19 @@ class Node:
         return list(self._weights)
 
 
-class Tracer(Protocol):
-    """Writes down the calls that are made with an array."""
+class Tracer(steps.Tracer, Protocol):
+    """Writes down the calls that are made with an array, one of ours or of NumPy."""
 
-    def numpy(self, name: str, function, args: tuple, kwargs: dict, rule): ...
+    def numpy(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
+    ) -> Any: ...
+
+    def place(self) -> str:
+        """In which layers and steps the next call is, for a message."""
+        ...
+
+
+Source: TypeAlias = Node | Weight | Cached
 
 
 class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -114,11 +141,9 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
 
-    def __init__(
-        self, tracer: Tracer, shape: Shape, dtype: np.dtype, source: Node | Weight | Cached | None, label: str
-    ):
+    def __init__(self, tracer: Tracer, shape: Shape, dtype: DType, source: Source | None, label: str):
         self.__tracer__, self.dtype, self.source, self.label = tracer, dtype, source, label
-        self.shape = tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+        self.shape = dims_of(shape)
 
     @property
     def ndim(self) -> int:
@@ -130,99 +155,118 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def T(self) -> ShapeArray:
-        return np.transpose(self)
+        return self.transpose()
 
     def __repr__(self) -> str:
         return f"{self.label} {show(self.shape)}"
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
-            raise ShapeError(
-                f"np.{name}({', '.join(map(argument, inputs))}) has no shape rule; write a contraction as np.einsum"
-            )
-        return self.__tracer__.numpy(name, ufunc, inputs, {}, lambda node, *args: _elementwise(ufunc, args))
+            call = f"np.{name}({', '.join(map(argument, inputs))}){self.__tracer__.place()}"
+            raise ShapeError(f"{call} has no shape rule; write a contraction as np.einsum")
+        return self.__tracer__.numpy(name, ufunc, inputs, {}, partial(elementwise, ufunc))
 
-    def __array_function__(self, function, types, args, kwargs):
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         rule = RULES.get(function)
         if rule is None:
-            raise ShapeError(
-                f"np.{function.__name__}({', '.join(map(argument, args))}) has no shape rule; add one to RULES in rules.py"
-            )
+            call = f"np.{function.__name__}({', '.join(map(argument, args))}){self.__tracer__.place()}"
+            raise ShapeError(f"{call} has no shape rule; add one to RULES in rules.py")
         return self.__tracer__.numpy(function.__name__, function, args, kwargs, rule)
 
-    def __getitem__(self, key) -> ShapeArray:
-        return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, _getitem)
+    def __getitem__(self, key: object) -> ShapeArray:
+        return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, getitem)
 
-    def astype(self, dtype) -> ShapeArray:
-        return self.__tracer__.numpy("astype", np.astype, (self, dtype), {}, lambda node, a, t: (a.shape, np.dtype(t)))
+    # What NumPy's own methods call.
 
-    def reshape(self, *shape) -> ShapeArray:
-        return np.reshape(self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)
+    def astype(self, dtype: DTypeLike) -> ShapeArray:
+        return self.__tracer__.numpy("astype", np.astype, (self, dtype), {}, astype)
 
-    def transpose(self, *axes) -> ShapeArray:
-        return np.transpose(self, axes or None)
+    def reshape(self, *shape: int | tuple[int, ...]) -> ShapeArray:
+        return _called(np.reshape, self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)
+
+    def transpose(self, *axes: int) -> ShapeArray:
+        return _called(np.transpose, self, axes or None)
 
     def swapaxes(self, a: int, b: int) -> ShapeArray:
-        return np.swapaxes(self, a, b)
+        return _called(np.swapaxes, self, a, b)
 
     def repeat(self, repeats: int, axis: int) -> ShapeArray:
-        return np.repeat(self, repeats, axis=axis)
+        return _called(np.repeat, self, repeats, axis=axis)
 
-    def sum(self, axis=None, keepdims=False) -> ShapeArray:
-        return np.sum(self, axis=axis, keepdims=keepdims)
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> ShapeArray:
+        return _called(np.sum, self, axis=axis, keepdims=keepdims)
 
-    def mean(self, axis=None, keepdims=False) -> ShapeArray:
-        return np.mean(self, axis=axis, keepdims=keepdims)
+    def mean(self, axis: int | None = None, keepdims: bool = False) -> ShapeArray:
+        return _called(np.mean, self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis=None, keepdims=False) -> ShapeArray:
-        return np.max(self, axis=axis, keepdims=keepdims)
+    def max(self, axis: int | None = None, keepdims: bool = False) -> ShapeArray:
+        return _called(np.max, self, axis=axis, keepdims=keepdims)
 
-    def _leak(self, what: str):
-        raise ShapeError(f"{self!r} has a shape and no content: {what} would need its numbers")
+    # What would need the content.
 
-    def __bool__(self):
+    def _leak(self, what: str) -> NoReturn:
+        place = self.__tracer__.place()
+        raise ShapeError(f"{self!r} has a shape and no content{place}: {what} would need its numbers")
+
+    def __bool__(self) -> NoReturn:
         self._leak("bool()")
 
-    def __int__(self):
+    def __int__(self) -> NoReturn:
         self._leak("int()")
 
-    def __float__(self):
+    def __float__(self) -> NoReturn:
         self._leak("float()")
 
-    def __complex__(self):
+    def __complex__(self) -> NoReturn:
         self._leak("complex()")
 
-    def __index__(self):
+    def __index__(self) -> NoReturn:
         self._leak("use as an index")
 
-    def __len__(self):
+    def __len__(self) -> NoReturn:
         self._leak("len() (use .shape[0])")
 
-    def __iter__(self):
+    def __iter__(self) -> NoReturn:
         self._leak("iteration")
 
-    def __contains__(self, item):
+    def __contains__(self, item: object) -> NoReturn:
         self._leak("in")
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: object, value: object) -> NoReturn:
         self._leak("assignment")
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         self._leak("conversion to a real array")
 
-    def item(self):
+    def item(self) -> NoReturn:
         self._leak("item()")
 
-    def tolist(self):
+    def tolist(self) -> NoReturn:
         self._leak("tolist()")
 
 
-def arrays_in(args) -> list[ShapeArray]:
-    found: list[ShapeArray] = []
+def stand_in(array: ShapeArray) -> Array:
+    """A shape-only array where a forward pass is typed to get a real one.
+
+    By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest: no type can say so.
+    """
+    return cast("Array", array)
+
+
+def _called(function: Callable[..., Any], *args: object, **kwargs: object) -> ShapeArray:
+    """What a NumPy function makes of shape-only arrays, of which its own types know nothing."""
+    return function(*args, **kwargs)
+
+
+def arrays_in(args: Iterable[object]) -> list[ShapeArray]:
+    """The shape-only arrays among some arguments, those in lists and tuples included."""
+    arrays: list[ShapeArray] = []
     for a in args:
         if isinstance(a, ShapeArray):
-            found.append(a)
+            arrays.append(a)
         elif isinstance(a, (list, tuple)):
-            found += arrays_in(a)
-    return found
+            arrays += arrays_in(cast("Iterable[object]", a))
+    return arrays

@@ -1,18 +1,27 @@
-"""Real weights: a checkpoint's arrays behind the same interface as shape-only ones, and the memory between steps."""
+"""Real weights: a checkpoint's arrays behind the same interface as shape-only ones, and the cache between steps."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 
 from .architectures import Architecture
 from .errors import Problem
 from .files import read_json
-from .steps import Holds
+from .interface import Array, KindT, KVCache, Mask
+from .steps import Holds, Tracer
+
+# Arrays of one cache: of each layer, what it holds.
+Entries: TypeAlias = dict[tuple[int, Holds], Array]
+
+# Of a collapsed list of tensors: what `{i}` and `{e}` of a pattern stand for, as [first, last, step] each.
+Ranges: TypeAlias = dict[str, list[list[int]]]
 
 
 class Arrays:
@@ -21,11 +30,11 @@ class Arrays:
     `watch`, if given, sees each step that asks for a weight: a `Tracer`.
     """
 
-    def __init__(self, tensors: Mapping[str, np.ndarray], prefix: str = "", index: int = 0, watch=None):
+    def __init__(self, tensors: Mapping[str, Array], prefix: str = "", index: int = 0, watch: Tracer | None = None):
         self.tensors, self.prefix, self.index = tensors, prefix, index
         self.__tracer__ = watch
 
-    def __call__(self, name: str, *shape: int) -> np.ndarray:
+    def __call__(self, name: str, *shape: int) -> Array:
         """The tensor `name`, after its shape was checked; float32."""
         full = self.prefix + name
         try:
@@ -41,11 +50,11 @@ class Arrays:
             )
         return array.astype(np.float32, copy=False)
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> np.ndarray:
+    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
         """The same for a tensor that is no trained weight; `counted` says whether the published total has it."""
         return self(name, *shape)
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> np.ndarray:
+    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
         """Equal tensors, one per member, as one array [members, *shape]; `{e}` in the name is the member's number."""
         if "{e}" not in name:
             return self(name, members, *shape)
@@ -55,8 +64,10 @@ class Arrays:
         """The same weights below `prefix`."""
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
-    def layers(self, prefix: str, kinds, cache: Cache) -> Iterator[tuple]:
+    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Arrays, Cache]]:
         """(kind, weights, cache) for every layer, in order."""
+        if not isinstance(cache, Cache):
+            raise TypeError(f"a checkpoint's weights need a cache of arrays, not {type(cache).__name__}")
         for i, kind in enumerate(kinds):
             yield kind, self.at(f"{prefix}.{i}", i), cache.layer(i)
 
@@ -64,41 +75,41 @@ class Arrays:
 class Cache:
     """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
 
-    `after()` is the memory to hand to the next step.
+    `after()` is the cache to hand to the next step.
     """
 
-    def __init__(self, length: int = 0, kept: dict | None = None, layer: int = 0, left: dict | None = None):
+    def __init__(self, length: int = 0, kept: Entries | None = None, layer: int = 0, left: Entries | None = None):
         self.length, self.kept, self.index = length, kept or {}, layer
-        self.left: dict = {} if left is None else left
+        self.left: Entries = {} if left is None else left
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
         return Cache(self.length, self.kept, index, self.left)
 
-    def extend(self, holds: Holds, new: np.ndarray, mask) -> np.ndarray:
+    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         old = self.kept.get((self.index, holds), np.zeros((0, *new.shape[1:]), new.dtype))
         rows = np.concatenate([old, new], axis=0)
         self.left[self.index, holds] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
         return rows[len(old) - int(mask.seen(self.length)) :]
 
-    def state(self, holds: Holds, *shape: int) -> np.ndarray:
+    def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left; zeros before the first."""
         return self.kept.get((self.index, holds), np.zeros(tuple(map(int, shape)), np.float32))
 
-    def store(self, holds: Holds, new: np.ndarray, item_bytes: int | None = None) -> None:
+    def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step."""
         self.left[self.index, holds] = new
 
     def after(self, tokens: int) -> Cache:
-        """The memory after a step of `tokens` new tokens."""
+        """The cache after a step of `tokens` new tokens."""
         return Cache(self.length + tokens, dict(self.left))
 
 
 def published_parts(
     architecture: Architecture, name: str, shape: Sequence[int]
 ) -> list[tuple[str, tuple[int, ...], int | None]]:
-    """What the published file has for a tensor of transformers 5, which packs experts: (name, shape, members), in order.
+    """What the published file has for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
 
     With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
     """
@@ -110,29 +121,50 @@ def published_parts(
     return [(name, tuple(shape), None)]
 
 
-def unfuse(architecture: Architecture, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def unfuse(architecture: Architecture, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Tensors in transformers 5's names and packing -> the published file's."""
-    out = {}
+    published: dict[str, Array] = {}
     for name, array in tensors.items():
         parts = published_parts(architecture, name, array.shape)
         for position, (part, _, members) in enumerate(parts):
             for e in range(members or 1):
                 one = array if members is None else array[e]
-                out[part.replace("{e}", str(e))] = np.split(one, len(parts))[position] if len(parts) > 1 else one
-    return out
+                part_of_one = np.split(one, len(parts))[position] if len(parts) > 1 else one
+                published[part.replace("{e}", str(e))] = part_of_one
+    return published
 
 
-def unfuse_list(architecture: Architecture, rows: Iterable[Sequence]) -> list[list]:
-    """The same for a collapsed list of [pattern, ranges, shape], ranges being {"i": [[first, last, step], ...]} or None."""
-    out = []
+def unfuse_list(
+    architecture: Architecture, rows: Iterable[tuple[str, Ranges | None, Sequence[int]]]
+) -> list[list[str | Ranges | None | list[int]]]:
+    """The same for a collapsed list of [pattern, ranges, shape]."""
+    published: list[list[str | Ranges | None | list[int]]] = []
     for pattern, ranges, shape in rows:
         for name, part, members in published_parts(architecture, pattern, shape):
-            more = {} if members is None else {"e": [[0, members - 1, 1]]}
-            out.append([name, {**(ranges or {}), **more} or None, list(part)])
-    return out
+            experts: Ranges = {} if members is None else {"e": [[0, members - 1, 1]]}
+            published.append([name, {**(ranges or {}), **experts} or None, list(part)])
+    return published
 
 
-class Files(Mapping):
+class TensorSlice(Protocol):
+    """A tensor of an open file that has not been read."""
+
+    def get_dtype(self) -> str: ...
+
+    def get_shape(self) -> list[int]: ...
+
+
+class TensorFile(Protocol):
+    """An open file, as `safetensors.safe_open` gives it, whose own types leave this open."""
+
+    def keys(self) -> list[str]: ...
+
+    def get_slice(self, name: str) -> TensorSlice: ...
+
+    def get_tensor(self, name: str) -> Array: ...
+
+
+class Files(Mapping[str, Array]):
     """The tensors of a folder's `*.safetensors`, each read when it is asked for: one file, or several with an index."""
 
     # What old releases saved besides the weights: causal masks, rope tables.
@@ -140,7 +172,7 @@ class Files(Mapping):
 
     def __init__(self, folder: Path):
         self.file_of: dict[str, Path] = {}
-        self.open: dict[Path, Any] = {}
+        self.open: dict[Path, TensorFile] = {}
         self.used: set[str] = set()
         index = folder / "model.safetensors.index.json"
         if index.exists():
@@ -153,13 +185,13 @@ class Files(Mapping):
 
     def _read_index(self, index: Path) -> None:
         try:
-            weight_map = read_json(index).get("weight_map")
+            weight_map = msgspec.convert(read_json(index).get("weight_map"), dict[str, str])
         except Problem as problem:
             raise problem.at(str(index)) from None
-        if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
+        except msgspec.ValidationError:
             raise Problem(
                 "weight_map: expected a table of tensor names and file names", "download the file again", str(index)
-            )
+            ) from None
         for name, file in weight_map.items():
             if Path(file).name != file:
                 raise Problem(
@@ -167,11 +199,11 @@ class Files(Mapping):
                 )
             self.file_of[name] = index.parent / file
 
-    def _file(self, path: Path):
+    def _file(self, path: Path) -> TensorFile:
         if path not in self.open:
-            import ml_dtypes  # noqa: F401 (gives NumPy the type bfloat16)
             from safetensors import SafetensorError, safe_open
 
+            import_module("ml_dtypes")  # gives NumPy the type bfloat16
             try:
                 self.open[path] = safe_open(path, framework="np")
             except (OSError, SafetensorError) as error:
@@ -179,7 +211,7 @@ class Files(Mapping):
                 raise Problem(f"cannot be read: {reason}", "download the file again", str(path)) from None
         return self.open[path]
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Array:
         path = self.file_of[name]
         file = self._file(path)
         if name not in file.keys():
@@ -213,11 +245,12 @@ class Files(Mapping):
         return [f"tensors in the files that the forward pass does not use: {', '.join(rest[:3])}{more}"] if rest else []
 
 
-class Published(Mapping):
+class Published(Mapping[str, Array]):
     """A folder's tensors under the names that the forward pass asks for, however this file spells or packs them.
 
-    A file may leave an optional prefix out (`transformer.`), wrap the language model in a larger one (`language_model.`), spell a
-    name in another known way, pack experts as transformers 5 does, or hold each expert of what is a stack here.
+    A file may leave an optional prefix out (`transformer.`), wrap the language model in a larger one
+    (`language_model.`), spell a name in another known way, pack experts as transformers 5 does, or hold each expert of
+    what is a stack here.
     """
 
     WRAPPERS = (("", "language_model."), ("model.", "model.language_model."), ("", "model.language_model."))
@@ -237,7 +270,7 @@ class Published(Mapping):
                             None if members is None else e,
                         )
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Array:
         for candidate in self._spellings(name):
             if candidate in self.files.file_of:
                 return self.files[candidate]
@@ -248,9 +281,9 @@ class Published(Mapping):
         array = self.files[stored] if member is None else self.files[stored][member]
         return np.split(array, parts)[position] if parts > 1 else array
 
-    def _stack(self, parts: list[str]) -> np.ndarray:
+    def _stack(self, parts: list[str]) -> Array:
         """One array of all experts' tensors, of each expert its parts one below the other."""
-        experts = []
+        experts: list[Array] = []
         while any(c in self.files.file_of for c in self._spellings(parts[0].replace("{e}", str(len(experts))))):
             experts.append(np.concatenate([self[part.replace("{e}", str(len(experts)))] for part in parts]))
         if not experts:

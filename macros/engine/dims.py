@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class Free(str):
@@ -32,8 +32,9 @@ class Call(NamedTuple):
         return f"({left} {self.op} {right})"
 
 
-Atom = str | Call
-Monomial = tuple[tuple[Atom, int], ...]
+Number: TypeAlias = int | Fraction
+Atom: TypeAlias = str | Call
+Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
 
 
 class Poly:
@@ -45,7 +46,7 @@ class Poly:
 
     __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
 
-    def __init__(self, terms: Mapping[Monomial, int | Fraction]):
+    def __init__(self, terms: Mapping[Monomial, Number]):
         self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
         self._hash: int | None = None
         self._symbols: frozenset[str] | None = None
@@ -53,15 +54,15 @@ class Poly:
         self._text: str | None = None
 
     @classmethod
-    def of(cls, x: int | Atom | Poly | Dim) -> Poly:
-        """The polynomial of a number, an atom, a dimension or a polynomial."""
+    def of(cls, x: Number | Atom | Poly) -> Poly:
+        """The polynomial of a number, a dimension, an atom or a polynomial. Raises TypeError for anything else."""
         if isinstance(x, Poly):
             return x
         if isinstance(x, Dim):
             return x.expr
         if isinstance(x, (int, Fraction)):
             return _number(x)
-        if isinstance(x, (str, Call)):
+        if isinstance(x, (str, Call)):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may be untyped)
             return cls({((x, 1),): 1})
         raise TypeError(f"no polynomial of {x!r}")
 
@@ -75,7 +76,7 @@ class Poly:
             other = Poly.of(other)
         return isinstance(other, Poly) and self.terms == other.terms
 
-    def __add__(self, other) -> Poly:
+    def __add__(self, other: Number | Atom | Poly) -> Poly:
         return Poly.sum((self, Poly.of(other)))
 
     __radd__ = __add__
@@ -83,23 +84,23 @@ class Poly:
     def __neg__(self) -> Poly:
         return Poly({m: -c for m, c in self.terms.items()})
 
-    def __sub__(self, other) -> Poly:
+    def __sub__(self, other: Number | Atom | Poly) -> Poly:
         return self + -Poly.of(other)
 
-    def __rsub__(self, other) -> Poly:
+    def __rsub__(self, other: Number | Atom | Poly) -> Poly:
         return Poly.of(other) - self
 
     @classmethod
     def sum(cls, polys: Iterable[Poly]) -> Poly:
         """The sum of any number of polynomials."""
-        terms: dict[Monomial, int | Fraction] = {}
+        terms: dict[Monomial, Number] = {}
         for p in polys:
             for m, c in p.terms.items():
                 terms[m] = terms.get(m, 0) + c
         return cls(terms)
 
-    def __mul__(self, other) -> Poly:
-        terms: dict[Monomial, int | Fraction] = {}
+    def __mul__(self, other: Number | Atom | Poly) -> Poly:
+        terms: dict[Monomial, Number] = {}
         right = Poly.of(other).terms.items()
         for m, c in self.terms.items():
             for n, d in right:
@@ -110,7 +111,7 @@ class Poly:
     __rmul__ = __mul__
 
     @property
-    def constant(self) -> int | None:
+    def constant(self) -> Number | None:
         """The number this polynomial is, or None if it has symbols."""
         if not self.terms:
             return 0
@@ -120,13 +121,9 @@ class Poly:
     def symbols(self) -> frozenset[str]:
         """Every symbol in it, those inside `min`, `//` and `%` included."""
         if self._symbols is None:
-            self._symbols = frozenset().union(
-                *(
-                    {a} if isinstance(a, str) else frozenset().union(*(p.symbols for p in a.args))
-                    for m in self.terms
-                    for a, _ in m
-                )
-            )
+            atoms = {a for m in self.terms for a, _ in m}
+            inside = (p.symbols for a in atoms if isinstance(a, Call) for p in a.args)
+            self._symbols = frozenset(a for a in atoms if isinstance(a, str)).union(*inside)
         return self._symbols
 
     @property
@@ -152,22 +149,22 @@ class Poly:
 
     def at(self, values: Mapping[str, int]) -> int:
         """Its value with every symbol replaced; raises KeyError for a symbol without a value."""
-        total: int | Fraction = 0
+        total: Number = 0
         for m, c in self.terms.items():
-            below = 1
+            above, below = c, 1
             for a, e in m:
                 v = values[a] if isinstance(a, str) else _evaluate(a, values)
                 if e > 0:
-                    c *= v**e
+                    above *= v**e
                 else:
                     below *= v**-e
-            total += c if below == 1 else Fraction(c, below)
+            total += above if below == 1 else Fraction(above, below)
         return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
         """The polynomial with every atom for which `rule` returns a polynomial replaced by it, also inside `min`,
         `//` and `%`."""
-        out = Poly({})
+        terms: list[Poly] = []
         for m, c in self.terms.items():
             term = Poly({(): c})
             for a, e in m:
@@ -179,12 +176,13 @@ class Poly:
                 else:
                     for _ in range(e):
                         term = term * new
-            out = out + term
-        return out
+            terms.append(term)
+        return Poly.sum(terms)
 
     def folded(self) -> Poly:
         """The same with a·min(x, y) + a·k written as a·min(x + k, y + k)."""
-        for call in {a for m in self.terms for a, e in m if isinstance(a, Call) and a.op == "min" and e == 1}:
+        calls = {a for m in self.terms for a, e in m if isinstance(a, Call) and a.op == "min" and e == 1}
+        for call in sorted(calls, key=str):
             factor = self.coefficient(call)
             rest = self - factor * Poly.of(call)
             monomial, coefficient = next(iter(factor.terms.items()))
@@ -193,7 +191,7 @@ class Poly:
                 return (rest - factor * k + factor * _minimum([p + k for p in call.args])).folded()
         return self
 
-    def data(self) -> list:
+    def data(self) -> list[list[object]]:
         """JSON form for other evaluators: a list of [numerator, denominator, [[atom, exponent], ...]].
 
         An atom is a symbol's name or [op, [polynomial, ...]] with op one of min, //, %.
@@ -275,43 +273,43 @@ class Dim(int):
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols of all its expressions."""
-        return self.exprs[0].symbols if len(self.exprs) == 1 else frozenset().union(*(e.symbols for e in self.exprs))
+        return self.expr.symbols.union(*(e.symbols for e in self.exprs[1:]))
 
-    def __add__(self, other):
+    def __add__(self, other: int) -> Dim:
         return self._with(other, int.__add__, lambda a, b: a + b)
 
-    def __radd__(self, other):
+    def __radd__(self, other: int) -> Dim:
         return self._with(other, int.__radd__, lambda a, b: b + a)
 
-    def __sub__(self, other):
+    def __sub__(self, other: int) -> Dim:
         return self._with(other, int.__sub__, lambda a, b: a - b)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: int) -> Dim:
         return self._with(other, int.__rsub__, lambda a, b: b - a)
 
-    def __mul__(self, other):
+    def __mul__(self, other: int) -> Dim:
         return self._with(other, int.__mul__, lambda a, b: a * b)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: int) -> Dim:
         return self._with(other, int.__rmul__, lambda a, b: b * a)
 
-    def __neg__(self):
+    def __neg__(self) -> Dim:
         return Dim(-int(self), -self.expr)
 
-    def __floordiv__(self, other):
-        return quotient(self, other) if isinstance(other, int) else int(self) // other
+    def __floordiv__(self, other: int) -> Dim:
+        return _of_ints(quotient, self, other)
 
-    def __rfloordiv__(self, other):
-        return quotient(other, self) if isinstance(other, int) else other // int(self)
+    def __rfloordiv__(self, other: int) -> Dim:
+        return _of_ints(quotient, other, self)
 
-    def __mod__(self, other):
-        return remainder(self, other) if isinstance(other, int) else int(self) % other
+    def __mod__(self, other: int) -> Dim:
+        return _of_ints(remainder, self, other)
 
-    def _with(self, other, number, symbolic):
-        value = number(int(self), other)
-        if value is NotImplemented or not isinstance(other, int):
-            return value
-        return Dim(value, symbolic(self.expr, Poly.of(other)))
+    def _with(self, other: object, number: Callable[[int, int], int], symbolic: Callable[[Poly, Poly], Poly]) -> Dim:
+        """The dimension that an operator gives; what is no `int` takes this for an ordinary one."""
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(number(int(self), other), symbolic(self.expr, Poly.of(other)))
 
     def __str__(self) -> str:
         return str(self.expr)
@@ -322,13 +320,17 @@ class Dim(int):
     def __format__(self, spec: str) -> str:
         return format(int(self), spec)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Dim], tuple[int, Poly]]:
         return Dim, (int(self), self.expr)
 
     __hash__ = int.__hash__
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return int.__eq__(self, other)
+
+
+def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:
+    return operator(a, b) if isinstance(a, int) and isinstance(b, int) else NotImplemented
 
 
 def quotient(a: int, b: int) -> Dim:
@@ -382,12 +384,17 @@ def same(a: int, b: int) -> Dim:
     return Dim(int(a), a.expr, also=a.exprs[1:] + tuple(e for e in b.exprs if e not in a.exprs))
 
 
-def product(dims) -> Dim:
+def product(dims: Iterable[int]) -> Dim:
     """The product of dimensions: the number of elements of a shape."""
-    out = None
+    elements = None
     for d in dims:
-        out = d if out is None else out * d
-    return out if isinstance(out, Dim) else Dim(1 if out is None else out)
+        elements = d if elements is None else elements * d
+    return elements if isinstance(elements, Dim) else Dim(1 if elements is None else elements)
+
+
+def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
+    """A shape whose every size is a dimension."""
+    return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
 
 
 def latex_name(symbol: str) -> str:
@@ -407,16 +414,16 @@ _OPS = {"//": "//", "%": "mod"}
 
 
 @lru_cache(maxsize=4096)
-def _number(x: int | Fraction) -> Poly:
+def _number(x: Number) -> Poly:
     return Poly({(): x})
 
 
-def _whole(c: int | Fraction) -> int | Fraction:
+def _whole(c: Number) -> Number:
     return c.numerator if c.denominator == 1 else c
 
 
-def _order(atom: Atom) -> tuple:
-    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, the rest."""
+def _order(atom: Atom) -> tuple[int, int | str]:
+    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, others."""
     if isinstance(atom, Call):
         return 4, str(atom)
     if atom.endswith("layers"):
@@ -476,7 +483,7 @@ def _distribute(p: Poly) -> list[Poly]:
 
 def _never_below(p: Poly, q: Poly) -> bool:
     """Whether p ≥ q for every symbol ≥ 1 (min, // and % ≥ 0): sufficient, not necessary."""
-    least: int | Fraction = 0
+    least: Number = 0
     for m, c in (p - q).terms.items():
         if m and c < 0:
             return False
@@ -493,7 +500,17 @@ def _superscript(atom: str, power: int) -> str:
     return atom + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(d)] for d in str(power))
 
 
-def _render(p: Poly, name, *, times, power, over, call, number) -> str:
+def _render(
+    p: Poly,
+    name: Callable[[str], str],
+    *,
+    times: str,
+    power: Callable[[str, int], str],
+    over: Callable[[str, str], str],
+    call: Callable[[str, list[str]], str],
+    number: Callable[[int], str],
+) -> str:
+    """A polynomial as text, by what a notation writes for a product, a power, a fraction, a function and a number."""
     if not p.terms:
         return "0"
 
@@ -504,7 +521,7 @@ def _render(p: Poly, name, *, times, power, over, call, number) -> str:
             a.op, [_render(x, name, times=times, power=power, over=over, call=call, number=number) for x in a.args]
         )
 
-    out = ""
+    text = ""
     for m, c in p.terms.items():
         size = abs(c)
         above = [atom(a) if e == 1 else power(atom(a), e) for a, e in m if e > 0]
@@ -513,10 +530,9 @@ def _render(p: Poly, name, *, times, power, over, call, number) -> str:
             above.insert(0, number(size.numerator))
         if size.denominator != 1:
             below.insert(0, number(size.denominator))
-        text = times.join(above)
-        text = over(text, times.join(below)) if below else text
-        out += (" − " if c < 0 else " + ") + text if out else ("−" if c < 0 else "") + text
-    return out.replace("−", "-") if r"\cdot" in times else out
+        term = over(times.join(above), times.join(below)) if below else times.join(above)
+        text += (" − " if c < 0 else " + ") + term if text else ("−" if c < 0 else "") + term
+    return text.replace("−", "-") if r"\cdot" in times else text
 
 
 ONE = Dim(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
 
 
 class Problem(Exception):
@@ -24,11 +23,11 @@ class Problem(Exception):
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`did you mean "x"?` for the nearest known word, or `otherwise`."""
-    found = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
-    return f'did you mean "{found[0]}"?' if found else otherwise
+    matches = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    return f'did you mean "{matches[0]}"?' if matches else otherwise
 
 
-def shorten(value: Any, width: int = 60) -> str:
+def shorten(value: object, width: int = 60) -> str:
     """A value as it may stand in a one-line message."""
     text = repr(value)
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .errors import Problem, shorten
 
@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """A config.json's keys. Raises `Problem`."""
     try:
-        raw = json.loads(read_text(path))
+        raw: object = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise Problem(f"broken JSON: line {error.lineno}, column {error.colno}: {error.msg}", "mend the line") from None
     except ValueError as error:  # a number of thousands of digits
@@ -46,4 +46,4 @@ def read_json(path: Path) -> dict[str, Any]:
         raise Problem("broken JSON: nested too deeply", "check the file") from None
     if not isinstance(raw, dict):
         raise Problem(f"expected a table of keys, found {shorten(raw)}", "a config.json is one JSON object")
-    return raw
+    return cast("dict[str, Any]", raw)  # a key of JSON is text

@@ -1,81 +1,99 @@
 """Shape rules: for each NumPy function that a forward pass may call, the shape of its result.
 
-Each takes the node (for a note and its FLOPs) and the call's arguments, and returns (shape, dtype), or a list of them.
+Each takes the record of the call (for a note and its FLOPs) and the call's arguments, and returns (shape, dtype), or a
+list of them.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from types import EllipsisType
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-from .dims import ONE, Dim, product, same, smallest
+from .dims import ONE, Dim, Poly, product, same, smallest
 from .steps import Access, Keeps
 
-Shape = tuple[int, ...]
+Shape: TypeAlias = tuple[int, ...]
+Index: TypeAlias = int | slice | EllipsisType | None
+DType: TypeAlias = np.dtype[Any]
+Result: TypeAlias = tuple[Shape, DType]
+Rule: TypeAlias = Callable[..., Result | list[Result]]
+
+
+class Shaped(Protocol):
+    """What a rule needs to know of an array, real or shape-only."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+
+class Record(Protocol):
+    """Where a rule writes down what else it knows of a call."""
+
+    note: str
+    own_flops: Poly | None
 
 
 class ShapeError(TypeError):
     """A call that shapes cannot follow: the message names the function, the shapes and the tensors."""
 
 
-def show(shape: Shape) -> str:
+def show(shape: Iterable[int]) -> str:
     """A shape in symbols and numbers: `[T=5, d_model=768]`."""
-    return (
-        "["
-        + ", ".join(f"{d!s}={int(d)}" if isinstance(d, Dim) and d.expr.constant is None else str(int(d)) for d in shape)
-        + "]"
-    )
+    sizes = (f"{d!s}={int(d)}" if isinstance(d, Dim) and d.expr.constant is None else str(int(d)) for d in shape)
+    return f"[{', '.join(sizes)}]"
 
 
-def _elementwise(ufunc, args):
+def elementwise(ufunc: np.ufunc, record: Record, *args: Any) -> Result:
+    """The rule of `ufunc`, which works number by number."""
     return _broadcast([a.shape for a in args if hasattr(a, "shape")]), _dtype(ufunc, tuple(map(_dtype_of, args)))
 
 
 @cache
-def _dtype(ufunc, dtypes) -> np.dtype:
+def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
-def _dtype_of(a):
-    return (
-        a.dtype
-        if hasattr(a, "dtype")
-        else np.dtype(bool)
-        if isinstance(a, bool)
-        else int
-        if isinstance(a, int)
-        else float
-    )
+def _dtype_of(a: Any) -> DType | type[int] | type[float]:
+    if hasattr(a, "dtype"):
+        return a.dtype
+    return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
-def _broadcast(shapes) -> Shape:
+def _broadcast(shapes: Sequence[Shape]) -> Shape:
     if len(shapes) == 1:
         return shapes[0]
-    out = []
+    sizes: list[int] = []
     for i in range(-max(map(len, shapes)), 0):
-        d = ONE
+        d: int = ONE
         for other in [s[i] for s in shapes if len(s) >= -i]:
-            if int(d) == 1 and (
-                int(other) != 1 or d.expr.constant is not None
-            ):  # a named 1 (one key/value head) stays named
+            # A named 1 (one key/value head) stays named.
+            if int(d) == 1 and (int(other) != 1 or Poly.of(d).constant is not None):
                 d = other
             elif int(other) != 1:
                 d = same(d, other)
-        out.append(d)
-    return tuple(out)
+        sizes.append(d)
+    return tuple(sizes)
 
 
-def _einsum(node, subscripts, *operands, optimize=None):
-    terms, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = terms.split(",")
+def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool = False) -> Result:
+    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
     if not arrow or len(terms) != len(operands):
         raise ValueError(f"{len(operands)} operands for {subscripts!r}, which needs an explicit '->'")
-    size: dict[str, Dim] = {}
+    size: dict[str, int] = {}
     for term, operand in zip(terms, operands):
         if len(term) != len(operand.shape):
             raise ValueError(f"{term!r} names {len(term)} axes")
@@ -84,36 +102,45 @@ def _einsum(node, subscripts, *operands, optimize=None):
                 size[letter] = same(size[letter], d) if letter in size else d
             except ValueError as error:
                 raise ValueError(f"axis {letter!r}: {error}") from None
-    node.note = subscripts
+    record.note = subscripts
     if len(operands) > 1 and set(size) - set(result):
-        node.own_flops = product(size.values()).expr * 2
+        record.own_flops = product(size.values()).expr * 2
     return tuple(size[x] for x in result), np.result_type(*(o.dtype for o in operands))
 
 
-def _getitem(node, a, key):
-    key = key if isinstance(key, tuple) else (key,)
-    rest = a.ndim - sum(k is not None and k is not Ellipsis for k in key)
+def getitem(record: Record, a: Shaped, key: object) -> Result:
+    """The rule of `a[key]`, for numbers, slices, `None` and `...`."""
+    keys = cast("tuple[Index, ...]", key if isinstance(key, tuple) else (key,))  # anything else raises below
+    rest = a.ndim - sum(k is not None and k is not Ellipsis for k in keys)
     if rest < 0:
         raise IndexError(f"{a.ndim - rest} indices for {a.ndim} axes")
-    if any(k is Ellipsis for k in key):
-        at = next(i for i, k in enumerate(key) if k is Ellipsis)
-        key = key[:at] + (slice(None),) * rest + key[at + 1 :]
-    out, axes = [], iter(a.shape)
-    for k in key:
+    dots = next((i for i, k in enumerate(keys) if k is Ellipsis), None)
+    if dots is not None:
+        keys = keys[:dots] + (slice(None),) * rest + keys[dots + 1 :]
+    sizes: list[int] = []
+    axes = iter(a.shape)
+    for k in keys:
         if k is None:
-            out.append(ONE)
+            sizes.append(ONE)
         elif isinstance(k, slice):
-            out.append(_slice(next(axes), k))
+            sizes.append(_slice(next(axes), k))
         elif isinstance(k, int) and not isinstance(k, bool):
             if not -(d := next(axes)) <= k < d:
                 raise IndexError(f"index {k} of an axis of {int(d)}")
         else:
             raise ValueError(f"index {argument(k)}: use np.take or np.take_along_axis")
-    return (*out, *axes), a.dtype
+    return (*sizes, *axes), a.dtype
 
 
-def _slice(d: Dim, k: slice) -> Dim:
-    start, stop, stride = k.start or 0, k.stop, k.step or 1
+def astype(record: Record, a: Shaped, dtype: DTypeLike) -> Result:
+    """The rule of `a.astype(dtype)`."""
+    return a.shape, np.dtype(dtype)
+
+
+def _slice(d: int, k: slice) -> int:
+    start: int = k.start or 0
+    stop: int | None = k.stop
+    stride: int = k.step or 1
     if stride < 1 or (stride > 1 and stop is not None):
         raise ValueError(f"slice {k} has no shape rule")
     if start < 0:
@@ -123,63 +150,72 @@ def _slice(d: Dim, k: slice) -> Dim:
     end = d if stop is None else d + stop if stop < 0 else smallest(d, stop)
     if start > end:
         raise IndexError(f"slice {k} of an axis of {int(d)}")
-    n = end - start
+    return _strided(end - start, stride)
+
+
+def _strided(n: int, stride: int) -> int:
     return n if stride == 1 else n // stride if n % stride == 0 else (n + stride - 1) // stride
 
 
-def _reshape(node, a, shape, **_):
-    shape = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    if -1 in [int(d) for d in shape]:
-        at = [int(d) for d in shape].index(-1)
-        shape[at] = a.size // product(d for i, d in enumerate(shape) if i != at)
-    before, after = math.prod(map(int, a.shape)), math.prod(map(int, shape))
+def _sizes(shape: int | Sequence[int]) -> list[int]:
+    return [shape] if isinstance(shape, int) else list(shape)
+
+
+def _reshape(record: Record, a: Shaped, shape: int | Sequence[int], **_: object) -> Result:
+    sizes = _sizes(shape)
+    if -1 in map(int, sizes):
+        open_axis = list(map(int, sizes)).index(-1)
+        sizes[open_axis] = product(a.shape) // product(d for i, d in enumerate(sizes) if i != open_axis)
+    before, after = math.prod(map(int, a.shape)), math.prod(map(int, sizes))
     if before != after:
-        raise ValueError(f"{show(a.shape)} has {before} elements, {show(shape)} {after}")
-    return tuple(shape), a.dtype
+        raise ValueError(f"{show(a.shape)} has {before} elements, {show(sizes)} {after}")
+    return tuple(sizes), a.dtype
 
 
-def _axis(axis: int, rank: int) -> int:
+def _axis(axis: int | None, rank: int) -> int:
+    if axis is None:
+        raise ValueError("axis=None has no shape rule")
     if not -rank <= axis < rank:
         raise IndexError(f"axis {axis} of an array with {rank} axes")
     return axis % rank
 
 
-def _transpose(node, a, axes=None):
-    axes = range(a.ndim)[::-1] if axes is None else [_axis(i, a.ndim) for i in axes]
-    if sorted(axes) != list(range(a.ndim)):
-        raise ValueError(f"axes {tuple(axes)} of an array with {a.ndim}")
-    return tuple(a.shape[i] for i in axes), a.dtype
+def _transpose(record: Record, a: Shaped, axes: Sequence[int] | None = None) -> Result:
+    order = list(range(a.ndim))[::-1] if axes is None else [_axis(i, a.ndim) for i in axes]
+    if sorted(order) != list(range(a.ndim)):
+        raise ValueError(f"axes {tuple(order)} of an array with {a.ndim}")
+    return tuple(a.shape[i] for i in order), a.dtype
 
 
-def _swapaxes(node, a, i, j):
-    shape = list(a.shape)
-    shape[i], shape[j] = shape[j], shape[i]
-    return tuple(shape), a.dtype
+def _swapaxes(record: Record, a: Shaped, i: int, j: int) -> Result:
+    sizes = list(a.shape)
+    sizes[i], sizes[j] = sizes[j], sizes[i]
+    return tuple(sizes), a.dtype
 
 
-def _moveaxis(node, a, source, destination):
-    shape = list(a.shape)
-    shape.insert(_axis(destination, a.ndim), shape.pop(_axis(source, a.ndim)))
-    return tuple(shape), a.dtype
+def _moveaxis(record: Record, a: Shaped, source: int, destination: int) -> Result:
+    sizes = list(a.shape)
+    sizes.insert(_axis(destination, a.ndim), sizes.pop(_axis(source, a.ndim)))
+    return tuple(sizes), a.dtype
 
 
-def _concatenate(node, arrays, axis=0):
-    axis = _axis(axis, arrays[0].ndim)
-    shape = list(arrays[0].shape)
+def _concatenate(record: Record, arrays: Sequence[Shaped], axis: int | None = 0) -> Result:
+    along = _axis(axis, arrays[0].ndim)
+    sizes = list(arrays[0].shape)
     for other in arrays[1:]:
-        if len(other.shape) != len(shape):
+        if len(other.shape) != len(sizes):
             raise ValueError("arrays of different rank")
-        shape = [d + o if i == axis else same(d, o) for i, (d, o) in enumerate(zip(shape, other.shape))]
-    return tuple(shape), np.result_type(*(a.dtype for a in arrays))
+        sizes = [d + o if i == along else same(d, o) for i, (d, o) in enumerate(zip(sizes, other.shape))]
+    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
 
 
-def _stack(node, arrays, axis=0):
-    shape = list(_broadcast([a.shape for a in arrays]))
-    shape.insert(_axis(axis, len(shape) + 1), Dim(len(arrays)))
-    return tuple(shape), np.result_type(*(a.dtype for a in arrays))
+def _stack(record: Record, arrays: Sequence[Shaped], axis: int = 0) -> Result:
+    sizes = list(_broadcast([a.shape for a in arrays]))
+    sizes.insert(_axis(axis, len(sizes) + 1), Dim(len(arrays)))
+    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
 
 
-def _split(node, a, sections, axis=0):
+def _split(record: Record, a: Shaped, sections: int | Sequence[int], axis: int = 0) -> list[Result]:
     axis = _axis(axis, a.ndim)
     d = a.shape[axis]
     if isinstance(sections, int):
@@ -194,80 +230,88 @@ def _split(node, a, sections, axis=0):
     return [((*a.shape[:axis], p, *a.shape[axis + 1 :]), a.dtype) for p in parts]
 
 
-def _repeat(node, a, repeats, axis=None):
-    axis = _axis(axis, a.ndim)
-    return (*a.shape[:axis], a.shape[axis] * repeats, *a.shape[axis + 1 :]), a.dtype
+def _repeat(record: Record, a: Shaped, repeats: int, axis: int | None = None) -> Result:
+    along = _axis(axis, a.ndim)
+    return (*a.shape[:along], a.shape[along] * repeats, *a.shape[along + 1 :]), a.dtype
 
 
-def _take(node, a, indices, axis=None):
-    axis = _axis(axis, a.ndim)
-    return (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]), a.dtype
+def _take(record: Record, a: Shaped, indices: Shaped, axis: int | None = None) -> Result:
+    along = _axis(axis, a.ndim)
+    return (*a.shape[:along], *indices.shape, *a.shape[along + 1 :]), a.dtype
 
 
-def _take_along_axis(node, a, indices, axis=-1):
-    axis = _axis(axis, a.ndim)
-    rest = _broadcast([s[:axis] + s[axis + 1 :] for s in (a.shape, indices.shape)])
-    return (*rest[:axis], indices.shape[axis], *rest[axis:]), a.dtype
+def _take_along_axis(record: Record, a: Shaped, indices: Shaped, axis: int | None = -1) -> Result:
+    along = _axis(axis, a.ndim)
+    rest = _broadcast([s[:along] + s[along + 1 :] for s in (a.shape, indices.shape)])
+    return (*rest[:along], indices.shape[along], *rest[along:]), a.dtype
 
 
-def _arange(node, start, stop=None, step=1, dtype=None):
+def _arange(
+    record: Record, start: int, stop: int | None = None, step: int = 1, dtype: DTypeLike | None = None
+) -> Result:
     start, stop = (0, start) if stop is None else (start, stop)
-    n = stop - start
-    return (n if step == 1 else n // step if n % step == 0 else (n + step - 1) // step,), np.dtype(dtype or np.int64)
+    return (_strided(stop - start, step),), np.dtype(dtype or np.int64)
 
 
-def _filled(node, shape, value=None, dtype=None, **_):
-    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), np.dtype(dtype or np.float64)
+def _filled(
+    record: Record, shape: int | Sequence[int], value: object = None, dtype: DTypeLike | None = None, **_: object
+) -> Result:
+    return tuple(_sizes(shape)), np.dtype(dtype or np.float64)
 
 
-def _reduction(result: Callable[[np.dtype], object] = lambda dtype: dtype):
-    def rule(node, a, axis=None, keepdims=False, **_):
-        axes = (
-            range(a.ndim)
-            if axis is None
-            else [_axis(i, a.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
-        )
-        out = [ONE if i in axes else d for i, d in enumerate(a.shape) if keepdims or i not in axes]
-        return tuple(out), np.dtype(result(a.dtype))
+def _reduction(result: Callable[[DType], DTypeLike]) -> Rule:
+    def rule(
+        record: Record, a: Shaped, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, **_: object
+    ) -> Result:
+        listed = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        axes = [_axis(i, a.ndim) for i in listed]
+        sizes = [ONE if i in axes else d for i, d in enumerate(a.shape) if keepdims or i not in axes]
+        return tuple(sizes), np.dtype(result(a.dtype))
 
     return rule
 
 
-def _summed(dtype: np.dtype):
+def _summed(dtype: DType) -> DTypeLike:
     return np.int64 if dtype.kind == "b" else dtype
 
 
-def _averaged(dtype: np.dtype):
+def _averaged(dtype: DType) -> DTypeLike:
     return np.float64 if dtype.kind in "bi" else dtype
 
 
-def _broadcast_to(node, a, shape):
-    out = _broadcast([a.shape, tuple(shape)])
-    if tuple(map(int, out)) != tuple(map(int, shape)):
-        raise ValueError(f"{show(a.shape)} does not fit into {show(shape)}")
-    return out, a.dtype
+def _where(record: Record, condition: Shaped, *choices: Any) -> Result:
+    shape = _broadcast([getattr(x, "shape", ()) for x in (condition, *choices)])
+    return shape, next((x.dtype for x in choices if hasattr(x, "dtype")), np.dtype(np.float64))
 
 
-def _like(node, a, *_, dtype=None, **__):
+def _broadcast_to(record: Record, a: Shaped, shape: int | Sequence[int]) -> Result:
+    sizes = _sizes(shape)
+    fit = _broadcast([a.shape, tuple(sizes)])
+    if list(map(int, fit)) != list(map(int, sizes)):
+        raise ValueError(f"{show(a.shape)} does not fit into {show(sizes)}")
+    return fit, a.dtype
+
+
+def _like(record: Record, a: Shaped, *_: object, dtype: DTypeLike | None = None, **__: object) -> Result:
     return a.shape, np.dtype(dtype) if dtype else a.dtype
 
 
-def _indices_like(node, a, *_, **__):
+def _indices_like(record: Record, a: Shaped, *_: object, **__: object) -> Result:
     return a.shape, np.dtype(np.int64)
 
 
-def _pad(node, a, width, **_):
+def _pad(record: Record, a: Shaped, width: Sequence[tuple[int, int]], **_: object) -> Result:
     if len(width) != a.ndim:
         raise ValueError(f"{len(width)} pairs of widths for {a.ndim} axes")
-    return tuple(d + lo + hi for d, (lo, hi) in zip(a.shape, width)), a.dtype
+    return tuple(d + before + after for d, (before, after) in zip(a.shape, width)), a.dtype
 
 
-def _expand_dims(node, a, axis):
+def _expand_dims(record: Record, a: Shaped, axis: int) -> Result:
     axis = _axis(axis, a.ndim + 1)
     return (*a.shape[:axis], ONE, *a.shape[axis:]), a.dtype
 
 
-RULES: dict[Callable, Callable] = {
+RULES: dict[Callable[..., Any], Rule] = {
     np.einsum: _einsum,
     np.reshape: _reshape,
     np.transpose: _transpose,
@@ -297,26 +341,24 @@ RULES: dict[Callable, Callable] = {
     np.pad: _pad,
     np.sum: _reduction(_summed),
     np.mean: _reduction(_averaged),
-    np.max: _reduction(),
-    np.min: _reduction(),
+    np.max: _reduction(lambda dtype: dtype),
+    np.min: _reduction(lambda dtype: dtype),
     np.prod: _reduction(_summed),
     np.any: _reduction(lambda _: bool),
     np.all: _reduction(lambda _: bool),
     np.argmax: _reduction(lambda _: np.int64),
     np.broadcast_to: _broadcast_to,
-    np.where: lambda node, c, a, b: (
-        _broadcast([getattr(x, "shape", ()) for x in (c, a, b)]),
-        next((x.dtype for x in (a, b) if hasattr(x, "dtype")), np.dtype(np.float64)),
-    ),
+    np.where: _where,
 }
 
 
-def argument(a) -> str:
+def argument(a: object) -> str:
+    """An argument as a message shows it: an array's shape, anything else as it is."""
     if hasattr(a, "__tracer__"):
         return repr(a)
     if isinstance(a, (list, tuple)):
-        return "[" + ", ".join(map(argument, a)) + "]"
-    return f"array {show(a.shape)}" if isinstance(a, np.ndarray) else str(a)
+        return f"[{', '.join(map(argument, cast('Iterable[object]', a)))}]"
+    return f"array {show(cast('NDArray[Any]', a).shape)}" if isinstance(a, np.ndarray) else str(a)
 
 
 # Calls whose result is their first input looked at another way, and those that only move numbers.

@@ -1,16 +1,16 @@
 """`@step`: makes a function a step of the trace, and says what the step is. On real arrays it is the function itself.
 
 This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` sees the call.
-What a view or a cost needs to know of a step is declared here, where the step is defined; no figure depends on its name.
+What a view or a cost needs to know of a step is declared where the step is defined; no figure depends on its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 
 class Role(StrEnum):
@@ -126,7 +126,7 @@ class Keeps(Enum):
 
 
 class Access(Enum):
-    """What a call does with the numbers: computes new ones, only moves them, or looks at its first input another way."""
+    """What a call does with the numbers: it computes new ones, only moves them, or sees its first input another way."""
 
     COMPUTES = "computes"
     MOVES = "moves"
@@ -141,7 +141,7 @@ class Step:
     role: Role
     keeps: Keeps = Keeps.INPUTS
     access: Access = Access.COMPUTES
-    rule: Callable[..., Any] | None = None
+    rule: Callable[..., Ruling] | None = None
 
     @property
     def name(self) -> str:
@@ -154,10 +154,16 @@ class Step:
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
 
+# What a step's rule says of a call: the output's shape, and the multiply-adds.
+Ruling: TypeAlias = tuple[tuple[int, ...], int]
+
+
 class Tracer(Protocol):
-    """Sees the calls of steps."""
+    """Sees the calls of steps, and runs them."""
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+    def repeat(self, body: Callable[..., tuple[Any, Any]], state: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]: ...
 
 
 P = ParamSpec("P")
@@ -169,7 +175,7 @@ def step(
     *,
     keeps: Keeps = Keeps.INPUTS,
     access: Access = Access.COMPUTES,
-    rule: Callable[..., Any] | None = None,
+    rule: Callable[..., Ruling] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Record each call of a function as one step of this role, with everything it calls inside as its children.
 
@@ -192,10 +198,10 @@ def step(
     return make
 
 
-def tracer_of(args: tuple[Any, ...]) -> Tracer | None:
+def tracer_of(args: Iterable[object]) -> Tracer | None:
     """The tracer that the first of `args` carries, or None."""
     for a in args:
-        tracer = getattr(a, "__tracer__", None)
+        tracer: Tracer | None = getattr(a, "__tracer__", None)
         if tracer is not None:
             return tracer
     return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .dims import ONE, Dim, Poly, product
+from .interface import Mask
 from .steps import Holds
 
 
@@ -15,8 +16,8 @@ from .steps import Holds
 class Weight:
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
-    `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A `routed`
-    weight is a stack of members of which each token uses some: (members, used).
+    `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
+    `routed` weight is a stack of members of which each token uses some: (members, used).
     """
 
     name: str
@@ -48,12 +49,12 @@ class Weight:
         for i, e in itertools.product(layers, range(self.members) if self.members is not None else (None,)):
             yield self.name.replace("{i}", str(i)).replace("{e}", str(e))
 
-    def ranges(self) -> dict[str, list] | None:
+    def ranges(self) -> dict[str, list[list[int]]] | None:
         """What `{i}` and `{e}` of the name stand for: {"i": [[first, last, step], ...], "e": [[0, last, 1]]}."""
-        found = {} if self.layers is None else {"i": runs(self.layers)}
+        ranges = {} if self.layers is None else {"i": runs(self.layers)}
         if self.members is not None:
-            found["e"] = [[0, int(self.members) - 1, 1]]
-        return found or None
+            ranges["e"] = [[0, int(self.members) - 1, 1]]
+        return ranges or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class Cached:
 class CacheEntry:
     """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
 
-    `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how many
-    earlier rows a step reads, and `mask` the rule that says which.
+    `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how
+    many earlier rows a step reads, and `mask` the rule that says which.
     """
 
     holds: Holds
@@ -78,7 +79,7 @@ class CacheEntry:
     layer_count: Dim
     item_bytes: int | None = None
     seen: Dim | None = None
-    mask: object = None
+    mask: Mask | None = None
 
     @property
     def elements(self) -> Poly:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
-from .rules import Shape, ShapeError, argument, show
+from .rules import Rule, Shape, ShapeError, argument, show
 from .steps import Step
 from .tensors import Cached, CacheEntry, Weight
 
@@ -24,7 +26,9 @@ class Trace:
         self.symbols: dict[str, int] = {}
         self._leaves: dict[str, ShapeArray] = {}
 
-    def input(self, shape: Shape, dtype=np.int64, name: str = "input", cached: Cached | None = None) -> ShapeArray:
+    def input(
+        self, shape: Shape, dtype: DTypeLike = np.int64, name: str = "input", cached: Cached | None = None
+    ) -> ShapeArray:
         """An array that comes from outside, or from the cache: no weight, no operation."""
         return ShapeArray(self, shape, np.dtype(dtype), cached, name)
 
@@ -35,9 +39,8 @@ class Trace:
             self.weights[key] = weight
             self._leaves[key] = ShapeArray(self, shape, np.dtype(np.float32), weight, weight.name)
         elif self.weights[key].shape != weight.shape:
-            raise ShapeError(
-                f"{weight.name}: asked for as {show(weight.shape)}, and as {show(self.weights[key].shape)} before"
-            )
+            before = show(self.weights[key].shape)
+            raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
         if self.weights[key] not in self.here.weights:
             self.here.weights.append(self.weights[key])
         return self._leaves[key]
@@ -55,82 +58,90 @@ class Trace:
         """Write down what a layer keeps for the next step."""
         self.kept.append(kept)
 
-    def call(self, step: Step, args: tuple, kwargs: dict):
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a step: a node whose children are the calls that it makes."""
-        node = self._open(step.name, step=step)
+        caller, node = self.here, self._open(step.name, step=step)
         for a in args:
             if getattr(a, "layers_here", None) and all(n.layers is None for n in node.path()):
                 node.layers, node.layer_count, node.kind = a.layers_here, a.layer_count, a.kind
         try:
-            out = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
+            result = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
         finally:
-            self.here = node.parent
-        node.inputs, node.outputs = arrays_in(args), arrays_in((out,))
-        return out
+            self.here = caller
+        node.inputs, node.outputs = arrays_in(args), arrays_in((result,))
+        return result
 
-    def primitive(self, step: Step, args: tuple, kwargs: dict):
+    def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:
         """An indivisible step: its own rule gives the output's shape and the multiply-adds."""
-        shape, multiply_adds = step.rule(*args, **kwargs)
+        assert step.rule is not None, step.name
+        try:
+            shape, multiply_adds = step.rule(*args, **kwargs)
+        except (ValueError, TypeError, IndexError) as error:
+            raise ShapeError(f"{', '.join(map(argument, args))}{self.place()}: {error}") from None
         self.here.own_flops = Poly.of(multiply_adds) * 2
         return ShapeArray(self, shape, np.dtype(np.float32), self.here, step.name)
 
-    def repeat(self, body: Callable, state, xs: tuple[ShapeArray, ...]):
+    def repeat(
+        self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
+    ) -> tuple[Any, ShapeArray]:
         """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of what it gives).
 
         One leaf of the tree, whose FLOPs are those of one run times the rows.
         """
-        node, rows = self._open("scan"), xs[0].shape[0]
+        caller, node, rows = self.here, self._open("scan"), xs[0].shape[0]
         once = self.here = Node("scan", node)
         try:
-            last, out = body(state, *(ShapeArray(self, x.shape[1:], x.dtype, node, x.label) for x in xs))
+            last, row = body(state, *(ShapeArray(self, x.shape[1:], x.dtype, node, x.label) for x in xs))
         finally:
-            self.here = node.parent
+            self.here = caller
         before, after = arrays_in((state,)), arrays_in((last,))
         if [a.shape for a in after] != [a.shape for a in before]:
-            raise ShapeError(f"scan: a state of {argument(before)} becomes {argument(after)}")
+            raise ShapeError(f"scan: a state of {argument(before)} becomes {argument(after)}{self.place()}")
         node.own_flops = once.flops * rows.expr
-        inside = {id(n) for n in once.walk()} | {id(node)}
-        besides = {
-            id(a): a
-            for n in once.walk()
-            for a in n.inputs
-            if not (isinstance(a.source, Node) and id(a.source) in inside)
-        }
-        node.inputs = [*before, *xs, *(a for i, a in besides.items() if i not in map(id, before))]
-        node.outputs = [ShapeArray(self, a.shape, a.dtype, node, "state") for a in after]
-        node.outputs.append(ShapeArray(self, (rows, *out.shape), out.dtype, node, "scan"))
-        states = node.outputs[:-1]
-        return (states[0] if isinstance(state, ShapeArray) else tuple(states)), node.outputs[-1]
+        node.inputs = [*before, *xs, *(a for a in _from_outside(once, node) if not any(a is b for b in before))]
+        states = [ShapeArray(self, a.shape, a.dtype, node, "state") for a in after]
+        rows_of_all = ShapeArray(self, (rows, *row.shape), row.dtype, node, "scan")
+        node.outputs = [*states, rows_of_all]
+        return (states[0] if isinstance(state, ShapeArray) else tuple(states)), rows_of_all
 
-    def numpy(self, name: str, function: Callable, args: tuple, kwargs: dict, rule: Callable):
+    def numpy(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
+    ) -> ShapeArray | list[ShapeArray]:
         """One NumPy call: a leaf of the tree."""
-        node = self._open(name, function)
+        caller, node = self.here, self._open(name, function)
         try:
-            out = rule(node, *args, **kwargs)
+            results = rule(node, *args, **kwargs)
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise ShapeError(f"{name}({', '.join(map(argument, args))}){_place(node)}: {error}") from None
+            raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         finally:
-            self.here = node.parent
+            self.here = caller
         node.inputs = arrays_in(args)
         if function is np.multiply:
             node.factor = next((float(a) for a in args if isinstance(a, (int, float))), 1.0)
-        node.outputs = [ShapeArray(self, s, t, node, name) for s, t in (out if isinstance(out, list) else [out])]
-        return node.outputs if isinstance(out, list) else node.outputs[0]
+        several = isinstance(results, list)
+        node.outputs = [ShapeArray(self, s, t, node, name) for s, t in (results if several else [results])]
+        return node.outputs if several else node.outputs[0]
 
-    def _open(self, name: str, function: Callable | None = None, step: Step | None = None) -> Node:
+    def place(self) -> str:
+        """In which layers and steps the run is: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""
+        steps = [node for node in self.here.path() if node.step]
+        words = [node.name for node in steps if node.layers is None]
+        layers = next((node.layers for node in steps if node.layers is not None), None)
+        if layers is not None:
+            words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
+        return f" in {', '.join(words)}" if words else ""
+
+    def _open(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
         node = Node(name, self.here, function, step)
         self.here.children.append(node)
         self.here = node
         return node
 
 
-def _place(node: Node) -> str:
-    """In which layers and steps a call is: ` in layers 0–31, attention, linear`; empty outside of all steps."""
-    steps = [n for n in node.path() if n.step]
-    layers = next((n.layers for n in steps if n.layers is not None), None)
-    words = [n.name for n in steps if n.layers is None]
-    if layers is not None:
-        words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
-    return f" in {', '.join(words)}" if words else ""
+def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:
+    """What the calls below `once` read that none of them made and that is no row of the `scan`, each once, in order."""
+    inside = {id(node) for node in once.walk()} | {id(scan)}
+    inputs = {id(a): a for node in once.walk() for a in node.inputs}
+    return (a for a in inputs.values() if not (isinstance(a.source, Node) and id(a.source) in inside))

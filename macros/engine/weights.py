@@ -1,14 +1,16 @@
-"""Shape-only weights and the shape-only memory of earlier steps: what a forward pass is handed in the place of a checkpoint's."""
+"""Shape-only weights and the shape-only cache: what a forward pass is handed in the place of a checkpoint's."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from .array import ShapeArray
-from .dims import ONE, Dim
+from .array import stand_in
+from .dims import ONE, Dim, dims_of
+from .interface import Array, KindT, KVCache, Mask
+from .rules import Shape
 from .steps import Holds
 from .tensors import Cached, CacheEntry, Weight
 from .trace import Trace
@@ -21,29 +23,34 @@ class ShapeWeights:
     """
 
     def __init__(
-        self, trace: Trace, prefix: str = "", layers: tuple[int, ...] | None = None, count: Dim = ONE, kind=None
+        self,
+        trace: Trace,
+        prefix: str = "",
+        layers: tuple[int, ...] | None = None,
+        count: Dim = ONE,
+        kind: str | None = None,
     ):
         self.__tracer__, self.prefix = trace, prefix
         self.layers_here, self.layer_count, self.kind = layers, count, kind
         self.index = layers[0] if layers else 0
 
-    def __call__(self, name: str, *shape: int) -> ShapeArray:
+    def __call__(self, name: str, *shape: int) -> Array:
         """The tensor `name`, of this very shape."""
         return self._leaf(name, shape)
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> ShapeArray:
+    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
         """A tensor that the checkpoint stores and training does not learn by gradient.
 
         Not `counted`: the published total leaves it out, so that it is no more than an input here.
         """
         if not counted:
-            return self.__tracer__.input(shape, np.dtype(np.float32), self.prefix + name)
+            return stand_in(self.__tracer__.input(shape, np.float32, self.prefix + name))
         return self._leaf(name, shape, is_buffer=True)
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> ShapeArray:
+    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, otherwise the stack itself.
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself.
         """
         return self._leaf(name, shape, members=members, used=used)
 
@@ -53,8 +60,12 @@ class ShapeWeights:
         inner.index = self.index
         return inner
 
-    def layers(self, prefix: str, kinds, cache: ShapeCache) -> Iterator[tuple]:
-        """(kind, weights, cache) for each kind of layer once, in order of first appearance; real weights give every layer."""
+    def layers(
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
+    ) -> Iterator[tuple[KindT, ShapeWeights, ShapeCache]]:
+        """(kind, weights, cache) for each kind of layer once, in order of first appearance."""
+        if not isinstance(cache, ShapeCache):
+            raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
         distinct = list(dict.fromkeys(kinds))
         for kind, name in zip(distinct, _names(distinct)):
             layers = tuple(i for i, k in enumerate(kinds) if k == kind)
@@ -63,23 +74,25 @@ class ShapeWeights:
             weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", layers, count, name)
             yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
 
-    def _leaf(self, name, shape, members=None, used=None, is_buffer=False) -> ShapeArray:
-        shape = tuple(d if isinstance(d, Dim) else Dim(d) for d in shape)
-        whole, routed = shape, None
-        if members is not None:
-            members, used = (d if isinstance(d, Dim) else Dim(d) for d in (members, used))
-            whole, routed = (members, *shape), (members, used)
+    def _leaf(
+        self, name: str, shape: Shape, members: int | None = None, used: int | None = None, is_buffer: bool = False
+    ) -> Array:
+        one = whole = dims_of(shape)
+        copies, routed = None, None
+        if members is not None and used is not None:
+            copies, chosen = dims_of((members, used))
+            routed, whole = (copies, chosen), (copies, *one)
             if "{e}" not in name:
-                shape, members = whole, None
-        weight = Weight(self.prefix + name, shape, self.layers_here, self.layer_count, members, is_buffer, routed)
-        return self.__tracer__.weight(weight, whole)
+                one, copies = whole, None
+        weight = Weight(self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed)
+        return stand_in(self.__tracer__.weight(weight, whole))
 
 
 def _names(kinds: Iterable[object]) -> list[str]:
     """What each kind of layer is called: itself as text, with a number where several print alike."""
     texts = list(map(str, kinds))
     seen: Counter[str] = Counter()
-    names = []
+    names: list[str] = []
     for text in texts:
         seen[text] += 1
         names.append(f"{text} {seen[text]}" if texts.count(text) > 1 else text)
@@ -87,31 +100,26 @@ def _names(kinds: Iterable[object]) -> list[str]:
 
 
 class ShapeCache:
-    """Shape-only memory of earlier steps: `length` tokens came before, `context` with the new ones."""
+    """The shape-only cache: `length` tokens came before, `context` with the new ones."""
 
-    def __init__(self, trace: Trace, length: Dim, context: Dim, layers: tuple[int, ...] = (0,), count: Dim = ONE):
-        self.__tracer__, self.length, self.context, self.layers, self.layer_count = (
-            trace,
-            length,
-            context,
-            layers,
-            count,
-        )
+    def __init__(self, trace: Trace, length: int, context: int, layers: tuple[int, ...] = (0,), count: Dim = ONE):
+        self.__tracer__, self.length, self.context = trace, length, context
+        self.layers, self.layer_count = layers, count
 
-    def extend(self, holds: Holds, new: ShapeArray, mask) -> ShapeArray:
+    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         row = new.shape[1:]
         old = self.__tracer__.input((mask.seen(self.length), *row), new.dtype, f"cached {holds}", Cached(holds))
-        self._keep(holds, (mask.kept(self.context), *row), row, seen=old.shape[0], mask=mask)
-        return np.concatenate([old, new], axis=0)
+        kept = dims_of((mask.kept(self.context), *row))
+        self.__tracer__.keep(
+            CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, old.shape[0], mask)
+        )
+        return np.concatenate([stand_in(old), new], axis=0)
 
-    def state(self, holds: Holds, *shape: int) -> ShapeArray:
+    def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left, of fixed size."""
-        return self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds))
+        return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
-    def store(self, holds: Holds, new: ShapeArray, item_bytes: int | None = None) -> None:
+    def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step; `item_bytes` where its elements have a size of their own."""
-        self._keep(holds, new.shape, None, item_bytes)
-
-    def _keep(self, holds, shape, row, item_bytes=None, seen=None, mask=None):
-        self.__tracer__.keep(CacheEntry(holds, shape, row, self.layers, self.layer_count, item_bytes, seen, mask))
+        self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))

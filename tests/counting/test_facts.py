@@ -18,7 +18,7 @@ from macros.engine.architectures import architectures, find
 from macros.engine.architectures.config import fields_of
 from macros.engine.dims import free
 from macros.engine.forward import trace
-from macros.engine.ops import Full, SlidingWindow, linear
+from macros.engine.ops import Full, SlidingWindow, expert_linear, linear, scan
 from macros.engine.rules import ShapeError
 from macros.engine.steps import Holds, Role, step
 from macros.engine.trace import Trace
@@ -162,7 +162,19 @@ def test_sizes_that_are_cut_evenly_are_sizes():
     assert {"d_ff_expert", "d_ff_shared"} <= fields
 
 
-def test_an_error_of_a_shape_says_where():
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x, w: np.einsum("ti,io->to", x, w("map", 7, 8)), r"einsum\(.*\){}: axis 'i': 8 ≠ 7"),
+        (lambda x, w: np.dot(x, x), r"np\.dot\(x .*\){} has no shape rule"),
+        (lambda x, w: x @ x, r"np\.matmul\(x .*\){} has no shape rule"),
+        (lambda x, w: x if x else x, r"x .* has a shape and no content{}: bool\(\)"),
+        (lambda x, w: w("map", 7, 8) + w("map", 8, 7), r"layers\.\{i\}\.map: asked for as .* before{}"),
+        (lambda x, w: scan(lambda state, row: (row, row), x, (x,)), r"scan: a state of .* becomes .*{}"),
+        (lambda x, w: expert_linear(x, w("experts", 3, 8, 7), x), r"x .*{}, expert_linear: 8 ≠ 7"),
+    ],
+)
+def test_an_error_of_a_shape_says_where(call, message):
     run = Trace()
     weights = ShapeWeights(run)
     x = run.input((free("T", 5), 8), np.float32, "x")
@@ -170,10 +182,10 @@ def test_an_error_of_a_shape_says_where():
     @step(Role.ATTENTION)
     def attention(x, w):
         """Wrong on purpose: [T D] -> [T D]."""
-        return np.einsum("ti,io->to", x, w("map", 7, 8))
+        return call(x, w)
 
     [(_, w, _)] = weights.layers("layers", ["one"] * 3, ShapeCache(run, free("P", 1), free("S", 6)))
-    with pytest.raises(ShapeError, match=r"einsum\(.*\) in layers 0 to 2, attention: axis 'i': 8 ≠ 7"):
+    with pytest.raises(ShapeError, match=message.replace("{}", " in layers 0 to 2, attention")):
         layer_of(x, w, attention)
 
 

@@ -437,6 +437,7 @@ def test_sizes_that_a_config_leaves_to_others():
         ),
         ("granitemoehybrid", {"position_embedding_type": "alibi"}, "position_embedding_type = 'alibi'"),
         ("minimax", {"layer_types": None, "attn_type_list": [0, 2, 1, 0]}, "attn_type_list"),
+        ("minimax", {"layer_types": None, "attn_type_list": [[0], 1, 1, 0]}, "expected a list of 0 (lightning)"),
         ("minimax", {"shared_intermediate_size": 7}, "shared_intermediate_size = 7"),
         ("jamba", {"num_experts_per_tok": 9}, "num_experts_per_tok = 9 exceeds num_experts = 5"),
         (

@@ -237,6 +237,7 @@ def test_a_table_for_each_layer_type():
             },
             "long_factor = 0",
         ),
+        ({"type": "longrope", "factor": 4, "short_factor": 5}, "short_factor = 5: expected a list of numbers"),
         ({"partial_rotary_factor": 1.5}, "at most 1"),
         ({"rope_theta": -3}, "rope_theta = -3"),
     ],

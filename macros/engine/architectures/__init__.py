@@ -1,4 +1,4 @@
-"""The registry: which forward pass a `model_type` has. Every module beside this one is imported and registers itself."""
+"""The registry: which forward pass a `model_type` has. Every module beside this one registers itself when imported."""
 
 from __future__ import annotations
 
@@ -7,28 +7,39 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, nearest, shorten
+from ..interface import Array, KVCache, Weights
 from .config import Config
+
+
+class Forward(Protocol):
+    """A forward pass, by its architecture's config: scores for the next token, [T] -> [T V], or [1 V] with `last`."""
+
+    def __call__(self, w: Weights, ids: Array, c: Any, cache: KVCache, last: bool = True) -> Array: ...
+
+
+ForwardT = TypeVar("ForwardT", bound=Forward)
 
 
 @dataclass(frozen=True)
 class Architecture:
     """One forward pass, with the config it reads and the published model types that have it.
 
-    `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the published
-    ones that it is cut into, in order (`checkpoint.unfuse`).
+    `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the
+    published ones that it is cut into, in order (`checkpoint.unfuse`).
     """
 
     name: str
     model_types: tuple[str, ...]
     config: type[Config]
-    forward: Callable
+    forward: Forward
     doc: str
     stored_prefixes: tuple[str, ...] = ()
-    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
-    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
-    pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
+    spellings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
 
 
 _registered: dict[str, Architecture] = {}
@@ -41,17 +52,18 @@ def architecture(
     fused: Mapping[str, tuple[str, ...]] | None = None,
     spellings: Mapping[str, str] | None = None,
     pieces: Mapping[str, tuple[str, ...]] | None = None,
-):
+) -> Callable[[ForwardT], ForwardT]:
     """Register the decorated forward pass for these model types.
 
-    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`: the
-    ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `spellings`: parts of names that some
-    published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one expert that some files have instead.
+    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`:
+    the ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `spellings`: parts of
+    names that some published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one
+    expert that some files have instead.
     """
 
-    def register(forward: Callable) -> Callable:
+    def register(forward: ForwardT) -> ForwardT:
         name = forward.__module__.rpartition(".")[2]
-        made = Architecture(
+        this = Architecture(
             name,
             model_types,
             config,
@@ -62,7 +74,7 @@ def architecture(
             spellings or {},
             pieces or {},
         )
-        _registered.update(dict.fromkeys(model_types, made))
+        _registered.update(dict.fromkeys(model_types, this))
         return forward
 
     return register

@@ -5,12 +5,24 @@ Source: arXiv 2509.14233; tensor names as the published file, which also stores 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed, xielu
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import (
+    Rope,
+    apply_rope,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+    xielu,
+)
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, activation, config, key, read_rope
+from .config import Positive, activation, config, fixed, key, read_rope
 from .llama import Llama
 
 
@@ -19,19 +31,19 @@ class Apertus(Llama):
     """Hyperparameters of Apertus, in forward order."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    mlp_bias: ClassVar[bool] = False
+    mlp_bias: bool = fixed(False)
     activation: str = key("hidden_act", "xielu")
 
     ignored = Llama.ignored | {"qk_norm", "post_norm"}
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
         if self.activation != "xielu":
             activation(self.activation)
         self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         scaled = {
             "rope_type": "llama3",
             "factor": 8.0,
@@ -44,25 +56,25 @@ class Apertus(Llama):
 
 
 @architecture("apertus", config=Apertus)
-def forward(w, ids, c: Apertus, cache, last=True):
+def forward(w: Weights, ids: Array, c: Apertus, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Apertus, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Apertus, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "attention_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "feedforward_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Apertus, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Apertus, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
@@ -75,7 +87,7 @@ def attention(x, w, cache, c: Apertus, mask, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Apertus):
+def feed_forward(x: Array, w: Weights, c: Apertus) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     x = linear(x, w, "up_proj", c.d_ff)
     return linear(

@@ -5,6 +5,7 @@ Source: arXiv 2211.05100, 2108.12409 (ALiBi); tensor names as transformers' Bloo
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Weights
 from ..ops import Full, alibi, attend, causal_mask, embed, gelu_tanh, layer_norm, linear, unembed
 from ..steps import Holds, Role, step
 from . import architecture
@@ -40,12 +41,12 @@ class Bloom(Config):
         }
     )
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
 
 
 @architecture("bloom", config=Bloom, optional_prefix="transformer.")
-def forward(w, ids, c: Bloom, cache, last=True):
+def forward(w: Weights, ids: Array, c: Bloom, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
     x = layer_norm(x, w, "transformer.word_embeddings_layernorm", c.norm_eps)
@@ -56,7 +57,7 @@ def forward(w, ids, c: Bloom, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Bloom):
+def layer(x: Array, w: Weights, cache: KVCache, c: Bloom) -> Array:
     """One transformer block: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     x = (y if c.residual_after_norm else x) + attention(y, w.at("self_attention"), cache, c)
@@ -65,7 +66,7 @@ def layer(x, w, cache, c: Bloom):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Bloom):
+def attention(x: Array, w: Weights, cache: KVCache, c: Bloom) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=True).reshape(
         x.shape[0], c.n_heads, 3, c.d_head
@@ -77,6 +78,6 @@ def attention(x, w, cache, c: Bloom):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Bloom):
+def feed_forward(x: Array, w: Weights, c: Bloom) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(gelu_tanh(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True)), w, "dense_4h_to_h", c.d_model, bias=True)

@@ -1,16 +1,17 @@
-"""Command R and Aya: attention and feed-forward side by side on one norm without shift, rotary embedding on neighbouring pairs.
+"""Command R and Aya: attention and feed-forward side by side on one norm without shift.
 
-Command R7B and Command A (`cohere2`) see a window in three layers of four, and leave rotary embedding out of the fourth.
-Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A); tensor names as the published files.
+Rotary embedding turns neighbouring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
+and leave rotary embedding out of the fourth. Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A);
+tensor names as the published files.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
     NoPE,
+    Rope,
     apply_rope_pairs,
     attend,
     causal_mask,
@@ -25,7 +26,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Size, config, full_every, key, masks, read_rope
+from .config import Interval, Positive, Size, config, fixed, full_every, key, masks_of, read_rope
 from .llama import Llama, feed_forward
 
 
@@ -34,7 +35,7 @@ class Cohere(Llama):
     """Hyperparameters of Command R, in forward order."""
 
     norm_eps: Positive = key("layer_norm_eps", 1e-5)
-    mlp_bias: ClassVar[bool] = False
+    mlp_bias: bool = fixed(False)
     use_qk_norm: bool = key("use_qk_norm", False)
     logit_scale: float = key("logit_scale", 0.0625)
     tied: bool = key("tie_word_embeddings", True)
@@ -42,7 +43,7 @@ class Cohere(Llama):
     ignored = Llama.ignored | {"rotary_pct"}
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=500_000.0)
 
 
@@ -50,7 +51,7 @@ class Cohere(Llama):
 class Cohere2(Cohere):
     """Hyperparameters of Command R7B and Command A, in forward order."""
 
-    use_qk_norm: ClassVar[bool] = False
+    use_qk_norm: bool = fixed(False)
     sliding_window: Size = key("sliding_window", 4096)
     window_pattern: Interval = key("sliding_window_pattern", 4, also=("_sliding_window_pattern",))
     layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
@@ -66,27 +67,27 @@ class Cohere2(Cohere):
         "use_parallel_embedding",
     }
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters)
 
     @property
-    def kinds(self):
-        found = masks(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(mask) if mask == Full() else mask for mask in found]
+    def masks(self) -> list[Mask]:
+        published = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if mask == Full() else mask for mask in published]
 
 
 @architecture("cohere", config=Cohere)
 @architecture("cohere2", config=Cohere2)
-def forward(w, ids, c: Cohere, cache, last=True):
+def forward(w: Weights, ids: Array, c: Cohere, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = layer_norm(x, w, "model.norm", c.norm_eps, bias=False)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
@@ -94,14 +95,14 @@ def forward(w, ids, c: Cohere, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Cohere, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, its two halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
     return x + attention(y, w.at("self_attn"), cache, c, mask, table) + feed_forward(y, w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Cohere, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -1,30 +1,49 @@
 """How a published `config.json` becomes an architecture's frozen config: keys, types, defaults, and clear errors.
 
 An architecture declares its hyperparameters in forward order, in the site's words, each with the key it has in
-`config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number here.
+`config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 import msgspec
 
 from ..dims import Dim
 from ..errors import Problem, nearest, shorten
-from ..ops import ACTIVATIONS, Full, Rope, SlidingWindow, yarn_mscale
+from ..interface import Mask
+from ..ops import ACTIVATIONS, Activation, Full, Rope, SlidingWindow, yarn_mscale
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Interval = Annotated[int, msgspec.Meta(gt=0)]
 
-REQUIRED = MISSING
+# The keys of a config.json, or of a table in it, as they come: nothing is known of the values.
+Raw: TypeAlias = dict[str, Any]
+
+# What a config that leaves a key out has: a value, or a function of the fields above it, whose class differs from
+# architecture to architecture.
+Default: TypeAlias = Callable[[Any], Any] | float | str | None
+REQUIRED: Any = MISSING
 
 # Layers are lists in a config; no more than this are made of a wrong number.
 MOST_LAYERS = 10_000
@@ -32,21 +51,26 @@ MOST_LAYERS = 10_000
 # Keys of any config.json that change no shape, no count and no logit of inference here.
 COMMON_IGNORED = frozenset(
     """
-    architectures auto_map torch_dtype dtype transformers_version _name_or_path _attn_implementation_autoset name_or_path
-    bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id decoder_start_token_id bad_words_ids
-    use_cache pretraining_tp initializer_range gradient_checkpointing output_attentions output_hidden_states
-    return_dict torchscript use_return_dict is_decoder is_encoder_decoder add_cross_attention tokenizer_class task_specific_params
-    attention_dropout attn_dropout attn_pdrop embd_pdrop resid_pdrop hidden_dropout hidden_dropout_prob dropout embedding_dropout
-    residual_dropout resid_dropout summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
-    chunk_size_feed_forward cross_attention_hidden_size early_stopping finetuning_task id2label label2id problem_type
-    max_length min_length num_beams num_return_sequences do_sample temperature top_k top_p typical_p repetition_penalty
-    length_penalty no_repeat_ngram_size pruned_heads quantization_config unsloth_version unsloth_fixed neftune_noise_alpha
-    keys_to_ignore_at_inference max_position_embeddings model_max_length max_sequence_length use_flash_attn attn_implementation
-    router_aux_loss_coef output_router_logits router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub
-    initializer_factor embedding_initializer_range rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
+    architectures auto_map torch_dtype dtype transformers_version _name_or_path _attn_implementation_autoset
+    name_or_path bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id
+    decoder_start_token_id bad_words_ids use_cache pretraining_tp initializer_range gradient_checkpointing
+    output_attentions output_hidden_states return_dict torchscript use_return_dict is_decoder is_encoder_decoder
+    add_cross_attention tokenizer_class task_specific_params attention_dropout attn_dropout attn_pdrop embd_pdrop
+    resid_pdrop hidden_dropout hidden_dropout_prob dropout embedding_dropout residual_dropout resid_dropout
+    summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+    chunk_size_feed_forward cross_attention_hidden_size early_stopping finetuning_task id2label label2id
+    problem_type max_length min_length num_beams num_return_sequences do_sample temperature top_k top_p typical_p
+    repetition_penalty length_penalty no_repeat_ngram_size pruned_heads quantization_config unsloth_version
+    unsloth_fixed neftune_noise_alpha keys_to_ignore_at_inference max_position_embeddings model_max_length
+    max_sequence_length use_flash_attn attn_implementation router_aux_loss_coef output_router_logits
+    router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub initializer_factor embedding_initializer_range
+    rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
     original_max_position_embeddings
 """.split()
 )
+
+
+ConfigT = TypeVar("ConfigT", bound="Config")
 
 
 class Key(NamedTuple):
@@ -55,12 +79,12 @@ class Key(NamedTuple):
     field: str
     key: str | None
     type: Any
-    default: Any
+    default: Default
     is_size: bool
     also: tuple[str, ...] = ()
 
 
-def key(name: str, default: Any = REQUIRED, *, also: tuple[str, ...] = ()) -> Any:
+def key(name: str, default: Default = REQUIRED, *, also: tuple[str, ...] = ()) -> Any:
     """A hyperparameter under its `config.json` key; a function as default computes it from the fields above it.
 
     `also`: other spellings of the same key in published files.
@@ -75,21 +99,26 @@ def derived(compute: Callable[[Any], Any]) -> Any:
     return field(default=compute, metadata={"key": None, "default": compute})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def config(cls: type) -> type:
+def fixed(value: float | None, *, init: bool = False) -> Any:
+    """What no key of this architecture sets: every one of its models has this value. It is no hyperparameter."""
+    return field(default=value, init=init)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key, derived, fixed))
+def config(cls: type[ConfigT]) -> type[ConfigT]:
     """Make a class of keys a frozen config."""
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
 @config
 class Config:
-    """The base of every architecture's config. Fields of type `Size` and `Count` become dimensions named after the field."""
+    """The base of every architecture's config. A field of type `Size` or `Count` becomes a dimension of that name."""
 
     ignored: ClassVar[frozenset[str]] = frozenset()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for k in fields_of(type(self)):
-            value = getattr(self, k.field)
+            value: Any = getattr(self, k.field)
             if value is k.default and callable(value):
                 value = value(self)
             if k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
@@ -115,9 +144,16 @@ class Config:
         """The config.json key of a field: `n_heads` -> `num_attention_heads`; a derived one has its own name."""
         return next(k.key or field for k in fields_of(type(self)) if k.field == field)
 
+    def size(self, field: str) -> int:
+        """The value of a size that not every config of this architecture has. Raises `Problem` where it is missing."""
+        value: int | None = getattr(self, field)
+        if value is None:
+            raise Problem(f"{self.key_of(field)} is missing", "add it; sizes have no defaults")
+        return value
+
     def must_divide(self, divisor: str, whole: str) -> None:
         """Raise unless the field `divisor` divides the field `whole`."""
-        a, b = getattr(self, divisor), getattr(self, whole)
+        a, b = self.size(divisor), self.size(whole)
         if int(b) % int(a):
             raise Problem(
                 f"{self.key_of(divisor)} = {int(a)} does not divide {self.key_of(whole)} = {int(b)}",
@@ -126,40 +162,35 @@ class Config:
 
     def must_not_exceed(self, part: str, whole: str) -> None:
         """Raise unless the field `part` is at most the field `whole`."""
-        a, b = getattr(self, part), getattr(self, whole)
+        a, b = self.size(part), self.size(whole)
         if int(a) > int(b):
             raise Problem(
                 f"{self.key_of(part)} = {int(a)} exceeds {self.key_of(whole)} = {int(b)}", "correct one of the two"
             )
 
     @classmethod
-    def prepare(cls, raw: dict) -> dict:
+    def prepare(cls, raw: Raw) -> Raw:
         """The raw keys in one spelling. Override for an architecture whose configs have several."""
         return fold_rope(raw) if any(k.key == "rope_parameters" for k in fields_of(cls)) else raw
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any]) -> tuple[Config, list[str]]:
+    def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The config, and the keys that this architecture does not know. Raises `Problem` naming the key."""
         raw = cls.prepare(dict(raw))
-        for k in fields_of(cls):
+        known = [(k.key, k) for k in fields_of(cls) if k.key]
+        for name, k in known:
             for spelling in k.also:
                 value = raw.pop(spelling, None)
-                if k.key not in raw and value is not None:
-                    raw[k.key] = value
-        if (
-            raw.get("num_key_value_heads", 0) is None
-        ):  # null, as against left out, is published for "one for each query head"
+                if name not in raw and value is not None:
+                    raw[name] = value
+        # null, as against left out, is published for "one for each query head".
+        if raw.get("num_key_value_heads", 0) is None:
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
-        known = [k for k in fields_of(cls) if k.key]
-        names = {k.key for k in known}
-        unknown = [
-            name
-            for name in raw
-            if name not in names and name != "model_type" and name not in COMMON_IGNORED and name not in cls.ignored
-        ]
-        values = {}
-        for k in known:
-            name, value = k.key, raw.get(k.key)
+        known_or_ignored = {"model_type", *dict(known), *COMMON_IGNORED, *cls.ignored}
+        unknown = [name for name in raw if name not in known_or_ignored]
+        values: dict[str, Any] = {}
+        for name, k in known:
+            value = raw.get(name)
             if value is None:
                 if k.default is REQUIRED:
                     near = nearest(name, unknown)
@@ -167,10 +198,9 @@ class Config:
                         f"{name} is missing",
                         f"the file has {near[13:-1]}: rename it" if near else "add it; sizes have no defaults",
                     )
+                # What is optional and left out has its default; null says that there is none.
                 if name in raw and type(None) in get_args(k.type):
-                    values[k.field] = (
-                        None  # what is optional and left out has its default; null says that there is none
-                    )
+                    values[k.field] = None
                 continue
             if isinstance(value, float) and not math.isfinite(value):
                 raise Problem(f"{name} = {value}: expected a finite number", "correct the value")
@@ -183,7 +213,7 @@ class Config:
 
 @cache
 def fields_of(cls: type[Config]) -> tuple[Key, ...]:
-    """The fields of a config class, in order."""
+    """The hyperparameters of a config class, in order; what is fixed is none."""
     types = get_type_hints(cls, include_extras=True)
     return tuple(
         Key(
@@ -195,10 +225,11 @@ def fields_of(cls: type[Config]) -> tuple[Key, ...]:
             f.metadata.get("also", ()),
         )
         for f in fields(cls)
+        if f.metadata
     )
 
 
-def activation(name: str):
+def activation(name: str) -> Activation:
     """The activation function that a config names. Raises `Problem` for an unknown one."""
     try:
         return ACTIVATIONS[name]
@@ -213,9 +244,30 @@ def full_every(interval: int, n_layers: int) -> list[str]:
     return ["sliding_attention" if (i + 1) % interval else "full_attention" for i in range(n_layers)]
 
 
-def masks(layer_types: list[str], n_layers: int, window: int | None) -> list[Full | SlidingWindow]:
-    """What each layer sees, from the names of `layer_types`. Raises `Problem` for an unknown one, or for a window without a size."""
-    known = ("full_attention", "sliding_attention")
+def masks_of(layer_types: Sequence[str], n_layers: int, window: int | None) -> list[Mask]:
+    """What each layer sees, from the names of `layer_types`.
+
+    Raises `Problem` for an unknown one, or for a window without a size.
+    """
+    _check_layer_types(layer_types, n_layers, ("full_attention", "sliding_attention"))
+    if window is None:
+        if "sliding_attention" in layer_types:
+            raise Problem("sliding_window is missing", "layer_types has sliding_attention, which needs its size")
+        return [Full() for _ in layer_types]
+    return [SlidingWindow(window) if name == "sliding_attention" else Full() for name in layer_types]
+
+
+def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list[str]:
+    """The `layer_types` of a hybrid model in short: "attention", or what the `recurrent` layers are called.
+
+    Raises `Problem` for an unknown one.
+    """
+    short = {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent}
+    _check_layer_types(layer_types, n_layers, short)
+    return [short[name] for name in layer_types]
+
+
+def _check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collection[str]) -> None:
     if len(layer_types) != n_layers:
         raise Problem(
             f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}",
@@ -224,37 +276,20 @@ def masks(layer_types: list[str], n_layers: int, window: int | None) -> list[Ful
     for name in layer_types:
         if name not in known:
             raise Problem(f"layer_types has {shorten(name)}", nearest(name, known, f"known ones: {', '.join(known)}"))
-    if window is None and "sliding_attention" in layer_types:
-        raise Problem("sliding_window is missing", "layer_types has sliding_attention, which needs its size")
-    return [SlidingWindow(window) if name == "sliding_attention" else Full() for name in layer_types]
 
 
-def mixers(layer_types: list[str], n_layers: int, recurrent: str) -> list[str]:
-    """The `layer_types` of a hybrid model in short: "attention", or what the `recurrent` layers are called. Raises `Problem`."""
-    short = {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent}
-    if len(layer_types) != n_layers:
-        raise Problem(
-            f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}",
-            "correct one of the two",
-        )
-    for name in layer_types:
-        if name not in short:
-            raise Problem(f"layer_types has {shorten(name)}", nearest(name, short, f"known ones: {', '.join(short)}"))
-    return [short[name] for name in layer_types]
-
-
-def fold_rope(raw: dict) -> dict:
+def fold_rope(raw: Raw) -> Raw:
     """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
 
-    It is one table, or one for each layer type ("full_attention": {...}). A key beside it holds for all that lack it, but an
-    `original_max_position_embeddings` beside it goes before one inside.
+    It is one table, or one for each layer type ("full_attention": {...}). A key beside it holds for all that lack it,
+    but an `original_max_position_embeddings` beside it goes before one inside.
     """
-    found = {}
+    inside: Raw = {}
     for name in ("rope_scaling", "rope_parameters"):
         part = raw.pop(name, None)
         if part is not None and not isinstance(part, Mapping):
             raise Problem(f"{name} = {shorten(part)}: expected a table of keys", "correct the value")
-        found |= part or {}
+        inside |= part or {}
     beside = {
         "rope_theta": raw.pop("rope_theta", None),
         "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
@@ -262,18 +297,17 @@ def fold_rope(raw: dict) -> dict:
     }
     before = {"original_max_position_embeddings": raw.get("original_max_position_embeddings")}
 
-    def complete(table):
+    def complete(table: Mapping[str, Any]) -> Raw:
         return {k: v for part in (beside, table, before) for k, v in part.items() if v is not None}
 
-    if any(isinstance(part, Mapping) for part in found.values()):
-        return {**raw, "rope_parameters": {k: complete(v) for k, v in found.items() if isinstance(v, Mapping)}}
-    return {**raw, "rope_parameters": complete(found)}
+    tables = {k: complete(cast("Raw", part)) for k, part in inside.items() if isinstance(part, Mapping)}
+    return {**raw, "rope_parameters": tables or complete(inside)}
 
 
-def fold_rope_by_layer_type(raw: dict, sliding_theta: float | None = None) -> dict:
-    """`fold_rope`, where a table given once holds for the full_attention layers. The others' embedding is not scaled."""
+def fold_rope_by_layer_type(raw: Raw, sliding_theta: float | None = None) -> Raw:
+    """`fold_rope`, where a table given once is the full_attention layers'; the others' embedding is not scaled."""
     raw = fold_rope(raw)
-    table = raw["rope_parameters"]
+    table: Raw = raw["rope_parameters"]
     if any(isinstance(part, Mapping) for part in table.values()):
         return raw
     sliding_theta = table.get("rope_theta") if sliding_theta is None else sliding_theta
@@ -281,9 +315,10 @@ def fold_rope_by_layer_type(raw: dict, sliding_theta: float | None = None) -> di
 
 
 def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str | None = None) -> Rope:
-    """The rotary embedding that a `rope_parameters` table describes, or its part for `layer_type`. Raises `Problem` naming the key.
+    """The rotary embedding that a `rope_parameters` table describes, or its part for `layer_type`.
 
     `theta` is the architecture's where the table has none. A layer type without a part has the default embedding.
+    Raises `Problem` naming the key.
     """
     if any(isinstance(part, Mapping) for part in table.values()):
         if layer_type is None:
@@ -300,7 +335,7 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
             nearest(kind, _ROPE_KEYS, f"known ones: default, {', '.join(_ROPE_KEYS)}"),
         )
 
-    def number(name, default=None):
+    def number(name: str, default: float | None = None) -> float:
         value = default if table.get(name) is None else table[name]
         if value is None:
             raise Problem(f"rope_scaling.{name} is missing", f"rope type {kind} needs it")
@@ -314,42 +349,32 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
     if kind == "default":
         return Rope(theta, partial=partial)
     longest = number("max_position_embeddings") if table.get("max_position_embeddings") is not None else None
-    more = {name: table.get(name) for name in _ROPE_KEYS[kind]}
-    for name, default in {
-        "original_max_position_embeddings": longest,
-        "beta_fast": 32.0,
-        "beta_slow": 1.0,
-        "truncate": True,
-    }.items():
-        if name in more and more[name] is None:
-            more[name] = default
-    for name, value in more.items():
-        if name in ("short_factor", "long_factor") and isinstance(value, (list, tuple)):
-            more[name] = tuple(_positive(name, v) for v in value)
-        elif name == "truncate" and isinstance(value, bool):
-            continue
-        elif value is None:
-            raise Problem(f"rope_scaling.{name} is missing", f"rope type {kind} needs it")
-        else:
-            more[name] = _positive(name, value)
+    divisors = {name: _positives(name, table.get(name)) for name in _ROPE_DIVISORS.get(kind, ())}
+    usual = {"original_max_position_embeddings": longest, "beta_fast": 32.0, "beta_slow": 1.0}
+    more = {name: number(name, usual.get(name)) for name in _ROPE_KEYS[kind]}
+    if kind == "yarn":
+        truncate = True if table.get("truncate") is None else table["truncate"]
+        more["truncate"] = truncate if isinstance(truncate, bool) else _positive("truncate", truncate)
     trained = more.get("original_max_position_embeddings")
-    factor = float(
-        number("factor", longest / trained if kind in ("yarn", "longrope") and longest and trained else None)
-    )
-    return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, trained, table, number))
+    stretch = longest / trained if kind in ("yarn", "longrope") and longest and trained else None
+    factor = float(number("factor", stretch))
+    return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, more, table, number), divisors)
 
 
-# The numbers that each published kind of rope scaling reads besides `factor`.
-_ROPE_KEYS = {
+# The numbers that each published kind of rope scaling reads besides `factor`, and those that it has for each pair.
+_ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "linear": (),
     "dynamic": ("max_position_embeddings",),
     "llama3": ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-    "yarn": ("beta_fast", "beta_slow", "original_max_position_embeddings", "truncate"),
-    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
+    "yarn": ("beta_fast", "beta_slow", "original_max_position_embeddings"),
+    "longrope": ("original_max_position_embeddings",),
 }
+_ROPE_DIVISORS = {"longrope": ("short_factor", "long_factor")}
 
 
-def _amplitude(kind: str, factor: float, trained: float, table: Mapping[str, Any], number: Callable) -> float:
+def _amplitude(
+    kind: str, factor: float, more: Mapping[str, float], table: Mapping[str, Any], number: Callable[[str], float]
+) -> float:
     """What cosines and sines are multiplied by, so that attention stays as sharp over a longer text."""
     if kind in ("yarn", "longrope") and table.get("attention_factor") is not None:
         return float(number("attention_factor"))
@@ -358,21 +383,30 @@ def _amplitude(kind: str, factor: float, trained: float, table: Mapping[str, Any
             return yarn_mscale(factor, number("mscale")) / yarn_mscale(factor, number("mscale_all_dim"))
         return yarn_mscale(factor)
     if kind == "longrope" and factor > 1:
-        return math.sqrt(1 + math.log(factor) / math.log(max(trained, 2)))
+        return math.sqrt(1 + math.log(factor) / math.log(max(more["original_max_position_embeddings"], 2)))
     return 1.0
 
 
-def _positive(name: str, value: Any) -> float:
+def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
-        raise Problem(
-            f"{name if name == 'rope_theta' else f'rope_scaling.{name}'} = {shorten(value)}: expected a positive number",
-            "correct the value",
-        )
+        where = name if name == "rope_theta" else f"rope_scaling.{name}"
+        raise Problem(f"{where} = {shorten(value)}: expected a positive number", "correct the value")
     return value
 
 
+def _positives(name: str, value: object) -> tuple[float, ...]:
+    if value is None:
+        raise Problem(f"rope_scaling.{name} is missing", "rope type longrope needs it")
+    if not isinstance(value, (list, tuple)):
+        raise Problem(f"rope_scaling.{name} = {shorten(value)}: expected a list of numbers", "correct the value")
+    return tuple(_positive(name, number) for number in cast("Sequence[object]", value))
+
+
 def _plain(message: str) -> str:
-    """msgspec's message in plain words: "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text"."""
+    """msgspec's message in plain words.
+
+    "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text".
+    """
     words = {
         "int": "a whole number",
         "float": "a number",
@@ -383,7 +417,7 @@ def _plain(message: str) -> str:
         "null": "nothing",
     }
     message = message.partition(" - at ")[0]
-    message = re.sub("`([^`]*)`", lambda found: " or ".join(words.get(w, w) for w in found[1].split(" | ")), message)
+    message = re.sub("`([^`]*)`", lambda types: " or ".join(words.get(w, w) for w in types[1].split(" | ")), message)
     for old, new in {
         "Expected ": "expected ",
         "got ": "found ",

@@ -5,14 +5,17 @@ Source: arXiv 2405.04434; tensor names as the published files. The forward pass 
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Kind,
+    Rope,
     apply_rope,
     apply_rope_pairs,
     ask_latents,
@@ -40,7 +43,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Size, activation, config, key, read_rope
+from .config import Config, Interval, Positive, Raw, Size, activation, config, fixed, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
 
 # The norms of the latents have an epsilon of their own, that no config key sets.
@@ -54,33 +57,39 @@ class LatentMoE(Config):
     d_ff is the inner width of the layers without experts, d_ff_expert that of one expert.
     """
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    dense_layers: int = key("first_k_dense_replace", 0)
+    moe_layer_freq: Interval = key("moe_layer_freq", 1)
+    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    # attention
     n_heads: Size = key("num_attention_heads")
     q_lora_rank: Size | None = key("q_lora_rank", None)
     kv_lora_rank: Size = key("kv_lora_rank")
     qk_nope_head_dim: Size = key("qk_nope_head_dim")
     qk_rope_head_dim: Size = key("qk_rope_head_dim")
     v_head_dim: Size = key("v_head_dim")
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
-    rope_pairs: bool = key("rope_interleave", True)
     attention_bias: bool = key("attention_bias", False)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    rope_pairs: bool = key("rope_interleave", True)
+    # feed-forward
     d_ff: Size = key("intermediate_size")
-    dense_layers: int = key("first_k_dense_replace", 0)
-    moe_layer_freq: Interval = key("moe_layer_freq", 1)
-    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    mlp_bias: bool = fixed(False)
+    activation: str = key("hidden_act", "silu")
+    # experts
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    activation: str = key("hidden_act", "silu")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
+    # head
     tied: bool = key("tie_word_embeddings", False)
-    mlp_bias: ClassVar[bool] = False
 
     ignored = frozenset(
         {
@@ -96,7 +105,7 @@ class LatentMoE(Config):
         }
     )
 
-    def check(self):
+    def check(self) -> None:
         activation(self.activation)
         self.rope.turning(self.qk_rope_head_dim)
         self.scale  # noqa: B018 (raises where mscale_all_dim is wrong)
@@ -104,7 +113,7 @@ class LatentMoE(Config):
         check_groups(self)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters)
 
     @property
@@ -119,28 +128,29 @@ class LatentMoE(Config):
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5 * sharper
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> Sequence[Kind]:
         """In order: whether a layer has experts."""
         if self.mlp_layer_types is None:
             return [Kind(i >= self.dense_layers and i % self.moe_layer_freq == 0) for i in range(self.n_layers)]
-        if len(self.mlp_layer_types) != self.n_layers or not set(self.mlp_layer_types) <= {"dense", "sparse"}:
+        words = sorted(set(self.mlp_layer_types))
+        if len(self.mlp_layer_types) != self.n_layers or not {"dense", "sparse"}.issuperset(words):
             raise Problem(
-                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(sorted(set(self.mlp_layer_types)))}",
+                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(words)}",
                 f"give dense or sparse for each of the {int(self.n_layers)} layers",
             )
         return [Kind(t == "sparse") for t in self.mlp_layer_types]
 
 
-def check_groups(c) -> None:
+def check_groups(c: Config) -> None:
     """Raise `Problem` where a token cannot be sent to as many experts as the config says."""
     c.must_not_exceed("n_experts_per_token", "n_experts")
     c.must_divide("n_expert_groups", "n_experts")
     c.must_not_exceed("n_groups_kept", "n_expert_groups")
-    left = int(c.n_experts) // int(c.n_expert_groups) * int(c.n_groups_kept)
-    if c.n_experts_per_token > left:
+    groups, chosen = int(c.size("n_groups_kept")), int(c.size("n_experts_per_token"))
+    left = int(c.size("n_experts")) // int(c.size("n_expert_groups")) * groups
+    if chosen > left:
         raise Problem(
-            f"num_experts_per_tok = {int(c.n_experts_per_token)} exceeds the {left} experts of topk_group = "
-            f"{int(c.n_groups_kept)} groups",
+            f"num_experts_per_tok = {chosen} exceeds the {left} experts of topk_group = {groups} groups",
             "correct one of them",
         )
 
@@ -152,13 +162,13 @@ class DeepSeekV2(LatentMoE):
     mlp_bias: bool = key("mlp_bias", False)
     choice: Literal["greedy", "group_limited_greedy"] = key("topk_method", "greedy")
     scoring: Literal["softmax"] = key("scoring_func", "softmax")
-    rope_pairs: ClassVar[bool] = True
+    rope_pairs: bool = fixed(True)
 
     ignored = LatentMoE.ignored | {"norm_topk_prob", "rope_interleave"}
 
 
 @architecture("deepseek_v2", config=DeepSeekV2, fused=FUSED)
-def forward(w, ids, c: DeepSeekV2, cache, last=True):
+def forward(w: Weights, ids: Array, c: DeepSeekV2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
@@ -169,7 +179,7 @@ def forward(w, ids, c: DeepSeekV2, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: DeepSeekV2, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: DeepSeekV2, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -179,7 +189,7 @@ def layer(x, w, cache, c: DeepSeekV2, kind: Kind, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: LatentMoE, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
@@ -187,14 +197,14 @@ def attention(x, w, cache, c: LatentMoE, table):
     return read_out(q, q_rope, latent, k_rope, allowed, w, c)
 
 
-def compress_query(x, w, c: LatentMoE):
+def compress_query(x: Array, w: Weights, c: LatentMoE) -> Array:
     """The vector that queries are made of, narrower than the token's where the config says so: [T D] -> [T Q]."""
     if c.q_lora_rank is None:
         return x
     return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", LATENT_EPS)
 
 
-def queries(x, w, c: LatentMoE, table):
+def queries(x: Array, w: Weights, c: LatentMoE, table: RopeTable):
     """Each head's query, its part for content and its part for position: [T Q] -> [T N H], [T N H']."""
     N, H, H_rope = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim
     both = heads(linear(x, w, "q_proj" if c.q_lora_rank is None else "q_b_proj", N * (H + H_rope)), N, H + H_rope)
@@ -202,7 +212,7 @@ def queries(x, w, c: LatentMoE, table):
     return q, turn(q_rope, c, table)
 
 
-def latents(x, w, cache, c: LatentMoE, table):
+def latents(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTable):
     """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
@@ -211,12 +221,12 @@ def latents(x, w, cache, c: LatentMoE, table):
     return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
 
 
-def turn(x, c: LatentMoE, table):
+def turn(x: Array, c: LatentMoE, table: RopeTable) -> Array:
     """Rotate by position, in the layout of pairs that the config says: [T N H] -> [T N H]."""
     return apply_rope_pairs(x, table) if c.rope_pairs else apply_rope(x, table)
 
 
-def read_out(q, q_rope, latent, k_rope, allowed, w, c: LatentMoE):
+def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: LatentMoE) -> Array:
     """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
@@ -227,7 +237,7 @@ def read_out(q, q_rope, latent, k_rope, allowed, w, c: LatentMoE):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: DeepSeekV2):
+def mixture_of_experts(x: Array, w: Weights, c: DeepSeekV2) -> Array:
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))

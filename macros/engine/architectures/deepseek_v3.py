@@ -1,13 +1,14 @@
-"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, experts chosen by separate scores and a bias that evens them out.
+"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, and experts chosen by separate scores and an evening bias.
 
-Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published files. The
-forward pass is the main model's; files also hold modules for multi-token prediction.
+Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published
+files. The forward pass is the main model's; files also hold modules for multi-token prediction.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
     combine,
@@ -60,7 +61,7 @@ class Glm4MoELite(DeepSeekV3):
 
 @architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED)
 @architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
-def forward(w, ids, c: DeepSeekV3, cache, last=True):
+def forward(w: Weights, ids: Array, c: DeepSeekV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
@@ -71,7 +72,7 @@ def forward(w, ids, c: DeepSeekV3, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: DeepSeekV3, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: DeepSeekV3, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -80,8 +81,31 @@ def layer(x, w, cache, c: DeepSeekV3, kind: Kind, table):
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
+class GroupedExperts(Protocol):
+    """A config of experts in groups, chosen by separate scores."""
+
+    @property
+    def n_experts(self) -> int: ...
+    @property
+    def n_experts_per_token(self) -> int: ...
+    @property
+    def n_shared_experts(self) -> int: ...
+    @property
+    def d_ff_expert(self) -> int: ...
+    @property
+    def n_expert_groups(self) -> int: ...
+    @property
+    def n_groups_kept(self) -> int: ...
+    @property
+    def normalise(self) -> bool: ...
+    @property
+    def routed_scale(self) -> float: ...
+    @property
+    def activation(self) -> str: ...
+
+
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: DeepSeekV3):
+def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 
     The stored bias evens out how often each expert is chosen; the shares leave it out.

@@ -7,15 +7,17 @@ queries and keys by a Hadamard matrix, which changes no product of the two, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ..dims import smallest
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
+    Kind,
     apply_rope,
     apply_rope_pairs,
     causal_mask,
@@ -33,7 +35,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key
+from .config import Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_out
 from .deepseek_v3 import DeepSeekV3, mixture_of_experts
 from .qwen2_moe import FUSED
@@ -42,13 +44,12 @@ INDEX_EPS = 1e-6
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a layer is made of: a mixture of experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
+class IndexedKind(Kind):
+    """Whether a layer has experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
 
-    moe: bool
     indexes: bool = True
 
-    def __str__(self):
+    def __str__(self) -> str:
         return ("moe" if self.moe else "dense") + ("" if self.indexes else ", shared index")
 
 
@@ -57,22 +58,22 @@ class DeepSeekV32(DeepSeekV3):
     """Hyperparameters of DeepSeek-V3.2, in forward order."""
 
     q_lora_rank: Size = key("q_lora_rank")
-    rope_pairs: ClassVar[bool] = True
+    rope_pairs: bool = fixed(True)
     index_n_heads: Size = key("index_n_heads")
     index_head_dim: Size = key("index_head_dim")
     index_topk: Size = key("index_topk")
-    index_rope_pairs: ClassVar[bool] = False
+    index_rope_pairs: bool = fixed(False)
 
     ignored = DeepSeekV3.ignored | {"layer_types", "rope_interleave", "indexer_rope_interleave", "scale_fmt"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("qk_rope_head_dim", "index_head_dim")
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> Sequence[IndexedKind]:
         """In order: whether a layer has experts, and an indexer of its own."""
-        return [Kind(kind.moe, own) for kind, own in zip(super().kinds, self.indexes)]
+        return [IndexedKind(kind.moe, indexes=own) for kind, own in zip(super().kinds, self.indexes)]
 
     @property
     def indexes(self) -> list[bool]:
@@ -87,7 +88,7 @@ class GlmMoEDsa(DeepSeekV32):
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    index_rope_pairs: ClassVar[bool] = True
+    index_rope_pairs: bool = fixed(True)
     indexer_types: list[str] | None = key("indexer_types", None)
     index_pattern: str | list[str] | None = key("index_topk_pattern", None)
     index_every: int = key("index_topk_freq", 1)
@@ -109,10 +110,11 @@ class GlmMoEDsa(DeepSeekV32):
 
 @architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED)
 @architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED)
-def forward(w, ids, c: DeepSeekV32, cache, last=True):
+def forward(w: Weights, ids: Array, c: DeepSeekV32, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table, seen = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope), None
+    table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
+    seen: Array | None = None
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         x, seen = layer(x, w_layer, cache_layer, c, kind, table, seen)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
@@ -120,7 +122,9 @@ def forward(w, ids, c: DeepSeekV32, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: DeepSeekV32, kind: Kind, table, seen):
+def layer(
+    x: Array, w: Weights, cache: KVCache, c: DeepSeekV32, kind: IndexedKind, table: RopeTable, seen: Array | None
+) -> tuple[Array, Array]:
     """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
     mixed, seen = attention(
         rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, seen
@@ -133,21 +137,28 @@ def layer(x, w, cache, c: DeepSeekV32, kind: Kind, table, seen):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: DeepSeekV32, kind: Kind, table, seen):
+def attention(
+    x: Array, w: Weights, cache: KVCache, c: DeepSeekV32, kind: IndexedKind, table: RopeTable, seen: Array | None
+) -> tuple[Array, Array]:
     """Let each token gather information from the tokens that the indexer picks: [T D] -> [T D], [T I]."""
     narrow = compress_query(x, w, c)
     q, q_rope = queries(narrow, w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
     allowed = causal_mask(cache, q, latent, Full())
-    if kind.indexes:
+    if kind.indexes or seen is None:
         seen = pick_tokens(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     return read_out(q, q_rope, latent, k_rope, np.take_along_axis(allowed, seen, axis=1), w, c), seen
 
 
 @step(Role.INDEXER)
-def pick_tokens(x, narrow, allowed, w, cache, c: DeepSeekV32, table):
-    """The `index_topk` tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I]."""
+def pick_tokens(
+    x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV32, table: RopeTable
+) -> Array:
+    """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].
+
+    I is `index_topk`, or S where fewer tokens are seen.
+    """
     N, H = c.index_n_heads, c.index_head_dim
     turn = apply_rope_pairs if c.index_rope_pairs else apply_rope
     q = turn(heads(linear(narrow, w, "wq_b", N * H), N, H), table)

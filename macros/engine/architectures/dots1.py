@@ -5,12 +5,13 @@ Source: arXiv 2506.05767; tensor names as the published files.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, masks
+from .config import Positive, Size, activation, config, fixed, key, masks_of
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -22,21 +23,25 @@ from .qwen3 import attention
 class Dots1(Llama):
     """Hyperparameters of dots.llm1, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # layers
+    dense_layers: int = key("first_k_dense_replace", 0)
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 32)
-    mlp_bias: ClassVar[bool] = False
     sliding_window: Size | None = key("sliding_window", None)
     full_layers: int = key("max_window_layers", 62)
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
-    dense_layers: int = key("first_k_dense_replace", 0)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
+    scoring: Literal["sigmoid", "noaux_tc"] = key("scoring_func", "sigmoid")
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", False)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    scoring: Literal["sigmoid", "noaux_tc"] = key("scoring_func", "sigmoid")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
 
     ignored = frozenset(
         {"mlp_bias", "use_sliding_window", "topk_method", "moe_layer_freq", "ep_size", "num_nextn_predict_layers"}
@@ -49,22 +54,22 @@ class Dots1(Llama):
             for i in range(self.n_layers)
         ]
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         check_groups(self)
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts, and what it sees."""
         return [
             Kind(i >= self.dense_layers, mask)
-            for i, mask in enumerate(masks(self.layer_types, self.n_layers, self.sliding_window))
+            for i, mask in enumerate(masks_of(self.layer_types, self.n_layers, self.sliding_window))
         ]
 
 
 @architecture("dots1", config=Dots1, fused=FUSED)
-def forward(w, ids, c: Dots1, cache, last=True):
+def forward(w: Weights, ids: Array, c: Dots1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -75,7 +80,7 @@ def forward(w, ids, c: Dots1, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Dots1, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Dots1, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)

@@ -1,14 +1,16 @@
 """ERNIE 4.5 MoE: Llama's attention on neighbouring pairs, experts chosen by a softmax and a bias that evens them out.
 
-Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files store the
-bias one level up, as mlp.moe_statics).
+Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files
+store the bias one level up, as mlp.moe_statics).
 """
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Kind,
+    Rope,
     apply_rope_pairs,
     attend,
     causal_mask,
@@ -29,7 +31,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Count, Interval, Positive, Size, activation, config, key, read_rope
+from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
 
 
@@ -37,25 +39,31 @@ from .qwen2_moe import EXPERT, FUSED
 class Ernie45MoE(Config):
     """Hyperparameters of ERNIE 4.5 MoE, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
-    n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", 4)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
-    d_ff: Size = key("intermediate_size")
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
     bias: bool = key("use_bias", False)
     first_moe_layer: int = key("moe_layer_start_index", 1)
     last_moe_layer: int = key("moe_layer_end_index", -1)
     moe_interval: Interval = key("moe_layer_interval", 1)
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
+    activation: str = key("hidden_act", "silu")
+    # experts
     n_experts: Size = key("moe_num_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("moe_k", also=("num_experts_per_tok",))
-    n_shared_experts: Count = key("moe_num_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     least_share: Positive = key("moe_norm_min", 1e-12)
-    norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    activation: str = key("hidden_act", "silu")
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Count = key("moe_num_shared_experts")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset(
@@ -86,18 +94,18 @@ class Ernie45MoE(Config):
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
         activation(self.activation)
         self.rope.turning(self.d_head)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=500000.0)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts."""
         last = self.n_layers - 1 if self.last_moe_layer == -1 else self.last_moe_layer
         return [
@@ -106,7 +114,7 @@ class Ernie45MoE(Config):
 
 
 @architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings={"mlp.gate.moe_statics": "mlp.moe_statics"})
-def forward(w, ids, c: Ernie45MoE, cache, last=True):
+def forward(w: Weights, ids: Array, c: Ernie45MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -124,7 +132,7 @@ def forward(w, ids, c: Ernie45MoE, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Ernie45MoE, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Ernie45MoE, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -134,7 +142,7 @@ def layer(x, w, cache, c: Ernie45MoE, kind: Kind, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Ernie45MoE, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Ernie45MoE, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.bias), c.n_kv_heads, c.d_head)
@@ -147,7 +155,7 @@ def attention(x, w, cache, c: Ernie45MoE, table):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Ernie45MoE):
+def mixture_of_experts(x: Array, w: Weights, c: Ernie45MoE) -> Array:
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
 
     The stored bias evens out how often each expert is chosen; the shares leave it out. It counts as a parameter: the

@@ -6,8 +6,7 @@ Source: arXiv 2507.11407; tensor names as the published files.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
     NoPE,
@@ -24,7 +23,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks
+from .config import Positive, Size, config, fixed, full_every, key, masks_of
 from .llama import Llama, feed_forward
 
 
@@ -34,14 +33,14 @@ class Exaone4(Llama):
 
     n_kv_heads: Size = key("num_key_value_heads", 32)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    attention_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(False)
+    mlp_bias: bool = fixed(False)
     sliding_window: Size | None = key("sliding_window", 4096)
     pattern: int | str | None = key("sliding_window_pattern", 4)
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
 
     def default_layer_types(self) -> list[str]:
-        """The layer types of a pattern: every so-manieth full, or letters, L local and G global, with the last layer full."""
+        """The layer types of a pattern: every so-manieth full, or letters, L local and G global; the last is full."""
         if not self.sliding_window or not self.pattern:
             return ["full_attention"] * self.n_layers
         if isinstance(self.pattern, int):
@@ -53,36 +52,36 @@ class Exaone4(Llama):
             for i in range(self.n_layers)
         ]
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def kinds(self):
-        found = masks(self.layer_types, self.n_layers, self.sliding_window)
-        return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in found]
+    def masks(self) -> list[Mask]:
+        published = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in published]
 
 
 @architecture("exaone4", config=Exaone4)
-def forward(w, ids, c: Exaone4, cache, last=True):
+def forward(w: Weights, ids: Array, c: Exaone4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Exaone4, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Exaone4, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
     x = x + rms_norm(attention(x, w.at("self_attn"), cache, c, mask, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Exaone4, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Exaone4, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)

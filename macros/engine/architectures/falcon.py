@@ -5,6 +5,7 @@ Source: arXiv 2311.16867; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Rope,
@@ -21,39 +22,44 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
 
 
 @config
 class Falcon(Config):
     """Hyperparameters of Falcon, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers", also=("n_layer",))
-    n_heads: Size = key("num_attention_heads", also=("n_head",))
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     new_block: bool = key("new_decoder_architecture", False)
+    norms_side_by_side: int | None = key("num_ln_in_parallel_attn", None)
+    parallel: bool = key("parallel_attn", True)
+    bias: bool = key("bias", False)
+    # attention
+    n_heads: Size = key("num_attention_heads", also=("n_head",))
     multi_query: bool = key("multi_query", True)
     published_kv_heads: Size | None = key("num_kv_heads", None, also=("n_head_kv",))
     n_kv_heads: Size = derived(lambda c: 1 if c.multi_query and not c.new_block else c.published_kv_heads or c.n_heads)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = key("ffn_hidden_size", lambda c: 4 * c.d_model)
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    norms_side_by_side: int | None = key("num_ln_in_parallel_attn", None)
-    parallel: bool = key("parallel_attn", True)
-    bias: bool = key("bias", False)
     alibi: bool = key("alibi", False)
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("ffn_hidden_size", lambda c: 4 * c.d_model)
     activation: str = key("activation", "gelu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"apply_residual_connection_post_layernorm"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
-        self.rope
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -66,7 +72,7 @@ class Falcon(Config):
 
 
 @architecture("falcon", config=Falcon)
-def forward(w, ids, c: Falcon, cache, last=True):
+def forward(w: Weights, ids: Array, c: Falcon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)
     table = None if c.alibi else rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -77,7 +83,7 @@ def forward(w, ids, c: Falcon, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Falcon, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable | None) -> Array:
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
     attended = attention(y, w.at("self_attention"), cache, c, table)
@@ -89,7 +95,7 @@ def layer(x, w, cache, c: Falcon, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Falcon, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     T, K, H, shared = x.shape[0], c.n_kv_heads, c.d_head, c.n_heads // c.n_kv_heads
     qkv = linear(x, w, "query_key_value", (c.n_heads + 2 * K) * H, bias=c.bias).reshape(T, K, shared + 2, H)
@@ -105,7 +111,7 @@ def attention(x, w, cache, c: Falcon, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Falcon):
+def feed_forward(x: Array, w: Weights, c: Falcon) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=c.bias)

@@ -5,13 +5,12 @@ Source: arXiv 2403.08295; tensor names as the published files, whose norm weight
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from ..errors import Problem
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, key
+from .config import Raw, Size, config, fixed, key
 from .llama import Llama, feed_forward
 
 
@@ -21,14 +20,14 @@ class Gemma(Llama):
 
     n_kv_heads: Size = key("num_key_value_heads", 16)
     d_head: Size = key("head_dim", 256)
-    mlp_bias: ClassVar[bool] = False
+    mlp_bias: bool = fixed(False)
     activation: str = key("hidden_act", "gelu_pytorch_tanh")
     bidirectional: bool = key("use_bidirectional_attention", False)
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = Llama.ignored | {"hidden_activation"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         if self.bidirectional:
             raise Problem(
@@ -37,31 +36,31 @@ class Gemma(Llama):
             )
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         """The first files say "gelu" and mean its tanh form."""
         return super().prepare(raw | {"hidden_act": "gelu_pytorch_tanh"} if raw.get("hidden_act") == "gelu" else raw)
 
 
 @architecture("gemma", config=Gemma)
-def forward(w, ids, c: Gemma, cache, last=True):
+def forward(w: Weights, ids: Array, c: Gemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = norm(x, w, "model.norm", c)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Gemma, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Gemma, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(norm(x, w, "post_attention_layernorm", c), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Gemma, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Gemma, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
@@ -72,6 +71,6 @@ def attention(x, w, cache, c: Gemma, mask, table):
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-def norm(x, w, name: str, c: Gemma):
+def norm(x: Array, w: Weights, name: str, c: Gemma) -> Array:
     """RMS norm whose weight is stored as its distance from 1: [… D] -> [… D]."""
     return rms_norm(x, w, name, c.norm_eps, offset=1.0)

@@ -1,14 +1,15 @@
-"""Gemma 2: Gemma's block with a norm before and after each half, a window in every other layer, and soft caps on scores and logits.
+"""Gemma 2: Gemma's block with norms around each half, a window in every other layer, soft caps on scores and logits.
 
 Source: arXiv 2408.00118; tensor names as the published files.
 """
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rope_table, soft_cap, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks
+from .config import Positive, Size, config, full_every, key, masks_of
 from .gemma import Gemma, norm
 from .llama import feed_forward
 
@@ -27,21 +28,21 @@ class Gemma2(Gemma):
 
     ignored = Gemma.ignored | {"hidden_act"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def kinds(self):
-        return masks(self.layer_types, self.n_layers, self.sliding_window)
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @architecture("gemma2", config=Gemma2)
-def forward(w, ids, c: Gemma2, cache, last=True):
+def forward(w: Weights, ids: Array, c: Gemma2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = norm(x, w, "model.norm", c)
     logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
@@ -49,7 +50,7 @@ def forward(w, ids, c: Gemma2, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Gemma2, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Gemma2, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
     y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     x = x + norm(y, w, "post_attention_layernorm", c)
@@ -58,7 +59,7 @@ def layer(x, w, cache, c: Gemma2, mask, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Gemma2, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Gemma2, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -1,13 +1,15 @@
-"""Gemma 3: Gemma 2's block with norms on each head's queries and keys in place of the cap on scores. Five layers of six see
-a window, with a rotary embedding of their own.
+"""Gemma 3: Gemma 2's block with norms on each head's queries and keys in place of the cap on scores. Five layers of six
+see a window, with a rotary embedding of their own.
 
 Source: arXiv 2503.19786; tensor names as the text model's published files.
 """
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
+    Rope,
     SlidingWindow,
     apply_rope,
     attend,
@@ -22,7 +24,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, config, fold_rope_by_layer_type, full_every, key, read_rope
+from .config import Interval, Positive, Raw, config, fold_rope_by_layer_type, full_every, key, read_rope
 from .gemma import norm
 from .gemma2 import Gemma2
 from .llama import feed_forward
@@ -40,20 +42,20 @@ class Gemma3(Gemma2):
     ignored = Gemma2.ignored | {"mm_tokens_per_image"}
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         """`rope_theta` and `rope_scaling` are the full layers', `rope_local_base_freq` the others'."""
         return fold_rope_by_layer_type(raw, sliding_theta=raw.pop("rope_local_base_freq", None) or 10_000.0)
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        for mask in self.kinds:
+        for mask in self.masks:
             self.rope_of(mask)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return self.rope_of(Full())
 
-    def rope_of(self, mask):
+    def rope_of(self, mask: Mask) -> Rope:
         """The rotary embedding of a kind of layer."""
         if isinstance(mask, SlidingWindow):
             return read_rope(self.rope_parameters, 10_000.0, "sliding_attention")
@@ -61,11 +63,11 @@ class Gemma3(Gemma2):
 
 
 @architecture("gemma3_text", "gemma3", config=Gemma3)
-def forward(w, ids, c: Gemma3, cache, last=True):
+def forward(w: Weights, ids: Array, c: Gemma3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
-    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.kinds)}
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.masks)}
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = norm(x, w, "model.norm", c)
     logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
@@ -73,7 +75,7 @@ def forward(w, ids, c: Gemma3, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Gemma3, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Gemma3, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
     y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     x = x + norm(y, w, "post_attention_layernorm", c)
@@ -82,7 +84,7 @@ def layer(x, w, cache, c: Gemma3, mask, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Gemma3, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Gemma3, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

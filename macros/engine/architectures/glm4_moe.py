@@ -6,11 +6,11 @@ module for multi-token prediction.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Kind,
+    Rope,
     apply_rope,
     attend,
     causal_mask,
@@ -25,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, read_rope
+from .config import Positive, Size, activation, config, fixed, key, read_rope
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -36,38 +36,42 @@ from .qwen2_moe import FUSED
 class Glm4MoE(Llama):
     """Hyperparameters of GLM-4.5, in forward order. d_ff is the inner width of the layers without experts."""
 
-    n_kv_heads: Size = key("num_key_value_heads", 8)
+    # layers
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    mlp_bias: ClassVar[bool] = False
-    qk_norm: bool = key("use_qk_norm", False)
     dense_layers: int = key("first_k_dense_replace", 1)
+    # attention
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    qk_norm: bool = key("use_qk_norm", False)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
     n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    n_shared_experts: Size = key("n_shared_experts")
-    d_ff_expert: Size = key("moe_intermediate_size")
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", True)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Size = key("n_shared_experts")
 
     ignored = frozenset({"mlp_bias", "num_nextn_predict_layers", "num_mtp_layers", "scoring_func", "topk_method"})
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         check_groups(self)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope({"partial_rotary_factor": 0.5} | self.rope_parameters)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts."""
         return [Kind(i >= self.dense_layers) for i in range(self.n_layers)]
 
 
 @architecture("glm4_moe", config=Glm4MoE, fused=FUSED)
-def forward(w, ids, c: Glm4MoE, cache, last=True):
+def forward(w: Weights, ids: Array, c: Glm4MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -78,7 +82,7 @@ def forward(w, ids, c: Glm4MoE, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Glm4MoE, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Glm4MoE, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -88,7 +92,7 @@ def layer(x, w, cache, c: Glm4MoE, kind: Kind, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Glm4MoE, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Glm4MoE, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

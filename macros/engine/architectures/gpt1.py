@@ -7,47 +7,40 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..ops import embed, embed_positions, layer_norm, positions, unembed
+from ..interface import Array, KVCache, Weights
+from ..ops import Activation, embed, embed_positions, gelu_tanh, layer_norm, positions, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Positive, Size, config, derived, key
-from .gpt2 import attention, feed_forward
+from .config import Size, activation, config, derived, fixed, key
+from .gpt2 import GPT2, attention, feed_forward
 
 
 @config
-class GPT1(Config):
+class GPT1(GPT2):
     """Hyperparameters of GPT, in forward order."""
 
-    vocab_size: Size = key("vocab_size")
     n_positions: Size = key("n_positions", also=("max_position_embeddings",))
     d_model: Size = key("n_embd", also=("hidden_size",))
     n_layers: Size = key("n_layer", also=("num_hidden_layers",))
     n_heads: Size = key("n_head", also=("num_attention_heads",))
-    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    scale_attention: bool = fixed(True)
+    scale_by_layer: bool = fixed(False)
     d_ff: Size = derived(lambda c: 4 * c.d_model)
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    afn: Literal["gelu", "relu", "silu", "swish"] = key("afn", "gelu")
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    activation: Literal["gelu", "relu", "silu", "swish"] = key("afn", "gelu")
 
     ignored = frozenset({"n_ctx", "n_special", "predict_special_tokens"})
-    scale_attention, scale_by_layer = True, False
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
 
     @property
-    def activation(self) -> str:
-        """What the name stands for: GPT's own `gelu` is the tanh form."""
-        return "gelu_new" if self.afn == "gelu" else self.afn
-
-    @property
-    def cut(self) -> tuple[int, int]:
-        """The heads, and the width of each."""
-        return self.n_heads, self.d_head
+    def act(self) -> Activation:
+        """GPT's own `gelu` is the tanh form."""
+        return gelu_tanh if self.activation == "gelu" else activation(self.activation)
 
 
 @architecture("openai-gpt", config=GPT1, optional_prefix="transformer.")
-def forward(w, ids, c: GPT1, cache, last=True):
+def forward(w: Weights, ids: Array, c: GPT1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.tokens_embed.weight", c.vocab_size, c.d_model)
     x = x + embed_positions(positions(ids, cache), w, "transformer.positions_embed.weight", c.n_positions, c.d_model)
@@ -57,7 +50,7 @@ def forward(w, ids, c: GPT1, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GPT1):
+def layer(x: Array, w: Weights, cache: KVCache, c: GPT1) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = layer_norm(x + attention(x, w.at("attn"), cache, c), w, "ln_1", c.norm_eps)
     return layer_norm(x + feed_forward(x, w.at("mlp"), c), w, "ln_2", c.norm_eps)

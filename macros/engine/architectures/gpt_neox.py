@@ -5,37 +5,43 @@ Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as th
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Full, Rope, apply_rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
 
 
 @config
 class GPTNeoX(Config):
     """Hyperparameters of GPT-NeoX, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    parallel: bool = key("use_parallel_residual", True)
+    # attention
     n_heads: Size = key("num_attention_heads")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
-    rotary_pct: Positive = key("rotary_pct", 0.25)
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("layer_norm_eps", 1e-5)
-    rope_base: Positive = key("rotary_emb_base", 10000.0)
     attention_bias: bool = key("attention_bias", True)
-    parallel: bool = key("use_parallel_residual", True)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    rotary_pct: Positive = key("rotary_pct", 0.25)
+    rope_base: Positive = key("rotary_emb_base", 10000.0)
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = frozenset({"classifier_dropout"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        self.rope
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -45,7 +51,7 @@ class GPTNeoX(Config):
 
 
 @architecture("gpt_neox", config=GPTNeoX, spellings={"lm_head.weight": "embed_out.weight"})
-def forward(w, ids, c: GPTNeoX, cache, last=True):
+def forward(w: Weights, ids: Array, c: GPTNeoX, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "gpt_neox.embed_in.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -56,7 +62,7 @@ def forward(w, ids, c: GPTNeoX, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GPTNeoX, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GPTNeoX, table: RopeTable) -> Array:
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), cache, c, table)
     y = layer_norm(x if c.parallel else attended, w, "post_attention_layernorm", c.norm_eps)
@@ -64,7 +70,7 @@ def layer(x, w, cache, c: GPTNeoX, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: GPTNeoX, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: GPTNeoX, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     qkv = linear(x, w, "query_key_value", 3 * c.n_heads * c.d_head, bias=c.attention_bias)
     qkv = qkv.reshape(x.shape[0], c.n_heads, 3, c.d_head)
@@ -76,7 +82,7 @@ def attention(x, w, cache, c: GPTNeoX, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: GPTNeoX):
+def feed_forward(x: Array, w: Weights, c: GPTNeoX) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=True)

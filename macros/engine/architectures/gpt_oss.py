@@ -1,14 +1,16 @@
 """gpt-oss: windows in every other layer, a sink in each head's softmax, and experts with biases and a clamped gate.
 
-Source: arXiv 2508.10925, openai/gpt-oss-20b and -120b, config.json; tensor names as transformers 5 unpacks the published
-files, which hold the experts' matrices as MXFP4 blocks and scales.
+Source: arXiv 2508.10925, openai/gpt-oss-20b and -120b, config.json; tensor names as transformers 5 unpacks the
+published files, which hold the experts' matrices as MXFP4 blocks and scales.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
+    Rope,
     apply_rope,
     causal_mask,
     chosen_softmax_routing,
@@ -29,7 +31,7 @@ from ..ops import (
 )
 from ..steps import Holds, Keeps, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks, read_rope
+from .config import Positive, Size, config, full_every, key, masks_of, read_rope
 from .llama import Llama
 
 
@@ -50,42 +52,42 @@ class GptOss(Llama):
 
     ignored = frozenset({"mlp_bias", "initial_context_length"})
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
+        self.masks  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         scaled = {"rope_type", "type"} & set(self.rope_parameters)
         usual = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
         return read_rope(self.rope_parameters if scaled else usual | self.rope_parameters, theta=150000.0)
 
     @property
-    def kinds(self):
-        return masks(self.layer_types, self.n_layers, self.sliding_window)
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @architecture("gpt_oss", config=GptOss)
-def forward(w, ids, c: GptOss, cache, last=True):
+def forward(w: Weights, ids: Array, c: GptOss, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GptOss, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GptOss, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: GptOss, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: GptOss, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = apply_rope(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
@@ -98,8 +100,8 @@ def attention(x, w, cache, c: GptOss, mask, table):
 
 
 @step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
-def softmax_with_sink(x, sinks):
-    """Shares that add up to less than 1: a learned score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
+def softmax_with_sink(x: Array, sinks: Array) -> Array:
+    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
     sinks = sinks[:, None, None]
     top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
     e = np.exp(x - top)
@@ -107,15 +109,18 @@ def softmax_with_sink(x, sinks):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: GptOss):
+def mixture_of_experts(x: Array, w: Weights, c: GptOss) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts, bias=True), c.n_experts_per_token)
     return combine(experts(x, chosen, w.at("experts"), c), shares)
 
 
 @step(Role.EXPERTS)
-def experts(x, chosen, w, c: GptOss):
-    """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+def experts(x: Array, chosen: Array, w: Weights, c: GptOss) -> Array:
+    """Each token through its chosen experts, gate and up values in turn: [T D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
@@ -125,7 +130,7 @@ def experts(x, chosen, w, c: GptOss):
 
 
 @step(Role.CLIPPED_SWIGLU)
-def clipped_swiglu(x, limit: float, slope: float):
+def clipped_swiglu(x: Array, limit: float, slope: float) -> Array:
     """Gate and up values in turn, both clipped: gate · σ(slope · gate) · (up + 1): [T k 2F] -> [T k F]."""
     gate, up = np.minimum(x[..., ::2], limit), np.clip(x[..., 1::2], -limit, limit)
     return gate * logistic(gate * slope) * (up + 1)

@@ -6,6 +6,7 @@ Source: Wang and Komatsuzaki 2021, kingoflolz/mesh-transformer-jax; tensor names
 from __future__ import annotations
 
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Rope,
@@ -42,7 +43,7 @@ class GPTJ(Config):
 
     ignored = frozenset({"n_ctx", "n_positions", "rotary", "rope_scaling", "scale_attn_weights"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
         if self.d_rotary % 2 or self.d_rotary > self.d_head:
@@ -53,7 +54,7 @@ class GPTJ(Config):
 
 
 @architecture("gptj", config=GPTJ)
-def forward(w, ids, c: GPTJ, cache, last=True):
+def forward(w: Weights, ids: Array, c: GPTJ, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, Rope(partial=c.d_rotary / c.d_head))
@@ -65,14 +66,14 @@ def forward(w, ids, c: GPTJ, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GPTJ, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GPTJ, table: RopeTable) -> Array:
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
     return x + attention(y, w.at("attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: GPTJ, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: GPTJ, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (heads(linear(x, w, name, c.d_model), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj"))
     q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
@@ -81,6 +82,6 @@ def attention(x, w, cache, c: GPTJ, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: GPTJ):
+def feed_forward(x: Array, w: Weights, c: GPTJ) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc_in", c.d_ff, bias=True)), w, "fc_out", c.d_model, bias=True)

@@ -1,10 +1,11 @@
 """Granite 3: Llama's block with four multipliers, so that one learning rate suits every size.
 
-Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); tensor names as the published files.
+Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); tensor names as published.
 """
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
@@ -23,11 +24,11 @@ class Granite(Llama):
 
 
 @architecture("granite", config=Granite)
-def forward(w, ids, c: Granite, cache, last=True):
+def forward(w: Weights, ids: Array, c: Granite, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
@@ -35,7 +36,7 @@ def forward(w, ids, c: Granite, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Granite, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Granite, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x + y * c.residual_multiplier
@@ -45,7 +46,7 @@ def layer(x, w, cache, c: Granite, mask, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Granite, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Granite, mask: Mask, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -1,4 +1,4 @@
-"""Granite 3 MoE: Mixtral's block with Granite's four multipliers; the published file stores each layer's experts as one stack.
+"""Granite 3 MoE: Mixtral's block with Granite's four multipliers; the file stores each layer's experts as one stack.
 
 Source: github.com/ibm-granite/granite-3.0-language-models; tensor names as the published files.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     chosen_softmax_routing,
     combine,
@@ -37,17 +38,17 @@ class GraniteMoE(Granite):
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
 @architecture("granitemoe", config=GraniteMoE, fused=FUSED)
-def forward(w, ids, c: GraniteMoE, cache, last=True):
+def forward(w: Weights, ids: Array, c: GraniteMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
@@ -55,7 +56,7 @@ def forward(w, ids, c: GraniteMoE, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GraniteMoE, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoE, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x + y * c.residual_multiplier
@@ -64,15 +65,18 @@ def layer(x, w, cache, c: GraniteMoE, mask, table):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: GraniteMoE):
+def mixture_of_experts(x: Array, w: Weights, c: GraniteMoE) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
     return combine(experts(x, chosen, w, c), shares)
 
 
 @step(Role.EXPERTS)
-def experts(x, chosen, w, c: GraniteMoE):
-    """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+def experts(x: Array, chosen: Array, w: Weights, c: GraniteMoE) -> Array:
+    """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = np.split(expert_linear(x, w.stack("input_linear.weight", E, 2 * F, D, used=k), chosen), 2, axis=-1)
     return expert_linear(activation(c.activation)(gate) * up, w.stack("output_linear.weight", E, D, F, used=k), chosen)

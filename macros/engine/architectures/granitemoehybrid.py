@@ -1,4 +1,6 @@
-"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part, Granite's multipliers.
+"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part.
+
+Granite's multipliers are there too.
 
 Source: ibm-granite/granite-4.0-h-small, config.json and model card; tensor names as transformers 5.
 """
@@ -11,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Mixed,
@@ -26,7 +29,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Size, activation, config, key, mixers
+from .config import Count, Positive, Raw, Size, activation, config, key, mixers_of
 from .granite import Granite, attention
 from .mamba import NOT_READ
 from .nemotron_h import mamba2
@@ -37,17 +40,21 @@ from .qwen3_next import PACKED, STATE_BYTES
 class GraniteMoEHybrid(Granite):
     """Hyperparameters of Granite 4, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
     layer_types: list[str] | None = key("layer_types", None, also=("layers_block_type",))
-    position_embedding: Literal["rope", "nope"] | None = key("position_embedding_type", None)
+    # mamba
     expand: Positive = key("mamba_expand", 2.0)
     n_mamba_heads: Size = key("mamba_n_heads")
     d_mamba_head: Size = key("mamba_d_head", lambda c: int(c.expand * int(c.d_model)) // int(c.n_mamba_heads))
     n_groups: Size = key("mamba_n_groups")
     d_state: Size = key("mamba_d_state")
+    bias: bool = key("mamba_proj_bias", False)
     d_conv: Size = key("mamba_d_conv")
     conv_bias: bool = key("mamba_conv_bias", True)
-    bias: bool = key("mamba_proj_bias", False)
     dt_limits: tuple[float, float] = key("time_step_limit", lambda c: (0.0, math.inf))
+    # attention
+    position_embedding: Literal["rope", "nope"] | None = key("position_embedding_type", None)
+    # experts
     n_experts: Count = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Count = key("num_experts_per_tok")
     d_ff_shared: Size = key("shared_intermediate_size")
@@ -57,15 +64,15 @@ class GraniteMoEHybrid(Granite):
     )
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        if self.n_mamba_heads * self.d_mamba_head != int(self.expand * int(self.d_model)):
+        width, expanded = int(self.n_mamba_heads * self.d_mamba_head), int(self.expand * int(self.d_model))
+        if width != expanded:
             raise Problem(
-                f"mamba_n_heads × mamba_d_head = {int(self.n_mamba_heads * self.d_mamba_head)}, and mamba_expand × hidden_size = "
-                f"{int(self.expand * int(self.d_model))}",
+                f"mamba_n_heads × mamba_d_head = {width}, and mamba_expand × hidden_size = {expanded}",
                 "correct one of them",
             )
         self.must_divide("n_groups", "n_mamba_heads")
@@ -73,10 +80,12 @@ class GraniteMoEHybrid(Granite):
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """In order: how tokens exchange information, and whether there are experts."""
         types = self.layer_types or ["mamba"] * self.n_layers
-        return [Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers(types, self.n_layers, "mamba")]
+        return [
+            Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers_of(types, self.n_layers, "mamba")
+        ]
 
 
 @architecture(
@@ -88,7 +97,7 @@ class GraniteMoEHybrid(Granite):
         "router.weight": "router.layer.weight",
     },
 )
-def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
+def forward(w: Weights, ids: Array, c: GraniteMoEHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
     table = rope_table(positions(ids, cache), c.d_head, c.rope) if c.position_embedding == "rope" else None
@@ -100,7 +109,7 @@ def forward(w, ids, c: GraniteMoEHybrid, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEHybrid, kind: Mixed, table: RopeTable | None) -> Array:
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
@@ -109,21 +118,21 @@ def layer(x, w, cache, c: GraniteMoEHybrid, kind: Mixed, table):
         y = attention(y, w.at("self_attn"), cache, c, Full(), table)
     x = x + y * c.residual_multiplier
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
-    found = feed_forward(y, w.at("shared_mlp"), c)
+    both = feed_forward(y, w.at("shared_mlp"), c)
     if kind.feed_forward == "moe":
-        found = mixture_of_experts(y, w.at("block_sparse_moe"), c) + found
-    return x + found * c.residual_multiplier
+        both = mixture_of_experts(y, w.at("block_sparse_moe"), c) + both
+    return x + both * c.residual_multiplier
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: GraniteMoEHybrid):
+def feed_forward(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: GraniteMoEHybrid):
+def mixture_of_experts(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ..interface import Array, KVCache, Weights
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Size, activation, config, key
+from .config import Config, Interval, Positive, Raw, Size, activation, config, key
 from .mamba import NOT_READ, mamba
 from .nemotron_h import attention
 
@@ -31,45 +32,51 @@ FUSED = {
 class Jamba(Config):
     """Hyperparameters of Jamba, in forward order. d_ff is the inner width of a feed-forward part and of one expert."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
     attention_period: Interval = key("attn_layer_period", 8)
     attention_offset: Offset = key("attn_layer_offset", 4)
+    expert_period: Interval = key("expert_layer_period", 2)
+    expert_offset: Offset = key("expert_layer_offset", 1)
+    # mamba
+    expand: Positive = key("mamba_expand", 2.0)
+    d_inner: Size = key("mamba_d_inner", lambda c: int(c.expand * int(c.d_model)))
+    bias: bool = key("mamba_proj_bias", False)
+    d_conv: Size = key("mamba_d_conv")
+    conv_bias: bool = key("mamba_conv_bias", True)
+    dt_rank: Size = key("mamba_dt_rank", lambda c: -(-int(c.d_model) // 16))
+    d_state: Size = key("mamba_d_state")
+    inner_norms: Literal[True] = key("mamba_inner_layernorms", True)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
-    expand: Positive = key("mamba_expand", 2.0)
-    d_inner: Size = key("mamba_d_inner", lambda c: int(c.expand * int(c.d_model)))
-    d_conv: Size = key("mamba_d_conv")
-    d_state: Size = key("mamba_d_state")
-    dt_rank: Size = key("mamba_dt_rank", lambda c: -(-int(c.d_model) // 16))
-    conv_bias: bool = key("mamba_conv_bias", True)
-    bias: bool = key("mamba_proj_bias", False)
-    inner_norms: Literal[True] = key("mamba_inner_layernorms", True)
-    expert_period: Interval = key("expert_layer_period", 2)
-    expert_offset: Offset = key("expert_layer_offset", 1)
+    # feed-forward and experts
+    d_ff: Size = key("intermediate_size")
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = NOT_READ | {"num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx", "sliding_window"}
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
         activation(self.activation)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """In order: how tokens exchange information, and whether a layer has experts."""
         return [
             Mixed(
@@ -79,13 +86,13 @@ class Jamba(Config):
             for i in range(self.n_layers)
         ]
 
-    def normed(self, x, w, name: str):
-        """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: a norm."""
+    def normed(self, x: Array, w: Weights, name: str) -> Array:
+        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: a norm."""
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 
 @architecture("jamba", config=Jamba, fused=FUSED)
-def forward(w, ids, c: Jamba, cache, last=True):
+def forward(w: Weights, ids: Array, c: Jamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
@@ -95,7 +102,7 @@ def forward(w, ids, c: Jamba, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Jamba, kind: Mixed):
+def layer(x: Array, w: Weights, cache: KVCache, c: Jamba, kind: Mixed) -> Array:
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     x = x + (mamba(y, w.at("mamba"), cache, c) if kind.mixer == "mamba" else attention(y, w.at("self_attn"), cache, c))
@@ -106,7 +113,7 @@ def layer(x, w, cache, c: Jamba, kind: Mixed):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Jamba):
+def mixture_of_experts(x: Array, w: Weights, c: Jamba) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token, normalise=False)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

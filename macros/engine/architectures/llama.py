@@ -5,8 +5,7 @@ Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral);
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
     Rope,
@@ -24,25 +23,30 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, fixed, key, read_rope
 
 
 @config
 class Llama(Config):
     """Hyperparameters of the Llama block, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
     attention_bias: bool = key("attention_bias", False)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     mlp_bias: bool = key("mlp_bias", False)
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
@@ -52,7 +56,7 @@ class Llama(Config):
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
         self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
@@ -62,7 +66,7 @@ class Llama(Config):
         return read_rope(self.rope_parameters)
 
     @property
-    def kinds(self) -> list:
+    def masks(self) -> list[Mask]:
         """What each layer sees, in order."""
         return [Full()] * self.n_layers
 
@@ -72,38 +76,38 @@ class Mistral(Llama):
     """Mistral's: grouped-query attention, and in the first version a sliding window; never a bias."""
 
     n_kv_heads: Size = key("num_key_value_heads", 8)
-    attention_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(False)
+    mlp_bias: bool = fixed(False)
     sliding_window: Size | None = key("sliding_window", None)
 
     ignored = Llama.ignored | {"attention_bias", "mlp_bias"}
 
     @property
-    def kinds(self):
+    def masks(self) -> list[Mask]:
         return [SlidingWindow(self.sliding_window) if self.sliding_window else Full()] * self.n_layers
 
 
 @architecture("llama", config=Llama)
 @architecture("mistral", config=Mistral)
-def forward(w, ids, c: Llama, cache, last=True):
+def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Llama, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Llama, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
@@ -115,7 +119,7 @@ def attention(x, w, cache, c: Llama, mask, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Llama):
+def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias))
     return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias), w, "down_proj", c.d_model, bias=c.mlp_bias)

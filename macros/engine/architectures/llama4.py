@@ -1,8 +1,9 @@
-"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees all tokens and no positions;
-an expert and a shared one in every layer (Scout) or every other (Maverick).
+"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees all, without.
 
-Source: meta-llama/Llama-4-Scout-17B-16E and -Maverick-17B-128E, config.json; tensor names as transformers 5's text model
-(the published files put `language_model.` in front).
+An expert and a shared one in every layer (Scout) or every other (Maverick).
+
+Source: meta-llama/Llama-4-Scout-17B-16E and -Maverick-17B-128E, config.json; tensor names as transformers 5's text
+model (the published files put `language_model.` in front).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Chunked,
     Full,
+    Rope,
     apply_rope_pairs,
     attend,
     causal_mask,
@@ -46,54 +49,59 @@ class Kind:
     turns: bool
     moe: bool
 
-    def __str__(self):
+    def __str__(self) -> str:
         odd = isinstance(self.mask, Chunked) != self.turns
-        return f"{self.mask}, {'rope, ' if odd and self.turns else 'NoPE, ' if odd else ''}{'moe' if self.moe else 'dense'}"
+        positions = "" if not odd else "rope, " if self.turns else "NoPE, "
+        return f"{self.mask}, {positions}{'moe' if self.moe else 'dense'}"
 
 
 @config
 class Llama4(Llama):
     """Hyperparameters of Llama 4's text model, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    moe_interval: Interval = key("interleave_moe_layer_step", 1)
+    moe_layers: list[int] | None = key("moe_layers", None)
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", 128)
-    norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    qk_norm: bool = key("use_qk_norm", True)
-    attention_chunk_size: Size = key("attention_chunk_size", 8192)
     no_rope_layer_interval: Interval = key("no_rope_layer_interval", 4)
     no_rope_layers: list[int] = key("no_rope_layers", lambda c: [])
     layer_types: list[str] | None = key("layer_types", None)
+    attention_chunk_size: Size = key("attention_chunk_size", 8192)
+    qk_norm: bool = key("use_qk_norm", True)
     temperature_tuning: bool | int = key("attn_temperature_tuning", True)
     temperature_from: Positive = key("floor_scale", 8192)
     temperature_slope: float = key("attn_scale", 0.1)
+    # feed-forward
+    d_ff_dense: Size = key("intermediate_size_mlp")
+    # experts
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
-    d_ff_dense: Size = key("intermediate_size_mlp")
-    moe_interval: Interval = key("interleave_moe_layer_step", 1)
-    moe_layers: list[int] | None = key("moe_layers", None)
 
     ignored = frozenset(
         {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}
     )
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=500000.0)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order. `no_rope_layers` is 1 where a layer is turned by position."""
         turns = self.no_rope_layers or [int((i + 1) % self.no_rope_layer_interval != 0) for i in range(self.n_layers)]
         types = self.layer_types or ["chunked_attention" if t else "full_attention" for t in turns]
-        for name, found in (("no_rope_layers", turns), ("layer_types", types)):
-            if len(found) != self.n_layers:
+        for name, entries in (("no_rope_layers", turns), ("layer_types", types)):
+            if len(entries) != self.n_layers:
                 raise Problem(
-                    f"{name} has {len(found)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                    f"{name} has {len(entries)} entries, and num_hidden_layers = {int(self.n_layers)}",
                     "correct one of the two",
                 )
         known = {"chunked_attention": Chunked(self.attention_chunk_size), "full_attention": Full()}
@@ -105,21 +113,21 @@ class Llama4(Llama):
 
 
 @architecture("llama4_text", config=Llama4)
-def forward(w, ids, c: Llama4, cache, last=True):
+def forward(w: Weights, ids: Array, c: Llama4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, cache)
-    table = rope_table(at, c.d_head, c.rope)
+    places = positions(ids, cache)
+    table = rope_table(places, c.d_head, c.rope)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
-        x = layer(x, w_layer, cache_layer, c, kind, table, at)
+        x = layer(x, w_layer, cache_layer, c, kind, table, places)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Llama4, kind: Kind, table, at):
+def layer(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, places: Array) -> Array:
     """One transformer block: [T D] -> [T D]."""
-    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, at)
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, places)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("feed_forward"), c)
@@ -127,7 +135,7 @@ def layer(x, w, cache, c: Llama4, kind: Kind, table, at):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Llama4, kind: Kind, table, at):
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table: RopeTable, places: Array) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
@@ -138,28 +146,31 @@ def attention(x, w, cache, c: Llama4, kind: Kind, table, at):
         if c.qk_norm:
             q, k = unit_norm(q, c.norm_eps), unit_norm(k, c.norm_eps)
     elif c.temperature_tuning:
-        q = sharpen(q, at, c.temperature_from, c.temperature_slope)
+        q = sharpen(q, places, c.temperature_from, c.temperature_slope)
     k, v = cache.extend(Holds.KEYS, k, kind.mask), cache.extend(Holds.VALUES, v, kind.mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, kind.mask), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.UNIT_NORM)
-def unit_norm(x, eps: float):
+def unit_norm(x: Array, eps: float) -> Array:
     """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
 @step(Role.TEMPERATURE)
-def sharpen(q, at, start: float, slope: float):
-    """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H] (arXiv 2501.19399)."""
-    scale = np.log1p(np.floor((at + 1) / start)) * slope + 1
+def sharpen(q: Array, places: Array, start: float, slope: float) -> Array:
+    """Scale queries up far into a text, where many keys dilute the softmax: [T N H], [T] -> [T N H].
+
+    arXiv 2501.19399.
+    """
+    scale = np.log1p(np.floor((places + 1) / start)) * slope + 1
     return q * scale.astype(np.float32)[:, None, None]
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Llama4):
-    """A chosen expert works on the token times its score, a shared one on the token itself: [T D] -> [T k D] -> [T D]."""
+def mixture_of_experts(x: Array, w: Weights, c: Llama4) -> Array:
+    """A chosen expert works on the token times its score, a shared one on the token: [T D] -> [T k D] -> [T D]."""
     fit = linear(x, w, "router", c.n_experts)
     chosen = top_k(fit, c.n_experts_per_token)
     shares = routing_weights(sigmoid_scores(fit), chosen)
@@ -168,8 +179,11 @@ def mixture_of_experts(x, w, c: Llama4):
 
 
 @step(Role.EXPERTS)
-def experts(x, chosen, w, c: Llama4):
-    """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k 2F] -> [T k F] -> [T k D]."""
+def experts(x: Array, chosen: Array, w: Weights, c: Llama4) -> Array:
+    """Each token through its chosen experts, one half gating the other: [T k D], [T k] -> [T k D].
+
+    In between, [T k 2F] -> [T k F].
+    """
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = np.split(
         expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True), 2, axis=-1

@@ -5,12 +5,15 @@ Sources: arXiv 2312.00752 (Mamba), 2410.05355 (Falcon Mamba); tensor names as tr
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
+from ..interface import Array, KVCache, Weights
 from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, softplus, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, key
+from .config import Config, Positive, Raw, Size, activation, config, key
 
 # How weights are initialised and which kernel runs: no number of inference depends on it.
 NOT_READ = frozenset(
@@ -25,31 +28,35 @@ NOT_READ = frozenset(
 class Mamba(Config):
     """Hyperparameters of Mamba, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    # mixer
     expand: Positive = key("expand", 2.0)
     d_inner: Size = key("intermediate_size", lambda c: int(c.expand * int(c.d_model)))
-    d_conv: Size = key("conv_kernel")
-    d_state: Size = key("state_size")
-    dt_rank: Size = key("time_step_rank", lambda c: -(-int(c.d_model) // 16))
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     bias: bool = key("use_bias", False)
+    d_conv: Size = key("conv_kernel")
     conv_bias: bool = key("use_conv_bias", True)
+    dt_rank: Size = key("time_step_rank", lambda c: -(-int(c.d_model) // 16))
+    d_state: Size = key("state_size")
     activation: str = key("hidden_act", "silu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = NOT_READ | {"n_layer", "d_inner", "fused_add_norm", "rms_norm", "ssm_cfg", "pad_vocab_size_multiple"}
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         return {k: v for k, v in super().prepare(raw).items() if v != "auto"}
 
-    def check(self):
+    def check(self) -> None:
         activation(self.activation)
 
-    def normed(self, x, w, name: str):
-        """What becomes of the step sizes (dt), the input map (b) and the output map (c) before they are used: nothing."""
+    def normed(self, x: Array, w: Weights, name: str) -> Array:
+        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: nothing."""
         return x
 
 
@@ -59,13 +66,13 @@ class FalconMamba(Mamba):
 
     mixer_eps: Positive = key("mixer_rms_eps", 1e-6)
 
-    def normed(self, x, w, name: str):
+    def normed(self, x: Array, w: Weights, name: str) -> Array:
         return unit_norm(x, self.mixer_eps)
 
 
 @architecture("falcon_mamba", config=FalconMamba)
 @architecture("mamba", config=Mamba)
-def forward(w, ids, c: Mamba, cache, last=True):
+def forward(w: Weights, ids: Array, c: Mamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "backbone.embeddings.weight", c.vocab_size, c.d_model)
     for _, w_layer, cache_layer in w.layers("backbone.layers", ["layer"] * c.n_layers, cache):
@@ -75,13 +82,36 @@ def forward(w, ids, c: Mamba, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Mamba):
+def layer(x: Array, w: Weights, cache: KVCache, c: Mamba) -> Array:
     """One block, nothing but a mixer: [T D] -> [T D]."""
     return x + mamba(rms_norm(x, w, "norm", c.norm_eps), w.at("mixer"), cache, c)
 
 
+class MambaMixer(Protocol):
+    """A config of Mamba's mixer."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def d_inner(self) -> int: ...
+    @property
+    def d_conv(self) -> int: ...
+    @property
+    def d_state(self) -> int: ...
+    @property
+    def dt_rank(self) -> int: ...
+    @property
+    def bias(self) -> bool: ...
+    @property
+    def conv_bias(self) -> bool: ...
+    @property
+    def activation(self) -> str: ...
+
+    def normed(self, x: Array, w: Weights, name: str) -> Array: ...
+
+
 @step(Role.MAMBA)
-def mamba(x, w, cache, c: Mamba):
+def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
     """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
     act = activation(c.activation)
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
@@ -97,6 +127,6 @@ def mamba(x, w, cache, c: Mamba):
 
 
 @step(Role.UNIT_NORM)
-def unit_norm(x, eps: float):
+def unit_norm(x: Array, eps: float) -> Array:
     """Divide each vector by its root mean square, without weights: [T Z] -> [T Z]."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)

@@ -1,18 +1,21 @@
-"""MiniMax-Text-01: seven layers of lightning attention to one of softmax attention, experts in every layer, a weighted residual.
+"""MiniMax-Text-01: seven layers of lightning attention to one of softmax, experts in every layer, a weighted residual.
 
 Sources: arXiv 2501.08313 (MiniMax-01), 2401.04658 (lightning attention); tensor names as transformers 5.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
+import msgspec
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Mixed,
+    Rope,
     SlidingWindow,
     combine,
     decaying_attention,
@@ -29,7 +32,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, mixers, read_rope
+from .config import Positive, Raw, Size, activation, config, fixed, key, mixers_of, read_rope
 from .llama import Llama, attention
 from .qwen3_next import PACKED
 
@@ -38,22 +41,25 @@ from .qwen3_next import PACKED
 class MiniMax(Llama):
     """Hyperparameters of MiniMax-Text-01, in forward order. d_ff is the inner width of one expert."""
 
+    # layers
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    attention_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    layer_types: list[str] | None = key("layer_types", None)
+    residual_after_norm: Literal[True] = key("postnorm", True)
+    # attention
+    attention_bias: bool = fixed(False)
     d_rotary: Size | None = key("rotary_dim", None)
     sliding_window: Size | None = key("sliding_window", None)
-    layer_types: list[str] | None = key("layer_types", None)
-    n_experts: Size = key("num_local_experts", also=("num_experts",))
-    n_experts_per_token: Size = key("num_experts_per_tok")
     full_alpha: float = key("full_attn_alpha_factor", 1.0, also=("layernorm_full_attention_alpha",))
     full_beta: float = key("full_attn_beta_factor", 1.0, also=("layernorm_full_attention_beta",))
     lightning_alpha: float = key("linear_attn_alpha_factor", 1.0, also=("layernorm_linear_attention_alpha",))
     lightning_beta: float = key("linear_attn_beta_factor", 1.0, also=("layernorm_linear_attention_beta",))
+    # experts
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
+    mlp_bias: bool = fixed(False)
     experts_alpha: float = key("mlp_alpha_factor", 1.0, also=("layernorm_mlp_alpha",))
     experts_beta: float = key("mlp_beta_factor", 1.0, also=("layernorm_mlp_beta",))
-    residual_after_norm: Literal[True] = key("postnorm", True)
-    d_ff_shared: Literal[0] = key("shared_intermediate_size", 0)
 
     ignored = Llama.ignored | {
         "attention_bias",
@@ -65,25 +71,27 @@ class MiniMax(Llama):
     }
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         raw = super().prepare(raw)
         kinds = raw.pop("attn_type_list", None)
         if kinds is None or "layer_types" in raw:
             return raw
-        if not isinstance(kinds, list) or set(kinds) - {0, 1}:
+        try:
+            is_softmax = msgspec.convert(kinds, list[Literal[0, 1]])
+        except msgspec.ValidationError:
             raise Problem(
                 f"attn_type_list = {shorten(kinds)}: expected a list of 0 (lightning) and 1 (softmax)",
                 "correct the value",
-            )
-        return {**raw, "layer_types": ["full_attention" if k else "linear_attention" for k in kinds]}
+            ) from None
+        return {**raw, "layer_types": ["full_attention" if k else "linear_attention" for k in is_softmax]}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         partial = {"partial_rotary_factor": int(self.d_rotary) / int(self.d_head)} if self.d_rotary else {}
         return read_rope(partial | self.rope_parameters, theta=1e6)
 
@@ -93,10 +101,10 @@ class MiniMax(Llama):
         return SlidingWindow(self.sliding_window) if self.sliding_window else Full()
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """In order: how tokens exchange information; every layer has experts."""
         types = self.layer_types or ["linear_attention" if i % 2 else "full_attention" for i in range(self.n_layers)]
-        return [Mixed(mixer, "moe") for mixer in mixers(types, self.n_layers, "lightning")]
+        return [Mixed(mixer, "moe") for mixer in mixers_of(types, self.n_layers, "lightning")]
 
 
 @architecture(
@@ -113,7 +121,7 @@ class MiniMax(Llama):
         "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
     },
 )
-def forward(w, ids, c: MiniMax, cache, last=True):
+def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -124,7 +132,7 @@ def forward(w, ids, c: MiniMax, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: MiniMax, kind: Mixed, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: MiniMax, kind: Mixed, table: RopeTable) -> Array:
     """One block; what is added to each half is its normed input, weighted: [T D] -> [T D]."""
     x = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "lightning":
@@ -136,10 +144,10 @@ def layer(x, w, cache, c: MiniMax, kind: Mixed, table):
 
 
 @step(Role.LIGHTNING_ATTENTION)
-def lightning_attention(x, w, cache, c: MiniMax):
+def lightning_attention(x: Array, w: Weights, cache: KVCache, c: MiniMax) -> Array:
     """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
 
-    The memory is kept in float32, as in the vendor's code. The shares are fixed: the lower the layer, the faster it fades.
+    The memory is kept in float32, as in the vendor's code. The shares are fixed: it fades faster in lower layers.
     """
     T, N, H = x.shape[0], c.n_heads, c.d_head
     q, k, v = np.split(heads(activation(c.activation)(linear(x, w, "qkv_proj", 3 * N * H)), N, 3 * H), 3, axis=-1)
@@ -151,7 +159,7 @@ def lightning_attention(x, w, cache, c: MiniMax):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: MiniMax):
+def mixture_of_experts(x: Array, w: Weights, c: MiniMax) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -5,10 +5,12 @@ Source: MiniMaxAI/MiniMax-M2, config.json and modeling file; tensor names as the
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ..errors import Problem
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
+    Rope,
     combine,
     embed,
     gated_experts,
@@ -23,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Size, activation, config, key, read_rope
+from .config import Size, activation, config, fixed, key, read_rope
 from .llama import Llama
 from .mixtral import EXPERT, FUSED
 from .olmo2 import attention
@@ -35,7 +37,7 @@ class MiniMaxM2(Llama):
 
     n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", 128)
-    attention_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(False)
     d_rotary: Size | None = key("rotary_dim", None)
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
@@ -61,7 +63,7 @@ class MiniMaxM2(Llama):
         }
     )
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         if self.d_rotary and self.d_rotary > self.d_head:
@@ -70,7 +72,7 @@ class MiniMaxM2(Llama):
             )
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         partial = {"partial_rotary_factor": int(self.d_rotary) / int(self.d_head)} if self.d_rotary else {}
         return read_rope(partial | self.rope_parameters, theta=5e6)
 
@@ -80,25 +82,25 @@ class MiniMaxM2(Llama):
     config=MiniMaxM2,
     fused=FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
 )
-def forward(w, ids, c: MiniMaxM2, cache, last=True):
+def forward(w: Weights, ids: Array, c: MiniMaxM2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: MiniMaxM2, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM2, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: MiniMaxM2):
+def mixture_of_experts(x: Array, w: Weights, c: MiniMaxM2) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D].
 
     The stored bias evens out how often each expert is chosen; the shares leave it out.

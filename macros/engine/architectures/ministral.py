@@ -1,18 +1,19 @@
-"""Ministral: Mistral's block where some layers see a window; Ministral 3: queries that grow with the position past the trained length.
+"""Ministral: Mistral's block where some layers see a window.
 
-Sources: mistralai/Ministral-8B-Instruct-2410, mistralai/Ministral-3-8B-Instruct-2512; tensor names as transformers' files.
+Ministral 3: queries that grow with the position past the trained length.
+
+Sources: mistralai/Ministral-8B-Instruct-2410, mistralai/Ministral-3-8B-Instruct-2512; tensor names of transformers.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture, llama
-from .config import Positive, Size, config, key, masks, read_rope
+from .config import Positive, Raw, Size, config, fixed, key, masks_of, read_rope
 from .llama import Mistral, feed_forward
 
 
@@ -21,20 +22,20 @@ class Ministral(Mistral):
     """Hyperparameters of Ministral, in forward order."""
 
     n_kv_heads: Size = key("num_key_value_heads", 8)
-    attention_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(False)
+    mlp_bias: bool = fixed(False)
     sliding_window: Size | None = key("sliding_window", 4096)
     layer_types: list[str] = key(
         "layer_types", lambda c: ["sliding_attention" if c.sliding_window else "full_attention"] * c.n_layers
     )
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def kinds(self):
-        return masks(self.layer_types, self.n_layers, self.sliding_window)
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
 @config
@@ -44,13 +45,13 @@ class Ministral3(Mistral):
     n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", 128)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    attention_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(False)
+    mlp_bias: bool = fixed(False)
 
     ignored = Mistral.ignored | {"layer_types"}
 
     @property
-    def scaling(self) -> dict:
+    def scaling(self) -> Raw:
         """The config's rotary embedding, or the published one."""
         if self.rope_parameters.keys() & {"rope_type", "type"}:
             return self.rope_parameters
@@ -67,7 +68,7 @@ class Ministral3(Mistral):
         } | self.rope_parameters
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.scaling)
 
 
@@ -75,33 +76,35 @@ architecture("ministral", config=Ministral)(llama.forward)
 
 
 @architecture("ministral3", config=Ministral3)
-def forward(w, ids, c: Ministral3, cache, last=True):
+def forward(w: Weights, ids: Array, c: Ministral3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    at = positions(ids, cache)
-    table, growth = rope_table(at, c.d_head, c.rope), query_growth(at, c.scaling)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    places = positions(ids, cache)
+    table, growth = rope_table(places, c.d_head, c.rope), query_growth(places, c.scaling)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table, growth)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.TEMPERATURE)
-def query_growth(positions, scaling: dict):
-    """1 up to the trained length, then slowly more, so that attention stays sharp over a longer text: [T] -> [T 1 1]."""
-    times = np.floor(positions / scaling.get("original_max_position_embeddings", 16384))
+def query_growth(places: Array, scaling: Raw) -> Array:
+    """1 up to the trained length, then slowly more, so that attention stays sharp in a longer text: [T] -> [T 1 1]."""
+    times = np.floor(places / scaling.get("original_max_position_embeddings", 16384))
     return (1 + scaling.get("llama_4_scaling_beta", 0.1) * np.log(1 + times)).astype(np.float32)[:, None, None]
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Ministral3, mask, table, growth):
+def layer(x: Array, w: Weights, cache: KVCache, c: Ministral3, mask: Mask, table: RopeTable, growth: Array) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table, growth)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Ministral3, mask, table, growth):
+def attention(
+    x: Array, w: Weights, cache: KVCache, c: Ministral3, mask: Mask, table: RopeTable, growth: Array
+) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)

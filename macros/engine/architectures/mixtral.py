@@ -5,7 +5,8 @@ Source: arXiv 2401.04088; tensor names as the published files.
 
 from __future__ import annotations
 
-from ..ops import combine, embed, gated_experts, linear, positions, rms_norm, rope_table, softmax_routing, unembed
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import Rope, combine, embed, gated_experts, linear, positions, rms_norm, rope_table, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
@@ -30,35 +31,35 @@ class Mixtral(Mistral):
 
     ignored = frozenset({"attention_bias", "mlp_bias"})
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=1e6)
 
 
 @architecture("mixtral", config=Mixtral, fused=FUSED)
-def forward(w, ids, c: Mixtral, cache, last=True):
+def forward(w: Weights, ids: Array, c: Mixtral, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Mixtral, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Mixtral, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + mixture_of_experts(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("block_sparse_moe"), c)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Mixtral):
+def mixture_of_experts(x: Array, w: Weights, c: Mixtral) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

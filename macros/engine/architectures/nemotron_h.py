@@ -1,4 +1,6 @@
-"""Nemotron-H and Nemotron 3: each layer is one part only: Mamba 2, attention without positions, experts, or a feed-forward part.
+"""Nemotron-H and Nemotron 3: each layer is one part only.
+
+It is Mamba 2, attention without positions, experts, or a feed-forward part.
 
 Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); tensor names as transformers 5 (the published files have
 `backbone.` for `model.`, and each expert by itself).
@@ -7,11 +9,12 @@ Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); tensor names as tr
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from ..errors import Problem, nearest, shorten
+from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
     Mixed,
@@ -55,63 +58,71 @@ NAMES = {
 class NemotronH(Config):
     """Hyperparameters of Nemotron-H, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     pattern: str | None = key("hybrid_override_pattern", None)
     layer_types: list[str] | None = key("layers_block_type", None, also=("layer_types",))
     n_layers: Size = key("num_hidden_layers", lambda c: max(1, len(c.layer_types or c.pattern or "")))
-    n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
-    d_head: Size = key("head_dim", 128)
-    d_ff: Size | None = key("intermediate_size", None)
-    bias_ff: bool = key("mlp_bias", False)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    # mamba
     n_mamba_heads: Size = key("mamba_num_heads")
     d_mamba_head: Size = key("mamba_head_dim")
     n_groups: Size = key("n_groups", also=("mamba_n_groups",))
     d_state: Size = key("ssm_state_size", also=("mamba_d_state",))
-    d_conv: Size = key("conv_kernel", also=("mamba_d_conv",))
-    state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_cache_dtype", "float32")
-    least_dt: float = key("time_step_min", 0.001, also=("mamba_dt_min",))
-    conv_bias: bool = key("use_conv_bias", True, also=("mamba_conv_bias",))
     bias: bool = key("use_bias", False)
+    d_conv: Size = key("conv_kernel", also=("mamba_d_conv",))
+    conv_bias: bool = key("use_conv_bias", True, also=("mamba_conv_bias",))
     mamba_activation: str = key("mamba_hidden_act", "silu")
+    least_dt: float = key("time_step_min", 0.001, also=("mamba_dt_min",))
+    state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_cache_dtype", "float32")
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    d_head: Size = key("head_dim", 128)
+    # feed-forward
+    d_ff: Size | None = key("intermediate_size", None)
+    bias_ff: bool = key("mlp_bias", False)
+    activation: str = key("mlp_hidden_act", "relu2")
+    # experts
     n_experts: Size | None = key("n_routed_experts", None, also=("num_local_experts",))
     n_experts_per_token: Size | None = key("num_experts_per_tok", None)
-    d_latent: Size | None = key("moe_latent_size", None)
-    d_ff_expert: Size | None = key("moe_intermediate_size", None)
-    d_ff_shared: Size | None = key("moe_shared_expert_intermediate_size", None)
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     normalise: bool = key("norm_topk_prob", True)
     routed_scale: float = key("routed_scaling_factor", 1.0)
-    activation: str = key("mlp_hidden_act", "relu2")
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    d_latent: Size | None = key("moe_latent_size", None)
+    d_ff_expert: Size | None = key("moe_intermediate_size", None)
+    d_ff_shared: Size | None = key("moe_shared_expert_intermediate_size", None)
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = NOT_READ | frozenset(
         """
-        attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max mamba_dt_init_floor num_logits_to_keep
-        n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers mtp_layers_block_type mtp_hybrid_override_pattern
-        rope_theta partial_rotary_factor rope_parameters rope_scaling sliding_window
+        attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max
+        mamba_dt_init_floor num_logits_to_keep n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers
+        mtp_layers_block_type mtp_hybrid_override_pattern rope_theta partial_rotary_factor rope_parameters
+        rope_scaling sliding_window
     """.split()
     )
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
         self.must_divide("n_groups", "n_mamba_heads")
-        activation(self.activation), activation(self.mamba_activation)
+        for name in (self.activation, self.mamba_activation):
+            activation(name)
         parts = {kind.mixer for kind in self.kinds}
         needed = {"moe": ("n_experts", "n_experts_per_token", "d_ff_expert", "d_ff_shared"), "dense": ("d_ff",)}
         for field in (f for part, fields in needed.items() if part in parts for f in fields):
-            if getattr(self, field) is None:
-                raise Problem(f"{self.key_of(field)} is missing", "add it; sizes have no defaults")
+            self.size(field)
         if "moe" in parts:
             self.must_not_exceed("n_experts_per_token", "n_experts")
             self.must_divide("n_expert_groups", "n_experts")
             self.must_not_exceed("n_groups_kept", "n_expert_groups")
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         """What each layer is, in order."""
         name, of, listed = (
             ("layers_block_type", NAMES, self.layer_types)
@@ -144,7 +155,7 @@ class NemotronH(Config):
     spellings={"model.": "backbone."},
     pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")},
 )
-def forward(w, ids, c: NemotronH, cache, last=True):
+def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.weight", c.vocab_size, c.d_model)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
@@ -154,18 +165,43 @@ def forward(w, ids, c: NemotronH, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: NemotronH, kind: Mixed):
+def layer(x: Array, w: Weights, cache: KVCache, c: NemotronH, kind: Mixed) -> Array:
     """One block, a single part: [T D] -> [T D]."""
     y, w = rms_norm(x, w, "norm", c.norm_eps), w.at("mixer")
     if kind.mixer == "mamba":
         return x + mamba2(y, w, cache, c, c.mamba_activation, STATE_BYTES[c.state_dtype])
     if kind.mixer == "attention":
         return x + attention(y, w, cache, c)
-    return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c.d_ff, c))
+    return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c))
+
+
+class Mamba2Mixer(Protocol):
+    """A config of Mamba 2's mixer."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def n_mamba_heads(self) -> int: ...
+    @property
+    def d_mamba_head(self) -> int: ...
+    @property
+    def n_groups(self) -> int: ...
+    @property
+    def d_state(self) -> int: ...
+    @property
+    def d_conv(self) -> int: ...
+    @property
+    def bias(self) -> bool: ...
+    @property
+    def conv_bias(self) -> bool: ...
+    @property
+    def dt_limits(self) -> tuple[float, float]: ...
+    @property
+    def norm_eps(self) -> float: ...
 
 
 @step(Role.MAMBA2)
-def mamba2(x, w, cache, c, act: str, item_bytes: int):
+def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, item_bytes: int) -> Array:
     """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
 
     The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
@@ -175,16 +211,30 @@ def mamba2(x, w, cache, c, act: str, item_bytes: int):
         linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1
     )
     x = activation(act)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
-    x, B, C = np.split(x, [N * H, N * H + G * Z], axis=-1)
-    x, B, C = heads(x, N, H), np.repeat(heads(B, G, Z), N // G, axis=1), np.repeat(heads(C, G, Z), N // G, axis=1)
+    x, *maps = np.split(x, [N * H, N * H + G * Z], axis=-1)
+    x = heads(x, N, H)
+    B, C = (np.repeat(heads(part, G, Z), N // G, axis=1) for part in maps)
     dt = np.clip(softplus(dt + w("dt_bias", N)), *c.dt_limits)
     y = decaying_attention(C, B, x * dt[:, :, None], np.exp(-np.exp(w("A_log", N)) * dt), cache, item_bytes)
     y = (y + x * w("D", N)[:, None]).reshape(T, N * H)
     return linear(gated_rms_norm(y, gate, w, "norm", c.norm_eps, G), w, "out_proj", c.d_model, bias=c.bias)
 
 
+class PlainAttention(Protocol):
+    """A config of attention without positions and biases."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def n_heads(self) -> int: ...
+    @property
+    def n_kv_heads(self) -> int: ...
+    @property
+    def d_head(self) -> int: ...
+
+
 @step(Role.ATTENTION)
-def attention(x, w, cache, c):
+def attention(x: Array, w: Weights, cache: KVCache, c: PlainAttention) -> Array:
     """Let each token gather information from itself and the tokens before it, wherever they stand: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
@@ -194,28 +244,25 @@ def attention(x, w, cache, c):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, d_ff: int, c: NemotronH):
+def feed_forward(x: Array, w: Weights, c: NemotronH) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
-    return linear(
-        activation(c.activation)(linear(x, w, "up_proj", d_ff, bias=c.bias_ff)),
-        w,
-        "down_proj",
-        c.d_model,
-        bias=c.bias_ff,
-    )
+    wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff"), bias=c.bias_ff))
+    return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: NemotronH):
-    """A few experts chosen for each token, in a narrower space if the config has one, and a shared one: [T D] -> [T k D] -> [T D].
+def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The bias evens out how often each expert is chosen; the shares leave it out. The published total leaves it out too.
+    The chosen ones work in a narrower space if the config has one. The bias evens out how often each expert is chosen;
+    the shares leave it out. The published total leaves it out too.
     """
-    fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
-    biased = fit + w.buffer("gate.e_score_correction_bias", c.n_experts, counted=False)
+    E, k = c.size("n_experts"), c.size("n_experts_per_token")
+    fit = sigmoid_scores(linear(x, w, "gate", E))
+    biased = fit + w.buffer("gate.e_score_correction_bias", E, counted=False)
     if c.n_groups_kept < c.n_expert_groups:
         biased = keep_groups(biased, c.n_expert_groups, c.n_groups_kept, best=2)
-    chosen = top_k(biased, c.n_experts_per_token)
+    chosen = top_k(biased, k)
     shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
     narrow = linear(x, w, "fc1_latent_proj", c.d_latent, bias=c.bias_ff) if c.d_latent else x
     routed = combine(experts(narrow, chosen, w, c), shares)
@@ -224,15 +271,16 @@ def mixture_of_experts(x, w, c: NemotronH):
 
 
 @step(Role.EXPERTS)
-def experts(x, chosen, w, c: NemotronH):
+def experts(x: Array, chosen: Array, w: Weights, c: NemotronH) -> Array:
     """Each token through its chosen experts, which have no gate: [T D], [T k] -> [T k F] -> [T k D]."""
-    E, k, I, F = c.n_experts, c.n_experts_per_token, x.shape[1], c.d_ff_expert
-    wide = activation(c.activation)(expert_linear(x, w.stack("experts.up_proj", E, F, I, used=k), chosen))
-    return expert_linear(wide, w.stack("experts.down_proj", E, I, F, used=k), chosen)
+    E, k = c.size("n_experts"), c.size("n_experts_per_token")
+    D, F = x.shape[1], c.size("d_ff_expert")
+    wide = activation(c.activation)(expert_linear(x, w.stack("experts.up_proj", E, F, D, used=k), chosen))
+    return expert_linear(wide, w.stack("experts.down_proj", E, D, F, used=k), chosen)
 
 
 @step(Role.SHARED_EXPERTS)
-def shared_experts(x, w, c: NemotronH):
+def shared_experts(x: Array, w: Weights, c: NemotronH) -> Array:
     """The expert that every token passes through: [T D] -> [T F] -> [T D]."""
-    wide = activation(c.activation)(linear(x, w, "up_proj", c.d_ff_shared, bias=c.bias_ff))
+    wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff_shared"), bias=c.bias_ff))
     return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)

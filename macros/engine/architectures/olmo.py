@@ -5,14 +5,13 @@ Source: arXiv 2402.00838; tensor names as transformers' files.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, config, key
+from .config import Positive, config, fixed, key
 from .llama import Llama, feed_forward
 
 
@@ -20,31 +19,31 @@ from .llama import Llama, feed_forward
 class Olmo(Llama):
     """Hyperparameters of OLMo, in forward order."""
 
-    norm_eps: ClassVar[float] = 1e-5
-    mlp_bias: ClassVar[bool] = False
+    norm_eps: float = fixed(1e-5)
+    mlp_bias: bool = fixed(False)
     clip_qkv: Positive | None = key("clip_qkv", None)
 
 
 @architecture("olmo", config=Olmo)
-def forward(w, ids, c: Olmo, cache, last=True):
+def forward(w: Weights, ids: Array, c: Olmo, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = norm(x, w, c)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Olmo, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Olmo, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(norm(x, w, c), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(norm(x, w, c), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Olmo, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Olmo, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(project(x, w, "q_proj", c.n_heads * c.d_head, c), c.n_heads, c.d_head)
     k = heads(project(x, w, "k_proj", c.n_kv_heads * c.d_head, c), c.n_kv_heads, c.d_head)
@@ -55,12 +54,12 @@ def attention(x, w, cache, c: Olmo, mask, table):
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
-def project(x, w, name: str, width: int, c: Olmo):
+def project(x: Array, w: Weights, name: str, width: int, c: Olmo) -> Array:
     """A linear map whose result is kept within ±clip_qkv: [T D] -> [T O]."""
     y = linear(x, w, name, width, bias=c.attention_bias)
     return y if c.clip_qkv is None else np.clip(y, -c.clip_qkv, c.clip_qkv)
 
 
-def norm(x, w, c: Olmo):
+def norm(x: Array, w: Weights, c: Olmo) -> Array:
     """A layer norm without weights: [T D] -> [T D]."""
     return layer_norm(x, w, "", c.norm_eps, weight=False, bias=False)

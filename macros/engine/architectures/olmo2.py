@@ -6,10 +6,10 @@ Sources: arXiv 2501.00656 (OLMo 2), 2512.13961 (Olmo 3); tensor names as transfo
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
+    Rope,
     SlidingWindow,
     apply_rope,
     attend,
@@ -24,7 +24,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, fold_rope_by_layer_type, full_every, key, masks, read_rope
+from .config import Positive, Raw, Size, config, fixed, fold_rope_by_layer_type, full_every, key, masks_of, read_rope
 from .llama import Llama, feed_forward
 
 
@@ -33,9 +33,9 @@ class Olmo2(Llama):
     """Hyperparameters of OLMo 2, in forward order."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    mlp_bias: ClassVar[bool] = False
+    mlp_bias: bool = fixed(False)
 
-    def rope_of(self, mask):
+    def rope_of(self, mask: Mask) -> Rope:
         """The rotary embedding of a kind of layer."""
         return self.rope
 
@@ -48,24 +48,24 @@ class Olmo3(Olmo2):
     layer_types: list[str] = key("layer_types", lambda c: full_every(4, c.n_layers))
 
     @classmethod
-    def prepare(cls, raw):
+    def prepare(cls, raw: Raw) -> Raw:
         """A scaling that is given once holds for the layers that see everything."""
         return fold_rope_by_layer_type(raw)
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        for mask in self.kinds:
+        for mask in self.masks:
             self.rope_of(mask)
 
     @property
-    def kinds(self):
-        return masks(self.layer_types, self.n_layers, self.sliding_window)
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return self.rope_of(Full())
 
-    def rope_of(self, mask):
+    def rope_of(self, mask: Mask) -> Rope:
         return read_rope(
             self.rope_parameters,
             500_000.0,
@@ -75,25 +75,25 @@ class Olmo3(Olmo2):
 
 @architecture("olmo2", config=Olmo2)
 @architecture("olmo3", config=Olmo3)
-def forward(w, ids, c: Olmo2, cache, last=True):
+def forward(w: Weights, ids: Array, c: Olmo2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.kinds)}
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    tables = {mask: rope_table(positions(ids, cache), c.d_head, c.rope_of(mask)) for mask in dict.fromkeys(c.masks)}
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Olmo2, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Olmo2, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
     x = x + rms_norm(attention(x, w.at("self_attn"), cache, c, mask, table), w, "post_attention_layernorm", c.norm_eps)
     return x + rms_norm(feed_forward(x, w.at("mlp"), c), w, "post_feedforward_layernorm", c.norm_eps)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Olmo2, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
     k = rms_norm(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), w, "k_norm", c.norm_eps)

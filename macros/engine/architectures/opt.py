@@ -5,6 +5,7 @@ Source: arXiv 2205.01068; tensor names as the published files. The position tabl
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
 from ..steps import Holds, Role, step
 from . import architecture
@@ -18,34 +19,39 @@ POSITION_OFFSET = 2
 class OPT(Config):
     """Hyperparameters of OPT, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("max_position_embeddings")
     d_model: Size = key("hidden_size")
     d_embedding: Size = key("word_embed_proj_dim", lambda c: c.d_model)
+    # layers
     n_layers: Size = key("num_hidden_layers")
-    n_heads: Size = key("num_attention_heads")
-    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_ff: Size = key("ffn_dim")
     norm_first: bool = key("do_layer_norm_before", True)
     norm_weights: bool = key("layer_norm_elementwise_affine", True)
     no_final_norm: bool = key("_remove_final_layer_norm", False)
     bias: bool = key("enable_bias", True)
+    # attention
+    n_heads: Size = key("num_attention_heads")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    # feed-forward
+    d_ff: Size = key("ffn_dim")
     activation: str = key("activation_function", "relu")
+    # head
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"layerdrop"})
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
 
-    def norm(self, x, w, name: str):
+    def norm(self, x: Array, w: Weights, name: str) -> Array:
         """Layer norm, with or without weights of its own."""
         return layer_norm(x, w, name, 1e-5, weight=self.norm_weights, bias=self.norm_weights)
 
 
 @architecture("opt", config=OPT, optional_prefix="model.")
-def forward(w, ids, c: OPT, cache, last=True):
+def forward(w: Weights, ids: Array, c: OPT, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     table = "model.decoder.embed_tokens.weight"
     x = embed(ids, w, table, c.vocab_size, c.d_embedding)
@@ -65,7 +71,7 @@ def forward(w, ids, c: OPT, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: OPT):
+def layer(x: Array, w: Weights, cache: KVCache, c: OPT) -> Array:
     """One transformer block, norms before each half or after: [T D] -> [T D]."""
     if c.norm_first:
         x = x + attention(c.norm(x, w, "self_attn_layer_norm"), w.at("self_attn"), cache, c)
@@ -75,7 +81,7 @@ def layer(x, w, cache, c: OPT):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: OPT):
+def attention(x: Array, w: Weights, cache: KVCache, c: OPT) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=c.bias), c.n_heads, c.d_head)
@@ -88,6 +94,6 @@ def attention(x, w, cache, c: OPT):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: OPT):
+def feed_forward(x: Array, w: Weights, c: OPT) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=c.bias)), w, "fc2", c.d_model, bias=c.bias)

@@ -5,8 +5,10 @@ Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the publ
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
+    Rope,
     apply_rope,
     attend,
     causal_mask,
@@ -20,39 +22,44 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
 
 
 @config
 class Phi(Config):
     """Hyperparameters of Phi 1 to 2, in forward order."""
 
+    # embedding
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size")
+    # layers
     n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    rope_parameters: dict = key("rope_parameters", lambda c: {})
-    d_ff: Size = key("intermediate_size")
-    norm_eps: Positive = key("layer_norm_eps", 1e-5)
     qk_norm: bool = key("qk_layernorm", False)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu_new")
+    # head
     tied: bool = key("tie_word_embeddings", False)
 
-    def check(self):
+    def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
-        self.rope
+        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope({"partial_rotary_factor": 0.5, **self.rope_parameters})
 
 
 @architecture("phi", config=Phi)
-def forward(w, ids, c: Phi, cache, last=True):
+def forward(w: Weights, ids: Array, c: Phi, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -64,14 +71,14 @@ def forward(w, ids, c: Phi, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Phi, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Phi, table: RopeTable) -> Array:
     """One transformer block, both halves side by side: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     return x + attention(y, w.at("self_attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Phi, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Phi, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=True), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=True), c.n_kv_heads, c.d_head)
@@ -84,6 +91,6 @@ def attention(x, w, cache, c: Phi, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Phi):
+def feed_forward(x: Array, w: Weights, c: Phi) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

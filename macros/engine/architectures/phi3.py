@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key, read_rope
-from .llama import Mistral
+from .llama import Llama, Mistral
 
 
 @config
@@ -23,7 +24,7 @@ class Phi3(Mistral):
     trained_context: Size = key("original_max_position_embeddings", 4096)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope({"original_max_position_embeddings": self.trained_context, **self.rope_parameters})
 
     ignored = frozenset(
@@ -32,25 +33,25 @@ class Phi3(Mistral):
 
 
 @architecture("phi3", config=Phi3)
-def forward(w, ids, c: Phi3, cache, last=True):
+def forward(w: Weights, ids: Array, c: Phi3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Phi3, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Phi3, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Phi3, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Phi3, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, k, v = np.split(linear(x, w, "qkv_proj", N * H + 2 * K * H), [N * H, N * H + K * H], axis=-1)
@@ -60,7 +61,7 @@ def attention(x, w, cache, c: Phi3, mask, table):
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: Phi3):
+def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * c.d_ff), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "down_proj", c.d_model)

@@ -1,28 +1,33 @@
 """Qwen 1.5 to 2.5: Llama's block with biases on queries, keys and values. Seed-OSS is the same with a wider head.
 
-Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS); tensor names as the
-published files.
+Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS); tensor names as
+the published files.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, key, masks
+from .config import Size, config, fixed, key, masks_of
 from .llama import Llama, feed_forward
 
 
 @config
-class Qwen2(Llama):
+class OutputBias(Llama):
+    """Llama's, where the bias of attention's last map is one thing and that of the others another."""
+
+    output_bias: bool = fixed(False)
+
+
+@config
+class Qwen2(OutputBias):
     """Hyperparameters of Qwen 1.5 to 2.5, in forward order."""
 
     n_kv_heads: Size = key("num_key_value_heads", 32)
-    attention_bias: ClassVar[bool] = True
-    output_bias: ClassVar[bool] = False
-    mlp_bias: ClassVar[bool] = False
+    attention_bias: bool = fixed(True)
+    mlp_bias: bool = fixed(False)
     use_sliding_window: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", 4096)
     full_layers: int = key("max_window_layers", 28)
@@ -39,17 +44,17 @@ class Qwen2(Llama):
             for i in range(self.n_layers)
         ]
 
-    def check(self):
+    def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def kinds(self):
-        return masks(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)
 
 
 @config
-class SeedOss(Llama):
+class SeedOss(OutputBias):
     """Hyperparameters of Seed-OSS, in forward order."""
 
     n_kv_heads: Size = key("num_key_value_heads", 8)
@@ -60,25 +65,25 @@ class SeedOss(Llama):
 
 @architecture("seed_oss", config=SeedOss)
 @architecture("qwen2", config=Qwen2)
-def forward(w, ids, c: Qwen2 | SeedOss, cache, last=True):
+def forward(w: Weights, ids: Array, c: OutputBias, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Qwen2 | SeedOss, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: OutputBias, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Qwen2 | SeedOss, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: OutputBias, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -5,8 +5,7 @@ Sources: arXiv 2407.10671 (Qwen2), qwenlm.github.io/blog/qwen-moe; tensor names 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
     combine,
@@ -24,9 +23,8 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key, masks
-from .llama import Llama
-from .qwen2 import attention
+from .config import Interval, Size, activation, config, key, masks_of
+from .qwen2 import OutputBias, attention
 
 FUSED = {
     "mlp.experts.gate_up_proj": ("mlp.experts.{e}.gate_proj.weight", "mlp.experts.{e}.up_proj.weight"),
@@ -36,33 +34,35 @@ EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts
 
 
 @config
-class Qwen2MoE(Llama):
+class Qwen2MoE(OutputBias):
     """Hyperparameters of Qwen2-MoE, in forward order. d_ff is the inner width of the layers without experts."""
 
+    # layers
+    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
+    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+    # attention
     n_kv_heads: Size = key("num_key_value_heads", 16)
     attention_bias: bool = key("qkv_bias", True)
-    output_bias: ClassVar[bool] = False
     use_sliding_window: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", 4096)
     max_window_layers: int = key("max_window_layers", 28)
     layer_types: list[str] | None = key("layer_types", None)
+    # experts
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
+    normalise: bool = key("norm_topk_prob", False)
     d_ff_expert: Size = key("moe_intermediate_size")
     d_ff_shared: Size = key("shared_expert_intermediate_size")
-    normalise: bool = key("norm_topk_prob", False)
-    decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
-    mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
 
     ignored = frozenset({"attention_bias"})
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts, and what it sees."""
         types = self.layer_types or [
             "sliding_attention"
@@ -72,12 +72,12 @@ class Qwen2MoE(Llama):
         ]
         return [
             Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
-            for i, mask in enumerate(masks(types, self.n_layers, self.sliding_window))
+            for i, mask in enumerate(masks_of(types, self.n_layers, self.sliding_window))
         ]
 
 
 @architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)
-def forward(w, ids, c: Qwen2MoE, cache, last=True):
+def forward(w: Weights, ids: Array, c: Qwen2MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -88,7 +88,7 @@ def forward(w, ids, c: Qwen2MoE, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Qwen2MoE, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Qwen2MoE, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -98,7 +98,7 @@ def layer(x, w, cache, c: Qwen2MoE, kind: Kind, table):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Qwen2MoE):
+def mixture_of_experts(x: Array, w: Weights, c: Qwen2MoE) -> Array:
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
-    Full,
     Kind,
-    SlidingWindow,
     combine,
     embed,
     feed_forward,
@@ -24,7 +23,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key
+from .config import Interval, Size, activation, config, key, masks_of
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 from .qwen3 import attention
@@ -47,22 +46,23 @@ class Qwen3MoE(Llama):
 
     ignored = frozenset({"max_window_layers", "qkv_bias", "shared_expert_intermediate_size"})
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
+        self.kinds  # noqa: B018 (raises where the window's size is missing)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts, and what it sees."""
-        mask = SlidingWindow(self.sliding_window) if self.use_sliding_window else Full()
+        types = ["sliding_attention" if self.use_sliding_window else "full_attention"] * self.n_layers
         return [
             Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
-            for i in range(self.n_layers)
+            for i, mask in enumerate(masks_of(types, self.n_layers, self.sliding_window))
         ]
 
 
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
-def forward(w, ids, c: Qwen3MoE, cache, last=True):
+def forward(w: Weights, ids: Array, c: Qwen3MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -73,7 +73,7 @@ def forward(w, ids, c: Qwen3MoE, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Qwen3MoE, kind: Kind, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Qwen3MoE, kind: Kind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
@@ -83,7 +83,7 @@ def layer(x, w, cache, c: Qwen3MoE, kind: Kind, table):
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c: Qwen3MoE):
+def mixture_of_experts(x: Array, w: Weights, c: Qwen3MoE) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation)), shares)

@@ -1,18 +1,20 @@
-"""Qwen3-Next and Qwen3.5: three layers of four have linear attention by the gated delta rule, the fourth gated attention.
+"""Qwen3-Next and Qwen3.5: linear attention by the gated delta rule in three layers of four, then gated attention.
 
-Sources: arXiv 2412.06464 (the gated delta rule), Qwen/Qwen3-Next-80B-A3B-Instruct and Qwen/Qwen3.5-27B, config.json; tensor
-names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5's text model.
+Sources: arXiv 2412.06464 (the gated delta rule), Qwen/Qwen3-Next-80B-A3B-Instruct and Qwen/Qwen3.5-27B, config.json;
+tensor names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5's text model.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     Mixed,
+    Rope,
     apply_rope,
     attend,
     causal_conv,
@@ -39,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key, mixers, read_rope
+from .config import Interval, Size, activation, config, fixed, key, mixers_of, read_rope
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 
@@ -51,29 +53,33 @@ STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 class Qwen35(Llama):
     """Hyperparameters of Qwen3.5's text model, in forward order. A scale of a norm is stored as its distance from 1."""
 
-    d_head: Size = key("head_dim", 256)
-    attention_gate: Literal[True] = key("attn_output_gate", True)
-    d_conv: Size = key("linear_conv_kernel_dim")
+    # layers
+    full_attention_interval: Interval = key("full_attention_interval", 4)
+    layer_types: list[str] | None = key("layer_types", None)
+    # linear attention
     n_linear_k_heads: Size = key("linear_num_key_heads")
     n_linear_v_heads: Size = key("linear_num_value_heads")
     d_linear_k_head: Size = key("linear_key_head_dim")
     d_linear_v_head: Size = key("linear_value_head_dim")
+    # Queries, keys, values and gate in one matrix, cut by key head, or apart.
+    one_matrix: bool = fixed(False)
+    d_conv: Size = key("linear_conv_kernel_dim")
     state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_dtype", "float32")
-    full_attention_interval: Interval = key("full_attention_interval", 4)
-    layer_types: list[str] | None = key("layer_types", None)
-    mlp_bias: ClassVar[bool] = False
+    # attention
+    d_head: Size = key("head_dim", 256)
+    attention_gate: Literal[True] = key("attn_output_gate", True)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
 
     ignored = Llama.ignored | {"mlp_bias", "mlp_only_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}
-    # Queries, keys, values and gate in one matrix, cut by key head, or apart.
-    one_matrix: ClassVar[bool] = False
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_divide("n_linear_k_heads", "n_linear_v_heads")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope({"partial_rotary_factor": 0.25, **self.rope_parameters})
 
     @property
@@ -83,57 +89,56 @@ class Qwen35(Llama):
             "full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
             for i in range(self.n_layers)
         ]
-        return mixers(types, self.n_layers, "linear")
+        return mixers_of(types, self.n_layers, "linear")
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         return [Mixed(mixer) for mixer in self.mixers]
 
 
 @config
-class Qwen35MoE(Qwen35):
-    """Qwen3.5's with experts in every layer."""
+class WithExperts(Qwen35):
+    """What Qwen3-Next's mixture of experts and Qwen3.5's share."""
 
-    d_ff: ClassVar[None] = None
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     d_ff_expert: Size = key("moe_intermediate_size")
     d_ff_shared: Size = key("shared_expert_intermediate_size")
+    normalise: bool = fixed(True)
+    # All experts' matrices in one stack, or each by itself.
+    stacked: bool = fixed(True)
 
-    ignored = Qwen35.ignored | {"intermediate_size", "norm_topk_prob", "decoder_sparse_step"}
-    normalise: ClassVar[bool] = True
-    stacked: ClassVar[bool] = True
-
-    def check(self):
+    def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
+
+@config
+class Qwen35MoE(WithExperts):
+    """Qwen3.5's with experts in every layer."""
+
+    d_ff: Size = fixed(0)
+
+    ignored = Qwen35.ignored | {"intermediate_size", "norm_topk_prob", "decoder_sparse_step"}
+
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         return [Mixed(mixer, "moe") for mixer in self.mixers]
 
 
 @config
-class Qwen3Next(Qwen35):
+class Qwen3Next(WithExperts):
     """Hyperparameters of Qwen3-Next, in forward order. d_ff is the inner width of the layers without experts."""
 
-    n_experts: Size = key("num_experts", also=("num_local_experts",))
-    n_experts_per_token: Size = key("num_experts_per_tok")
-    d_ff_expert: Size = key("moe_intermediate_size")
-    d_ff_shared: Size = key("shared_expert_intermediate_size")
     normalise: bool = key("norm_topk_prob", True)
     decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
     mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
 
-    one_matrix = True
-    stacked: ClassVar[bool] = False
-
-    def check(self):
-        super().check()
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+    one_matrix: bool = fixed(True)
+    stacked: bool = fixed(False)
 
     @property
-    def kinds(self):
+    def kinds(self) -> list[Mixed]:
         return [
             Mixed(
                 mixer, "moe" if i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0 else "dense"
@@ -145,7 +150,7 @@ class Qwen3Next(Qwen35):
 @architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
 @architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE)
 @architecture("qwen3_5_text", "qwen3_5", config=Qwen35)
-def forward(w, ids, c: Qwen35, cache, last=True):
+def forward(w: Weights, ids: Array, c: Qwen35, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -156,7 +161,7 @@ def forward(w, ids, c: Qwen35, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: Qwen35, kind: Mixed, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: Qwen35, kind: Mixed, table: RopeTable) -> Array:
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
     if kind.mixer == "linear":
@@ -165,12 +170,13 @@ def layer(x, w, cache, c: Qwen35, kind: Mixed, table):
         x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
     if kind.feed_forward == "moe":
+        assert isinstance(c, WithExperts)
         return x + mixture_of_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: Qwen35, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: Qwen35, table: RopeTable) -> Array:
     """Let each token gather information from all before it, and gate what each head found: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
@@ -184,42 +190,45 @@ def attention(x, w, cache, c: Qwen35, table):
 
 
 @step(Role.GATED_DELTA_NET)
-def gated_delta_net(x, w, cache, c: Qwen35):
+def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: Qwen35) -> Array:
     """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
 
     The memory is kept in float32, as transformers and the vendor's `mamba_ssm_dtype` have it.
     """
-    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+    K, N, H_k, H_v = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     qkv, z, b, a = project(x, w, c)
     qkv = activation(c.activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
-    q, k, v = np.split(qkv, [K * I, 2 * K * I], axis=-1)
-    q, k = (repeat_kv(l2_norm(heads(part, K, I)), N) for part in (q, k))
+    q, k, v = np.split(qkv, [K * H_k, 2 * K * H_k], axis=-1)
+    q, k = (repeat_kv(l2_norm(heads(part, K, H_k)), N) for part in (q, k))
     keep = np.exp(-np.exp(w("A_log", N)) * softplus(a + w("dt_bias", N)))
-    y = gated_delta_rule(q * I**-0.5, k, heads(v, N, J), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
-    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, J))
-    return linear(y.reshape(x.shape[0], N * J), w, "out_proj", c.d_model)
+    y = gated_delta_rule(q * H_k**-0.5, k, heads(v, N, H_v), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
+    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, H_v))
+    return linear(y.reshape(x.shape[0], N * H_v), w, "out_proj", c.d_model)
 
 
-def project(x, w, c: Qwen35):
-    """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T 2·K·I + N·J], [T N·J], [T N], [T N]."""
-    K, N, I, J = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
+def project(x: Array, w: Weights, c: Qwen35) -> tuple[Array, Array, Array, Array]:
+    """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T C], [T N·H_v], [T N], [T N].
+
+    C is 2·K·H_k + N·H_v.
+    """
+    K, N, H_k, H_v = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     if not c.one_matrix:
         return (
-            linear(x, w, "in_proj_qkv", 2 * K * I + N * J),
-            linear(x, w, "in_proj_z", N * J),
+            linear(x, w, "in_proj_qkv", 2 * K * H_k + N * H_v),
+            linear(x, w, "in_proj_z", N * H_v),
             linear(x, w, "in_proj_b", N),
             linear(x, w, "in_proj_a", N),
         )
     T, shared = x.shape[0], N // K
-    qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * I + 2 * N * J), K, 2 * I + 2 * shared * J)
-    q, k, v, z = np.split(qkvz, [I, 2 * I, 2 * I + shared * J], axis=-1)
+    qkvz = heads(linear(x, w, "in_proj_qkvz", 2 * K * H_k + 2 * N * H_v), K, 2 * H_k + 2 * shared * H_v)
+    q, k, v, z = np.split(qkvz, [H_k, 2 * H_k, 2 * H_k + shared * H_v], axis=-1)
     b, a = np.split(heads(linear(x, w, "in_proj_ba", 2 * N), K, 2 * shared), 2, axis=-1)
-    qkv = np.concatenate([q.reshape(T, K * I), k.reshape(T, K * I), v.reshape(T, N * J)], axis=-1)
-    return qkv, z.reshape(T, N * J), b.reshape(T, N), a.reshape(T, N)
+    qkv = np.concatenate([q.reshape(T, K * H_k), k.reshape(T, K * H_k), v.reshape(T, N * H_v)], axis=-1)
+    return qkv, z.reshape(T, N * H_v), b.reshape(T, N), a.reshape(T, N)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x, w, c):
+def mixture_of_experts(x: Array, w: Weights, c: WithExperts) -> Array:
     """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)

@@ -1,4 +1,6 @@
-"""RWKV-4: no attention, but an average of all values so far whose weights fade, and a feed-forward part that sees the token before.
+"""RWKV-4: no attention, but an average of all values so far whose weights fade.
+
+The feed-forward part sees the token before, too.
 
 Source: arXiv 2305.13048; tensor names as transformers 5.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..interface import Array, KVCache, Weights
 from ..ops import embed, layer_norm, linear, relu_squared, sigmoid, token_shift, unembed, wkv
 from ..steps import Holds, Role, step
 from . import architecture
@@ -28,9 +31,12 @@ class RWKV(Config):
 
     ignored = frozenset({"context_length"})
 
-    def halved(self, x, times: int):
-        """x / 2ᵗⁱᵐᵉˢ: after each `rescale_every` layers the stream is halved, against overflow in float16, and what is added to it
-        from then on. The norms undo it, but for their epsilon."""
+    def halved(self, x: Array, times: int) -> Array:
+        """x / 2ᵗⁱᵐᵉˢ: same shape.
+
+        After each `rescale_every` layers the stream is halved, against overflow in float16, and what is added to it
+        from then on. The norms undo it, but for their epsilon.
+        """
         return x / 2**times
 
     def halvings(self, layers: int) -> int:
@@ -39,7 +45,7 @@ class RWKV(Config):
 
 
 @architecture("rwkv", config=RWKV)
-def forward(w, ids, c: RWKV, cache, last=True):
+def forward(w: Weights, ids: Array, c: RWKV, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "rwkv.embeddings.weight", c.vocab_size, c.d_model)
     x = layer_norm(x, w, "rwkv.blocks.0.pre_ln", c.norm_eps)
@@ -51,21 +57,21 @@ def forward(w, ids, c: RWKV, cache, last=True):
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: RWKV):
+def layer(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
     """One block: [T D] -> [T D]."""
     halvings = c.halvings(w.index)
     x = x + c.halved(time_mix(layer_norm(x, w, "ln1", c.norm_eps), w.at("attention"), cache, c), halvings)
     return x + c.halved(channel_mix(layer_norm(x, w, "ln2", c.norm_eps), w.at("feed_forward"), cache, c), halvings)
 
 
-def blend(x, before, w, name: str):
+def blend(x: Array, before: Array, w: Weights, name: str) -> Array:
     """Each channel's own mixture of a token and the one before it: [T D], [T D], [1 1 D] -> [T D]."""
     share = w(name, 1, 1, x.shape[1])[0]
     return x * share + before * (1 - share)
 
 
 @step(Role.TIME_MIX)
-def time_mix(x, w, cache, c: RWKV):
+def time_mix(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
     """Let each token gather what is remembered of those before it: [T D] -> [T C] -> [T D]."""
     before = token_shift(x, cache, Holds.ATTENTION_SHIFT)
     k = linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_inner)
@@ -76,7 +82,7 @@ def time_mix(x, w, cache, c: RWKV):
 
 
 @step(Role.CHANNEL_MIX)
-def channel_mix(x, w, cache, c: RWKV):
+def channel_mix(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
     """Work on each token and the one before it, in a wider space: [T D] -> [T F] -> [T D]."""
     before = token_shift(x, cache, Holds.FEED_FORWARD_SHIFT)
     wide = relu_squared(linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_ff))

@@ -1,15 +1,16 @@
 """SmolLM3: Llama's block, with rotary embedding left out in every fourth layer.
 
-Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated layers); tensor names as the published file.
+Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated layers); tensor names as published.
 """
 
 from __future__ import annotations
 
 from ..errors import Problem
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
     NoPE,
-    SlidingWindow,
+    Rope,
     apply_rope,
     attend,
     causal_mask,
@@ -23,7 +24,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, config, key, masks, read_rope
+from .config import Interval, Size, config, key, masks_of, read_rope
 from .llama import Llama, feed_forward
 
 
@@ -45,51 +46,48 @@ class SmolLM3(Llama):
 
     ignored = Llama.ignored | {"max_window_layers"}
 
-    def check(self):
+    def check(self) -> None:
         super().check()
         if len(self.rotates) < self.n_layers:
             raise Problem(
                 f"no_rope_layers has {len(self.rotates)} entries, and num_hidden_layers = {int(self.n_layers)}",
                 "correct one of the two",
             )
-        self.kinds  # noqa: B018 (reads the layer types, and raises where they are wrong)
+        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=2_000_000.0)
 
     @property
-    def kinds(self):
+    def masks(self) -> list[Mask]:
         """A 1 in `no_rope_layers` is a layer that rotates, in spite of the key's name."""
-        has_windows = self.use_sliding_window and self.sliding_window
-        found = (
-            masks(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window)
-            if has_windows
-            else [Full()] * self.n_layers
-        )
-        return [mask if rotates else NoPE(mask) for mask, rotates in zip(found, self.rotates)]
+        published: list[Mask] = [Full()] * self.n_layers
+        if self.use_sliding_window and self.sliding_window:
+            published = masks_of(self.layer_types[: self.n_layers], self.n_layers, self.sliding_window)
+        return [mask if rotates else NoPE(mask) for mask, rotates in zip(published, self.rotates)]
 
 
 @architecture("smollm3", config=SmolLM3)
-def forward(w, ids, c: SmolLM3, cache, last=True):
+def forward(w: Weights, ids: Array, c: SmolLM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: SmolLM3, mask: Full | SlidingWindow | NoPE, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: SmolLM3, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: SmolLM3, mask, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: SmolLM3, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -1,12 +1,14 @@
-"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and put both halves side by side.
+"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and have parallel halves.
 
 Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T; tensor names as the published files.
 """
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
+    Rope,
     apply_rope,
     attend,
     causal_mask,
@@ -36,23 +38,23 @@ class StableLM(Llama):
     parallel: bool = key("use_parallel_residual", False)
 
     @property
-    def rope(self):
+    def rope(self) -> Rope:
         return read_rope({"partial_rotary_factor": 0.25, **self.rope_parameters})
 
 
 @architecture("stablelm", config=StableLM)
-def forward(w, ids, c: StableLM, cache, last=True):
+def forward(w: Weights, ids: Array, c: StableLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for _, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for _, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, table)
     x = layer_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: StableLM, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: StableLM, table: RopeTable) -> Array:
     """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     attended = x + attention(y, w.at("self_attn"), cache, c, table)
@@ -62,7 +64,7 @@ def layer(x, w, cache, c: StableLM, table):
 
 
 @step(Role.ATTENTION)
-def attention(x, w, cache, c: StableLM, table):
+def attention(x: Array, w: Weights, cache: KVCache, c: StableLM, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)

@@ -5,6 +5,7 @@ Source: arXiv 2402.19173; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
@@ -27,25 +28,25 @@ class StarCoder2(Mistral):
 
 
 @architecture("starcoder2", config=StarCoder2)
-def forward(w, ids, c: StarCoder2, cache, last=True):
+def forward(w: Weights, ids: Array, c: StarCoder2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for mask, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table)
     x = layer_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x, w, cache, c: StarCoder2, mask, table):
+def layer(x: Array, w: Weights, cache: KVCache, c: StarCoder2, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(layer_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, c: StarCoder2):
+def feed_forward(x: Array, w: Weights, c: StarCoder2) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "c_fc", c.d_ff, bias=c.mlp_bias))
     return linear(wide, w, "c_proj", c.d_model, bias=c.mlp_bias)

@@ -1,10 +1,12 @@
 """The parts that language models are made of, in plain NumPy.
 
-Letters in shapes: T new tokens, S the tokens they see, D d_model, F d_ff, N heads, K key/value heads, H d_head,
-V vocabulary, E experts. Weights are asked for by their checkpoint name where they are used; `w` hands out a checkpoint's
+Letters in shapes: T new tokens, S the tokens they see, D d_model, F d_ff, N heads, K key/value heads, H d_head, V
+vocabulary, E experts. Weights are asked for by their checkpoint name where they are used; `w` hands out a checkpoint's
 arrays or shapes. Everything here runs on both.
 """
 
+# What a package hands on, it need not use itself.
+# pyright: reportUnusedImport=false
 from .attention import (
     Chunked,
     Full,
@@ -23,6 +25,7 @@ from .attention import (
 )
 from .basic import (
     ACTIVATIONS,
+    Activation,
     conv1d,
     embed,
     embed_positions,

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ..dims import smallest
+from ..interface import Array, KVCache, Mask, Weights
 from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
-
-
-class Mask(Protocol):
-    """Which earlier tokens a layer sees."""
-
-    def pairs(self, tokens: int) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,7 @@ class Full:
         """How many rows a step that ends at `context` needs, the new one included: what the cache must hold."""
         return context
 
-    def allows(self, query, key):
+    def allows(self, query: Array, key: Array) -> Array:
         """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
         return key <= query
 
@@ -38,7 +32,7 @@ class Full:
         """How many (query, key) pairs a text of `tokens` has that are allowed: the causal half and its diagonal."""
         return tokens * (tokens + 1) // 2
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "full"
 
 
@@ -54,7 +48,7 @@ class SlidingWindow:
     def kept(self, context: int) -> int:
         return smallest(context, self.size)
 
-    def allows(self, query, key):
+    def allows(self, query: Array, key: Array) -> Array:
         return (key <= query) & (key > query - self.size)
 
     def pairs(self, tokens: int) -> int:
@@ -62,7 +56,7 @@ class SlidingWindow:
         ramp = min(tokens, size)
         return ramp * (ramp + 1) // 2 + (tokens - ramp) * size
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "sliding"
 
 
@@ -78,7 +72,7 @@ class Chunked:
     def kept(self, context: int) -> int:
         return smallest(context, self.size)
 
-    def allows(self, query, key):
+    def allows(self, query: Array, key: Array) -> Array:
         return (key <= query) & (key // self.size == query // self.size)
 
     def pairs(self, tokens: int) -> int:
@@ -86,7 +80,7 @@ class Chunked:
         chunks, rest = divmod(tokens, size)
         return (chunks * size * (size + 1) + rest * (rest + 1)) // 2
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "chunked"
 
 
@@ -94,7 +88,7 @@ class Chunked:
 class NoPE:
     """What `mask` says, and no rotary embedding: the layer is not told where a token stands (arXiv 2305.19466)."""
 
-    mask: Full | SlidingWindow = Full()
+    mask: Mask = Full()
 
     def seen(self, past: int) -> int:
         return self.mask.seen(past)
@@ -102,17 +96,17 @@ class NoPE:
     def kept(self, context: int) -> int:
         return self.mask.kept(context)
 
-    def allows(self, query, key):
+    def allows(self, query: Array, key: Array) -> Array:
         return self.mask.allows(query, key)
 
     def pairs(self, tokens: int) -> int:
         return self.mask.pairs(tokens)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.mask}, NoPE"
 
 
-def causal_mask(cache, queries, keys, mask):
+def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:
     """Which keys each new token may look at: [T S], True where it may."""
     T, S = queries.shape[0], keys.shape[0]
     query = np.arange(T, like=queries) + cache.length
@@ -121,7 +115,7 @@ def causal_mask(cache, queries, keys, mask):
 
 
 @step(Role.HEAD_NORMS)
-def head_norms(x, w, name: str, eps: float):
+def head_norms(x: Array, w: Weights, name: str, eps: float) -> Array:
     """Layer norm without shift, with weights of its own for each head: [T N H], [N H] -> [T N H]."""
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
@@ -129,41 +123,43 @@ def head_norms(x, w, name: str, eps: float):
 
 
 @step(Role.REPEAT_KV, keeps=Keeps.NOTHING, access=Access.LOOKS)
-def repeat_kv(x, n_heads: int):
+def repeat_kv(x: Array, n_heads: int) -> Array:
     """Each key/value head serves several query heads: [S K H] -> [S N H]."""
     return np.repeat(x, n_heads // x.shape[1], axis=1)
 
 
 @step(Role.SCORES)
-def scores(q, k, scale: float):
+def scores(q: Array, k: Array, scale: float) -> Array:
     """How well each new token's query fits each key, head by head: [T N H], [S N H] -> [N T S]."""
     return np.einsum("tnh,snh->nts", q, k, optimize=True) * scale
 
 
 @step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
-def masked(x, allowed):
+def masked(x: Array, allowed: Array) -> Array:
     """Hide what must not be seen, above all the future: [N T S], [T S] -> [N T S]."""
     return np.where(allowed, x, -np.inf)
 
 
 @step(Role.MIX)
-def mix(shares, v):
+def mix(shares: Array, v: Array) -> Array:
     """Average the values by their shares: [N T S], [S N H] -> [T N H]."""
     return np.einsum("nts,snh->tnh", shares, v, optimize=True)
 
 
-def alibi(k, n_heads: int):
+def alibi(k: Array, n_heads: int) -> Array:
     """ALiBi: a later key scores higher, in each head by its own slope: [S K H] -> [N 1 S] (arXiv 2108.12409).
 
     Per query, adding slope · position differs from -slope · distance by a constant, which the softmax drops.
     """
-    power = 2 ** (int(n_heads).bit_length() - 1)
+    power = 1 << int(n_heads).bit_length() - 1
     i = np.arange(n_heads, like=k)
     slopes = np.where(i < power, 2.0 ** ((i + 1) * (-8 / power)), 2.0 ** ((2 * (i - power) + 1) * (-4 / power)))
     return (slopes[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
 
 
-def attend(q, k, v, allowed, scale: float, bias=None, cap: float | None = None):
+def attend(
+    q: Array, k: Array, v: Array, allowed: Array, scale: float, bias: Array | None = None, cap: float | None = None
+) -> Array:
     """Scaled dot-product attention: [T N H], [S K H], [S K H], [T S] -> [T N·H] (arXiv 1706.03762, 3.2).
 
     `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them.
@@ -176,6 +172,6 @@ def attend(q, k, v, allowed, scale: float, bias=None, cap: float | None = None):
     return mixed.reshape(mixed.shape[0], mixed.shape[1] * mixed.shape[2])
 
 
-def heads(x, n: int, width: int):
+def heads(x: Array, n: int, width: int) -> Array:
     """Cut each vector into heads: [T N·H] -> [T N H]."""
     return x.reshape(x.shape[0], n, width)

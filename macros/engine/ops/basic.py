@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
+from ..interface import Array, KVCache, Weights
 from ..steps import Keeps, Role, step
+
+# What makes a map more than a product of matrices: number by number, same shape.
+Activation: TypeAlias = Callable[[Array], Array]
 
 
 @step(Role.EMBED, keeps=Keeps.NOTHING)
-def embed(ids, w, name: str, rows: int, width: int):
+def embed(ids: Array, w: Weights, name: str, rows: int, width: int) -> Array:
     """Look up one row of the table for each token id: [T], [V D] -> [T D]."""
     return np.take(w(name, rows, width), ids, axis=0)
 
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
-def embed_positions(positions, w, name: str, rows: int, width: int):
+def embed_positions(positions: Array, w: Weights, name: str, rows: int, width: int) -> Array:
     """Look up one row of the table for each position: [T], [P D] -> [T D]."""
     return np.take(w(name, rows, width), positions, axis=0)
 
 
-def positions(ids, cache):
+def positions(ids: Array, cache: KVCache) -> Array:
     """The place of each new token in the whole text: [T] -> [T]."""
     return np.arange(ids.shape[0], like=ids) + cache.length
 
 
 @step(Role.LAST_ROW, keeps=Keeps.NOTHING)
-def last_row(x):
+def last_row(x: Array) -> Array:
     """Only the last token's vector predicts the next token: [T D] -> [1 D]."""
     return x[-1:]
 
 
 @step(Role.UNEMBED)
-def unembed(x, w, name: str, vocabulary: int, *, last: bool, bias: str | None = None):
+def unembed(x: Array, w: Weights, name: str, vocabulary: int, *, last: bool, bias: str | None = None) -> Array:
     """A score for every token of the vocabulary: [T D], [V D] -> [T V], or [1 V] for the last token only."""
     x = last_row(x) if last else x
     logits = np.einsum("td,vd->tv", x, w(name, vocabulary, x.shape[-1]), optimize=True)
@@ -41,21 +47,21 @@ def unembed(x, w, name: str, vocabulary: int, *, last: bool, bias: str | None = 
 
 
 @step(Role.LINEAR)
-def linear(x, w, name: str, width: int, *, bias: bool = False):
+def linear(x: Array, w: Weights, name: str, width: int, *, bias: bool = False) -> Array:
     """Multiply by a weight matrix stored [out, in]: [T I], [O I] -> [T O]."""
     y = np.einsum("ti,oi->to", x, w(f"{name}.weight", width, x.shape[-1]), optimize=True)
     return y + w(f"{name}.bias", width) if bias else y
 
 
 @step(Role.CONV1D)
-def conv1d(x, w, name: str, width: int):
+def conv1d(x: Array, w: Weights, name: str, width: int) -> Array:
     """Multiply by a weight matrix stored [in, out], as GPT-2 does, and add a bias: [T I], [I O], [O] -> [T O]."""
     y = np.einsum("ti,io->to", x, w(f"{name}.weight", x.shape[-1], width), optimize=True)
     return y + w(f"{name}.bias", width)
 
 
 @step(Role.LAYER_NORM)
-def layer_norm(x, w, name: str, eps: float, *, weight: bool = True, bias: bool = True):
+def layer_norm(x: Array, w: Weights, name: str, eps: float, *, weight: bool = True, bias: bool = True) -> Array:
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D]."""
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
@@ -64,7 +70,7 @@ def layer_norm(x, w, name: str, eps: float, *, weight: bool = True, bias: bool =
 
 
 @step(Role.RMS_NORM)
-def rms_norm(x, w, name: str, eps: float, *, offset: float = 0.0):
+def rms_norm(x: Array, w: Weights, name: str, eps: float, *, offset: float = 0.0) -> Array:
     """Divide each vector by its root mean square, then scale: [… D], [D] -> [… D].
 
     `offset` is added to the weight: 1 where a file stores how far the scale is from 1.
@@ -75,86 +81,93 @@ def rms_norm(x, w, name: str, eps: float, *, offset: float = 0.0):
 
 
 @step(Role.SOFTMAX, keeps=Keeps.OUTPUT)
-def softmax(x):
+def softmax(x: Array) -> Array:
     """Turn scores into shares that add up to 1, along the last axis: [… S] -> [… S]."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 @step(Role.SOFT_CAP)
-def soft_cap(x, cap: float):
+def soft_cap(x: Array, cap: float) -> Array:
     """Bend scores so that none goes beyond ±cap: cap · tanh(x / cap): same shape (Gemma 2, arXiv 2408.00118)."""
     return np.tanh(x / cap) * cap
 
 
 @step(Role.GELU_TANH)
-def gelu_tanh(x):
+def gelu_tanh(x: Array) -> Array:
     """GELU in its tanh form: x · Φ(x), near 0 below zero and near x above: [T F] -> [T F]."""
     return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
 @step(Role.GELU)
-def gelu(x):
+def gelu(x: Array) -> Array:
     """GELU: x · Φ(x), with Φ the normal distribution function: [T F] -> [T F]."""
     return x * 0.5 * (1 + erf(x / math.sqrt(2)))
 
 
 @step(Role.SILU)
-def silu(x):
+def silu(x: Array) -> Array:
     """SiLU: x · sigmoid(x): [T F] -> [T F]."""
     return x * logistic(x)
 
 
 @step(Role.RELU)
-def relu(x):
+def relu(x: Array) -> Array:
     """ReLU: x where it is positive, else 0: [T F] -> [T F]."""
     return np.maximum(x, 0)
 
 
 @step(Role.XIELU)
-def xielu(x, w, name: str):
-    """xIELU: a parabola above zero, eˣ − 1 − x below, each with a learned strength: [T F], [1], [1] -> [T F] (arXiv 2411.13010)."""
+def xielu(x: Array, w: Weights, name: str) -> Array:
+    """xIELU: a parabola above zero, eˣ − 1 − x below, each of a learned strength: [T F], [1], [1] -> [T F].
+
+    arXiv 2411.13010.
+    """
     above, below = (np.logaddexp(w(f"{name}.{part}", 1), 0) for part in ("alpha_p", "alpha_n"))
     return 0.5 * x + np.where(x > 0, above * x * x, (0.5 + below) * (np.expm1(np.minimum(x, -1e-6)) - x))
 
 
 @step(Role.RELU_SQUARED)
-def relu_squared(x):
+def relu_squared(x: Array) -> Array:
     """ReLU, squared: [T F] -> [T F]."""
     return np.maximum(x, 0) * np.maximum(x, 0)
 
 
 @step(Role.SIGMOID, keeps=Keeps.OUTPUT)
-def sigmoid(x):
+def sigmoid(x: Array) -> Array:
     """How far a gate is open, each by itself: between 0 and 1, same shape."""
     return logistic(x)
 
 
-def logistic(x):
+def logistic(x: Array) -> Array:
     """1 / (1 + e⁻ˣ), without overflow: same shape."""
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
-def erf(x):
+# Of the powers of t, the highest first.
+ERFC_FIT = (
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
+)
+
+
+def erf(x: Array) -> Array:
     """The error function to 1.2e-7 (Numerical Recipes, 3rd ed., section 6.2.2: erfc by Chebyshev fit): same shape."""
     t = 1 / (1 + 0.5 * np.abs(x))
-    poly = 0.0
-    for c in (
-        0.17087277,
-        -0.82215223,
-        1.48851587,
-        -1.13520398,
-        0.27886807,
-        -0.18628806,
-        0.09678418,
-        0.37409196,
-        1.00002368,
-    ):
-        poly = poly * t + c
-    return np.sign(x) * (1 - t * np.exp(-x * x - 1.26551223 + t * poly))
+    fit: float | Array = 0.0
+    for coefficient in ERFC_FIT:
+        fit = fit * t + coefficient
+    return np.sign(x) * (1 - t * np.exp(-x * x - 1.26551223 + t * fit))
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Activation] = {
     "gelu": gelu,
     "gelu_new": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,

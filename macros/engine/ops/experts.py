@@ -5,15 +5,15 @@ Letters besides the usual: E experts, k experts per token, I and O the inner siz
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..dims import same
-from ..steps import Keeps, Role, step
+from ..interface import Array, Mask, Weights
+from ..steps import Keeps, Role, Ruling, step
 from .attention import Full
-from .basic import linear, logistic, softmax
+from .basic import Activation, linear, logistic, softmax
 
 
 @dataclass(frozen=True)
@@ -21,49 +21,52 @@ class Kind:
     """What a layer is made of: a mixture of experts or a plain feed-forward part, and what its attention sees."""
 
     moe: bool
-    mask: object = Full()
+    mask: Mask = Full()
 
-    def __str__(self):
+    def __str__(self) -> str:
         feed_forward = "moe" if self.moe else "dense"
         return feed_forward if self.mask == Full() else f"{self.mask}, {feed_forward}"
 
 
-def _expert_linear_rule(x, W, chosen, *, transposed: bool = False):
-    out, into = W.shape[1:][::-1] if transposed else W.shape[1:]
+def _expert_linear_rule(x: Array, W: Array, chosen: Array, *, transposed: bool = False) -> Ruling:
+    width, inner = W.shape[1:][::-1] if transposed else W.shape[1:]
     T, k = chosen.shape
-    same(x.shape[-1], into)
-    return (T, k, out), T * k * out * into
+    same(x.shape[-1], inner)
+    return (T, k, width), T * k * width * inner
 
 
 @step(Role.EXPERT_LINEAR, rule=_expert_linear_rule)
-def expert_linear(x, W, chosen, *, transposed: bool = False):
+def expert_linear(x: Array, W: Array, chosen: Array, *, transposed: bool = False) -> Array:
     """Multiply each token by the matrices of its chosen experts: [T I] or [T k I], [E O I], [T k] -> [T k O].
 
     `transposed`: the matrices are stored [E I O]. Only chosen experts are touched.
     """
-    out = np.empty((*chosen.shape, W.shape[2 if transposed else 1]), np.result_type(x, W))
+    y = np.empty((*chosen.shape, W.shape[2 if transposed else 1]), np.result_type(x, W))
     for e in np.unique(chosen):
         token, place = np.nonzero(chosen == e)
         rows = x[token] if x.ndim == 2 else x[token, place]
-        out[token, place] = rows @ (W[e] if transposed else W[e].T)
-    return out
+        y[token, place] = rows @ (W[e] if transposed else W[e].T)
+    return y
 
 
 @step(Role.SIGMOID_SCORES, keeps=Keeps.OUTPUT)
-def sigmoid_scores(x):
+def sigmoid_scores(x: Array) -> Array:
     """A score between 0 and 1 for each expert by itself, the sigmoid: [T E] -> [T E]."""
     return logistic(x)
 
 
 @step(Role.TOP_K, keeps=Keeps.NOTHING)
-def top_k(scores, k: int):
+def top_k(scores: Array, k: int) -> Array:
     """The k highest scores' places, best first: [T E] -> [T k]."""
     return np.argsort(-scores, axis=-1, kind="stable")[:, :k]
 
 
 @step(Role.EXPERT_GROUPS, keeps=Keeps.NOTHING)
-def keep_groups(scores, n_groups: int, n_kept: int, best: int):
-    """Leave only the best groups of experts to choose from; a group is worth its `best` highest scores: [T E] -> [T E]."""
+def keep_groups(scores: Array, n_groups: int, n_kept: int, best: int) -> Array:
+    """Leave only the best groups of experts to choose from: [T E] -> [T E].
+
+    A group is worth its `best` highest scores.
+    """
     T, E = scores.shape
     groups = scores.reshape(T, n_groups, E // n_groups)
     worth = np.sort(groups, axis=-1)[..., -best:].sum(axis=-1)
@@ -72,7 +75,9 @@ def keep_groups(scores, n_groups: int, n_kept: int, best: int):
 
 
 @step(Role.ROUTING_WEIGHTS)
-def routing_weights(scores, chosen, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20):
+def routing_weights(
+    scores: Array, chosen: Array, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20
+) -> Array:
     """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k]."""
     shares = np.take_along_axis(scores, chosen, axis=-1)
     if normalise:
@@ -81,26 +86,34 @@ def routing_weights(scores, chosen, *, normalise: bool = False, scale: float = 1
 
 
 @step(Role.COMBINE)
-def combine(y, shares):
+def combine(y: Array, shares: Array) -> Array:
     """Add up what the chosen experts say, by their shares: [T k D], [T k] -> [T D]."""
     return np.einsum("tkd,tk->td", y, shares, optimize=True)
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x, w, d_ff: int, activation: Callable, *, bias: bool = False):
+def feed_forward(x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     wide = activation(linear(x, w, "gate_proj", d_ff, bias=bias)) * linear(x, w, "up_proj", d_ff, bias=bias)
     return linear(wide, w, "down_proj", x.shape[-1], bias=bias)
 
 
 @step(Role.SHARED_EXPERTS)
-def shared_experts(x, w, d_ff: int, activation: Callable, *, bias: bool = False):
+def shared_experts(x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False) -> Array:
     """The experts that every token passes through, side by side as one: [T D] -> [T F] -> [T D]."""
     return feed_forward(x, w, d_ff, activation, bias=bias)
 
 
 @step(Role.GATED_EXPERTS)
-def gated_experts(x, chosen, w, names: tuple[str, str, str], n_experts: int, d_ff: int, activation: Callable):
+def gated_experts(
+    x: Array,
+    chosen: Array,
+    w: Weights,
+    names: tuple[str, str, str],
+    n_experts: int,
+    d_ff: int,
+    activation: Activation,
+) -> Array:
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k F] -> [T k D].
 
     `names` are those of an expert's gate, up and down matrix, with `{e}` for its number.
@@ -113,7 +126,9 @@ def gated_experts(x, chosen, w, names: tuple[str, str, str], n_experts: int, d_f
 
 
 @step(Role.PACKED_EXPERTS)
-def packed_experts(x, chosen, w, names: tuple[str, str], n_experts: int, d_ff: int, activation: Callable):
+def packed_experts(
+    x: Array, chosen: Array, w: Weights, names: tuple[str, str], n_experts: int, d_ff: int, activation: Activation
+) -> Array:
     """Each token through its chosen experts, gate and up in one matrix: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D].
 
     `names` are those of the stacks of all experts' gate-and-up and down matrices.
@@ -123,14 +138,14 @@ def packed_experts(x, chosen, w, names: tuple[str, str], n_experts: int, d_ff: i
     return expert_linear(activation(gate) * up, w.stack(names[1], n_experts, D, d_ff, used=k), chosen)
 
 
-def softmax_routing(scores, k: int, *, normalise: bool, scale: float = 1.0):
+def softmax_routing(scores: Array, k: int, *, normalise: bool, scale: float = 1.0) -> tuple[Array, Array]:
     """The usual choice: the k experts with the largest share of a softmax: [T E] -> [T k] places, [T k] shares."""
     fit = softmax(scores)
     chosen = top_k(fit, k)
     return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 
 
-def chosen_softmax_routing(scores, k: int):
+def chosen_softmax_routing(scores: Array, k: int) -> tuple[Array, Array]:
     """The k highest scores, and a softmax of these alone: [T E] -> [T k] places, [T k] shares."""
     chosen = top_k(scores, k)
     return chosen, softmax(routing_weights(scores, chosen))

@@ -1,21 +1,23 @@
 """Recurrences: a state of fixed size that is carried from token to token, and convolutions over the last few tokens.
 
-Letters besides the usual: C channels, Z numbers of state, G groups of heads, W the width of a convolution, I and J the sides
-of a head's state. Only the recurrent form is here; chunks are a way to compute the same faster.
+Letters besides the usual: C channels, Z numbers of state, G groups of heads, W the width of a convolution, I and J the
+sides of a head's state. Only the recurrent form is here; chunks are a way to compute the same faster.
 
 FLOPs: in a recurrence each product that is added to the state or summed out of it is one multiply-add, `keep · state +
-key ⊗ value` two for each number of the state. How the decay and the step size come about is element-wise work, left out.
+key ⊗ value` two for each number of the state. Decay and step size come about by element-wise work, left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from ..dims import product
-from ..steps import Holds, Keeps, Role, step, tracer_of
+from ..interface import Array, KVCache, Weights
+from ..steps import Holds, Keeps, Role, Ruling, step, tracer_of
 from .basic import logistic
 
 # Bytes of an element of a state, whatever the format of the model and of its cache.
@@ -29,11 +31,15 @@ class Mixed:
     mixer: str
     feed_forward: str = ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.mixer}, {self.feed_forward}" if self.feed_forward else self.mixer
 
 
-def scan(body: Callable, state, xs: tuple):
+# A state that is carried along: one array, or several.
+State = TypeVar("State", Array, tuple[Array, Array, Array])
+
+
+def scan(body: Callable[..., tuple[State, Array]], state: State, xs: tuple[Array, ...]) -> tuple[State, Array]:
     """Carry a state along the tokens: a state, [T …] of each of `xs` -> the last state, [T …] of what `body` gives.
 
     `body(state, *rows)` returns (new state, row); the state is one array or a tuple of them.
@@ -41,28 +47,28 @@ def scan(body: Callable, state, xs: tuple):
     tracer = tracer_of(xs)
     if tracer is not None:
         return tracer.repeat(body, state, xs)
-    out = []
+    rows: list[Array] = []
     for t in range(xs[0].shape[0]):
         state, row = body(state, *(x[t] for x in xs))
-        out.append(row)
-    return state, np.stack(out)
+        rows.append(row)
+    return state, np.stack(rows)
 
 
-def _carry_rule(state, keep, key, value=None):
+def _carry_rule(state: Array, keep: Array, key: Array, value: Array | None = None) -> Ruling:
     return state.shape, product(state.shape) * (1 if value is None else 2)
 
 
 @step(Role.STATE_UPDATE, rule=_carry_rule)
-def carry(state, keep, key, value=None):
-    """What is kept of a state, and what is written into it: keep · state + key · value, with broadcasting: same shape."""
+def carry(state: Array, keep: Array, key: Array, value: Array | None = None) -> Array:
+    """What is kept of a state and what is written into it, keep · state + key · value, by broadcasting: same shape."""
     return keep * state + (key if value is None else key * value)
 
 
 @step(Role.CONVOLUTION)
-def causal_conv(x, w, cache, name: str, width: int, *, bias: bool):
+def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool) -> Array:
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
-    The last W rows are kept, at the model's 2 bytes, as transformers and mamba_ssm keep them (the next step reads W − 1).
+    The last W rows are kept, at the model's 2 bytes, as in transformers and mamba_ssm (the next step reads W − 1).
     """
     C = x.shape[1]
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
@@ -73,21 +79,23 @@ def causal_conv(x, w, cache, name: str, width: int, *, bias: bool):
 
 
 @step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
-def token_shift(x, cache, name: str):
+def token_shift(x: Array, cache: KVCache, holds: Holds) -> Array:
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
-    rows = np.concatenate([cache.state(name, 1, x.shape[1]), x], axis=0)
-    cache.store(name, rows[-1:], item_bytes=CONVOLUTION_BYTES)
+    rows = np.concatenate([cache.state(holds, 1, x.shape[1]), x], axis=0)
+    cache.store(holds, rows[-1:], item_bytes=CONVOLUTION_BYTES)
     return rows[:-1]
 
 
 @step(Role.SELECTIVE_SCAN)
-def selective_scan(x, dt, A, B, C, cache, item_bytes: int = STATE_BYTES):
-    """Mamba's state space, a state for each channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C] (arXiv 2312.00752, 3.2).
+def selective_scan(
+    x: Array, dt: Array, A: Array, B: Array, C: Array, cache: KVCache, item_bytes: int = STATE_BYTES
+) -> Array:
+    """Mamba's state space, a state for each channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C].
 
-    h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C.
+    h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C (arXiv 2312.00752, 3.2).
     """
 
-    def body(h, x, dt, b, c):
+    def body(h: Array, x: Array, dt: Array, b: Array, c: Array) -> tuple[Array, Array]:
         h = carry(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
         return h, np.einsum("cz,z->c", h, c, optimize=True)
 
@@ -97,49 +105,57 @@ def selective_scan(x, dt, A, B, C, cache, item_bytes: int = STATE_BYTES):
 
 
 @step(Role.DECAYING_ATTENTION)
-def decaying_attention(q, k, v, keep, cache, item_bytes: int = STATE_BYTES):
+def decaying_attention(
+    q: Array, k: Array, v: Array, keep: Array, cache: KVCache, item_bytes: int = STATE_BYTES
+) -> Array:
     """Linear attention whose memory fades: [T N I], [T N I], [T N J], [T N] shares kept -> [T N J].
 
     S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and
     keep = exp(Δ·A), Mamba 2 (arXiv 2405.21060, 5.2).
     """
 
-    def body(S, q, k, v, keep):
-        S = carry(S, keep[:, None, None], k[:, :, None], v[:, None, :])
-        return S, np.einsum("ni,nij->nj", q, S, optimize=True)
+    def body(state: Array, q: Array, k: Array, v: Array, keep: Array) -> tuple[Array, Array]:
+        state = carry(state, keep[:, None, None], k[:, :, None], v[:, None, :])
+        return state, np.einsum("ni,nij->nj", q, state, optimize=True)
 
-    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
-    cache.store(Holds.STATE, S, item_bytes=item_bytes)
+    state, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
+    cache.store(Holds.STATE, state, item_bytes=item_bytes)
     return y
 
 
 @step(Role.GATED_DELTA_RULE)
-def gated_delta_rule(q, k, v, keep, strength, cache, item_bytes: int = STATE_BYTES):
-    """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J] (arXiv 2412.06464).
+def gated_delta_rule(
+    q: Array, k: Array, v: Array, keep: Array, strength: Array, cache: KVCache, item_bytes: int = STATE_BYTES
+) -> Array:
+    """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J].
 
-    What the memory already says to the key is taken out before the value is written: S ← keep·S, S ← S + k ⊗ strength·(v − k·S),
-    y = q·S.
+    What the memory already says to the key is taken out before the value is written: S ← keep·S,
+    S ← S + k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464).
     """
 
-    def body(S, q, k, v, keep, strength):
-        known = np.einsum("ni,nij->nj", k, S, optimize=True) * keep[:, None]
-        S = carry(S, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
-        return S, np.einsum("ni,nij->nj", q, S, optimize=True)
+    def body(state: Array, q: Array, k: Array, v: Array, keep: Array, strength: Array) -> tuple[Array, Array]:
+        known = np.einsum("ni,nij->nj", k, state, optimize=True) * keep[:, None]
+        state = carry(state, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
+        return state, np.einsum("ni,nij->nj", q, state, optimize=True)
 
-    S, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
-    cache.store(Holds.STATE, S, item_bytes=item_bytes)
+    state, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
+    cache.store(Holds.STATE, state, item_bytes=item_bytes)
     return y
 
 
+# A weighted sum, the sum of the weights, and the logarithm of the largest weight.
+Averages: TypeAlias = tuple[Array, Array, Array]
+
+
 @step(Role.WKV)
-def wkv(k, v, decay, bonus, cache):
+def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array:
     """RWKV's weighted average of all values so far: [T C], [T C], [C], [C] -> [T C] (arXiv 2305.13048, 3.1).
 
-    A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum and sum of
-    weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
+    A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum
+    and sum of weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
     """
 
-    def body(state, k, v):
+    def body(state: Averages, k: Array, v: Array) -> tuple[Averages, Array]:
         total, weight, largest = state
         top = np.maximum(largest, k + bonus)
         old, new = np.exp(largest - top), np.exp(k + bonus - top)
@@ -148,17 +164,17 @@ def wkv(k, v, decay, bonus, cache):
         old, new = np.exp(largest - decay - top), np.exp(k - top)
         return (carry(total, old, new, v), carry(weight, old, new), top), y
 
-    names, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
-    total, weight, largest = (cache.state(name, C) for name in names)
+    kept, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
+    total, weight, largest = (cache.state(holds, C) for holds in kept)
     largest = np.where(weight > 0, largest, -1e38)  # no token has been weighed yet
     state, y = scan(body, (total, weight, largest), (k, v))
-    for name, new in zip(names, state):
-        cache.store(name, new, item_bytes=STATE_BYTES)
+    for holds, new in zip(kept, state):
+        cache.store(holds, new, item_bytes=STATE_BYTES)
     return y
 
 
 @step(Role.GATED_RMS_NORM)
-def gated_rms_norm(x, z, w, name: str, eps: float, groups: int = 1):
+def gated_rms_norm(x: Array, z: Array, w: Weights, name: str, eps: float, groups: int = 1) -> Array:
     """Gate with SiLU, divide each group of numbers by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
     T, C = x.shape
     y = (x * z * logistic(z)).reshape(T, groups, C // groups)
@@ -167,12 +183,12 @@ def gated_rms_norm(x, z, w, name: str, eps: float, groups: int = 1):
 
 
 @step(Role.L2_NORM)
-def l2_norm(x):
+def l2_norm(x: Array) -> Array:
     """Bring each vector to length 1: [… H] -> [… H]."""
     return x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
 
 
 @step(Role.SOFTPLUS)
-def softplus(x):
+def softplus(x: Array) -> Array:
     """A smooth way to make numbers positive, ln(1 + eˣ): same shape."""
     return np.logaddexp(x, 0)

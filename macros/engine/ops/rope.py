@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import Problem
+from ..interface import Array, RopeTable
 from ..steps import Keeps, Role, step
 
 
@@ -18,16 +19,17 @@ from ..steps import Keeps, Role, step
 class Rope:
     """How fast each pair of a head's numbers turns with the position, and how much of a head turns at all.
 
-    `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers. `partial` is the share of a head that turns,
-    its first part; cosines and sines are multiplied by `amplitude`.
+    `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers and `divisors` its numbers for each pair.
+    `partial` is the share of a head that turns, its first part; cosines and sines are multiplied by `amplitude`.
     """
 
     theta: float = 10000.0
     scaling: str = "default"
     factor: float = 1.0
-    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    more: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
     partial: float = 1.0
     amplitude: float = 1.0
+    divisors: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]], hash=False)
 
     def turning(self, head: int) -> int:
         """How many of a head's numbers turn."""
@@ -40,33 +42,32 @@ class Rope:
             )
         return width
 
-    def frequencies(self, width: int, positions):
+    def frequencies(self, width: int, positions: Array) -> Array:
         """Radians per position of each pair: [width / 2]. Two scalings look at how far `positions` reach."""
         return SCALINGS[self.scaling](self, width, positions)
 
 
-def _default(rope, width, positions):
+def _default(rope: Rope, width: int, positions: Array) -> Array:
     """theta^(-2i/width) for pair i (RoFormer, arXiv 2104.09864, 3.2.2)."""
     return rope.theta ** (np.arange(0, width, 2, like=positions) / -width)
 
 
-def _linear(rope, width, positions):
+def _linear(rope: Rope, width: int, positions: Array) -> Array:
     """Positions divided by `factor` (arXiv 2306.15595)."""
     return _default(rope, width, positions) / rope.factor
 
 
-def _dynamic(rope, width, positions):
+def _dynamic(rope: Rope, width: int, positions: Array) -> Array:
     """Past the trained length, theta grows with the text (NTK-aware, arXiv 2309.00071, appendix A and B.1)."""
     if int(width) <= 2:
         raise Problem(f"{int(width)} numbers of a head turn", "dynamic rope scaling needs more than 2")
-    stretch = (
-        np.maximum(positions[-1:] + 1, rope.more["max_position_embeddings"]) / rope.more["max_position_embeddings"]
-    )
+    trained = rope.more["max_position_embeddings"]
+    stretch = np.maximum(positions[-1:] + 1, trained) / trained
     growth = (rope.factor * stretch - (rope.factor - 1)) ** (width / (width - 2))
     return (rope.theta * growth) ** (np.arange(0, width, 2, like=positions) / -width)
 
 
-def _llama3(rope, width, positions):
+def _llama3(rope: Rope, width: int, positions: Array) -> Array:
     """Pairs that turn rarely within the trained length are slowed down by `factor`, fast ones not (Llama 3.1)."""
     f, low, high = _default(rope, width, positions), rope.more["low_freq_factor"], rope.more["high_freq_factor"]
     turns = f * (rope.more["original_max_position_embeddings"] / (2 * math.pi))
@@ -74,15 +75,13 @@ def _llama3(rope, width, positions):
     return f / rope.factor * (1 - fast) + f * fast
 
 
-def _yarn(rope, width, positions):
+def _yarn(rope: Rope, width: int, positions: Array) -> Array:
     """The same idea with a ramp over the pair's number (YaRN, arXiv 2309.00071, 3.2)."""
 
-    def pair_that_turns(times):
-        return (
-            width
-            * math.log(rope.more["original_max_position_embeddings"] / (times * 2 * math.pi))
-            / (2 * math.log(rope.theta))
-        )
+    trained = rope.more["original_max_position_embeddings"]
+
+    def pair_that_turns(times: float) -> float:
+        return width * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(rope.theta))
 
     low, high = pair_that_turns(rope.more["beta_fast"]), pair_that_turns(rope.more["beta_slow"])
     if rope.more["truncate"]:
@@ -93,19 +92,22 @@ def _yarn(rope, width, positions):
     return f / rope.factor * slow + f * (1 - slow)
 
 
-def _longrope(rope, width, positions):
-    """Each pair has a divisor of its own, one for texts within the trained length and one for longer ones (arXiv 2402.13753)."""
+def _longrope(rope: Rope, width: int, positions: Array) -> Array:
+    """Each pair has two divisors, for texts within the trained length and for longer ones (arXiv 2402.13753)."""
     for name in ("short_factor", "long_factor"):
-        if len(rope.more[name]) != (int(width) + 1) // 2:
+        if len(rope.divisors[name]) != (int(width) + 1) // 2:
             raise Problem(
-                f"rope_scaling.{name} has {len(rope.more[name])} numbers", f"a head needs {(int(width) + 1) // 2}"
+                f"rope_scaling.{name} has {len(rope.divisors[name])} numbers", f"a head needs {(int(width) + 1) // 2}"
             )
     is_long = positions[-1:] + 1 > rope.more["original_max_position_embeddings"]
-    divisor = np.where(is_long, np.array(rope.more["long_factor"]), np.array(rope.more["short_factor"]))
+    divisor = np.where(is_long, np.array(rope.divisors["long_factor"]), np.array(rope.divisors["short_factor"]))
     return _default(rope, width, positions) / divisor
 
 
-SCALINGS: dict[str, Callable] = {
+# Each: radians per position of each pair of the `width` numbers that turn: [width / 2].
+Scaling: TypeAlias = Callable[[Rope, int, Array], Array]
+
+SCALINGS: dict[str, Scaling] = {
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,
@@ -121,8 +123,11 @@ def yarn_mscale(factor: float, weight: float = 1.0) -> float:
 
 
 @step(Role.ROPE_TABLE)
-def rope_table(positions, width: int, rope: Rope):
-    """Cosine and sine of every position's angles, for the part of a head of `width` that turns: [T] -> [T W/2], [T W/2]."""
+def rope_table(positions: Array, width: int, rope: Rope) -> RopeTable:
+    """Cosine and sine of every position's angles: [T] -> [T W/2], [T W/2].
+
+    W is the part of a head of `width` numbers that turns.
+    """
     angles = np.einsum("t,w->tw", positions, rope.frequencies(rope.turning(width), positions))
     cos, sin = np.cos(angles), np.sin(angles)
     if rope.amplitude != 1:
@@ -131,7 +136,7 @@ def rope_table(positions, width: int, rope: Rope):
 
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
-def apply_rope(x, table):
+def apply_rope(x: Array, table: RopeTable) -> Array:
     """Turn a head's pairs by the position's angle, its first half with its second half: [T N H] -> [T N H].
 
     A table narrower than the head turns the head's first part only.
@@ -143,7 +148,7 @@ def apply_rope(x, table):
 
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
-def apply_rope_pairs(x, table):
+def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
     """The same with neighbours as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, 2 * table[0].shape[1])
@@ -153,8 +158,8 @@ def apply_rope_pairs(x, table):
     return np.concatenate([turned, *rest], axis=-1) if rest else turned
 
 
-def _part(x, width):
-    """The first `width` numbers of each head, and a list of the rest, if there is one."""
+def _part(x: Array, width: int) -> tuple[Array, list[Array]]:
+    """The first `width` numbers of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
     if int(width) == int(x.shape[-1]):
         return x, []
     first, rest = np.split(x, [width], axis=-1)

@@ -1,0 +1,90 @@
+"""What a forward pass is handed: token ids as an array, its weights, and the cache, each real or shape-only.
+
+A forward pass is written for arrays and typed so. On shapes it meets `ShapeArray`s, which do all that it does with
+arrays; `array.stand_in` is the one place that tells a type checker so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from .steps import Holds
+
+# What a forward pass computes with. Its numbers are float32, token ids and places int64, what is allowed bool.
+Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
+
+# Cosine and sine of the angles of every position: [T W/2], [T W/2].
+RopeTable: TypeAlias = tuple[Array, Array]
+
+KindT = TypeVar("KindT")
+
+
+class Mask(Protocol):
+    """Which earlier tokens a layer sees, and which it therefore keeps. Equal masks are equal kinds of layer."""
+
+    def seen(self, past: int) -> int:
+        """How many of `past` earlier tokens the next step reads."""
+        ...
+
+    def kept(self, context: int) -> int:
+        """How many tokens stay in the cache after a step that ends at `context`."""
+        ...
+
+    def allows(self, query: Array, key: Array) -> Array:
+        """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
+        ...
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, key) pairs a text of `tokens` has that are allowed."""
+        ...
+
+
+class Weights(Protocol):
+    """A checkpoint's tensors by name: asking for one says which shape it must have."""
+
+    index: int  # of the layer; of the first of its kind on shapes
+
+    def __call__(self, name: str, *shape: int) -> Array:
+        """The tensor `name`, of this very shape."""
+        ...
+
+    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
+        """A tensor that is no trained weight; `counted` says whether the published total has it."""
+        ...
+
+    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
+        """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
+
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself.
+        """
+        ...
+
+    def at(self, prefix: str) -> Weights:
+        """The same weights below `prefix`."""
+        ...
+
+    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Weights, KVCache]]:
+        """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together."""
+        ...
+
+
+class KVCache(Protocol):
+    """What earlier steps left to this one, `length` tokens long: keys and values, latents, states."""
+
+    @property
+    def length(self) -> int: ...
+
+    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
+        ...
+
+    def state(self, holds: Holds, *shape: int) -> Array:
+        """The state of fixed size that the step before left."""
+        ...
+
+    def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
+        """Leave a state of fixed size to the next step; `item_bytes` where its elements have a size of their own."""
+        ...
