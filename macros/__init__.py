@@ -3,6 +3,6 @@
 
 def define_env(env):
     """Register the macros of the pages (mkdocs-macros calls this)."""
-    from .site.registry import register
+    from .site.page_macros import register
 
     register(env)

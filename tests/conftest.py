@@ -6,8 +6,6 @@ import http.server
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,9 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from copies import ROOT, build
 from fuzzing import CI
 
-ROOT = Path(__file__).parent.parent
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
 
@@ -52,11 +50,12 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         slow = item.get_closest_marker("slow")
         if slow and not slow.args:
-            raise pytest.UsageError(f'{item.nodeid}: say why it may be left out: @pytest.mark.slow("...")')
-        if slow and not (CI or "slow" in config.option.markexpr or any(item.nodeid.startswith(n) for n in named)):
+            item.runtest = functools.partial(pytest.fail, 'say why: @pytest.mark.slow("...")', pytrace=False)
+        elif slow and not (CI or "slow" in config.option.markexpr or any(item.nodeid.startswith(n) for n in named)):
             config.stash[LEFT_OUT][slow.args[0]] += 1
             left_out.append(item)
-        elif item.get_closest_marker("browser"):
+            continue
+        if item.get_closest_marker("browser"):
             browser.append(item)
         elif slow or item.get_closest_marker("processes"):
             processes.append(item)
@@ -64,6 +63,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("quick")
             chosen.append(item)
     config.hook.pytest_deselected(items=left_out)
+    processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
     half = max(len(chosen) + len(processes) - len(browser), 0) // 2
     items[:] = [*browser, *chosen[:half], *processes, *chosen[half:]]
 
@@ -120,13 +120,7 @@ def site_folder(pytestconfig):
         while not outcome.exists():
             time.sleep(0.1)
     else:
-        built = subprocess.run(
-            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder / "site")],
-            cwd=ROOT,
-            env={**os.environ, "SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"},
-            text=True,
-            capture_output=True,
-        )
+        built = build(ROOT, "--strict", "--site-dir", str(folder / "site"), SITE_URL=address)
         warned = re.search(r"^WARNING", built.stderr, re.M)
         (folder / "written").write_text(built.stderr[-4000:] if built.returncode or warned else "", "utf-8")
         (folder / "written").rename(outcome)

@@ -52,8 +52,10 @@ def published(counted: Model) -> str:
     if figure is None:
         return "no total published"
     if figure.exact:
-        besides = counted.stored - counted.counts.total
-        return f"exact with {besides:,} stored besides" if besides else "exact"
+        more = figure.parameters - counted.counts.total
+        return (
+            f"exact, {abs(more):,} {'more' if more > 0 else 'fewer'} than the parameters by name" if more else "exact"
+        )
     share = counted.counts.total / figure.parameters - 1
     if abs(share) > ROUNDING:
         raise Problem(

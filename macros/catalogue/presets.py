@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,6 +49,7 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The published number that the build holds the model to, and others in circulation."""
 
+    file: bool = False  # whether it is the number of values in the file at `hub`
     active: Text | None = None
     active_source: Text | None = None
     other: tuple[Figure, ...] = ()
@@ -69,10 +70,12 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     family: Text
     organization: Text
     released: Any
+    released_source: Text | None = None
     hub: Text | None = None
     aliases: tuple[Text, ...] = ()
     headline: Text | None = None
     note: Text | None = None
+    caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
     config: dict[str, Any] | None = None
     sources: Sources
     published: Published | None = None
@@ -81,8 +84,9 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         for text in filter(None, (self.name, self.family, self.organization, self.hub, self.headline, *self.aliases)):
             if markup := _MARKUP.search(text):
                 raise ValueError(f"{shorten(text)} holds {markup[0]!r}: expected plain text without markup")
-        if self.note and (markup := _NO_PROSE.search(self.note)):
-            raise ValueError(f"note holds {markup[0]!r}: expected prose without HTML or a macro call")
+        for key, prose in (("note", self.note), ("caveat", self.caveat)):
+            if prose and (markup := _NO_PROSE.search(prose)):
+                raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
@@ -117,11 +121,26 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line about keys of a foreign config.json that the architecture does not know."""
+        """What its costs leave out of account; keys of a foreign config.json that the architecture does not know."""
+        caveat = (self.preset.caveat,) if self.preset and self.preset.caveat else ()
         names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
             f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
         )
-        return (f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ()
+        return caveat + ((f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ())
+
+    @property
+    def longest_context(self) -> tuple[int | None, bool]:
+        """(tokens, whether a learned position table ends there); None where the config does not say."""
+        positions = self.config.symbols.get("n_positions")
+        if positions is not None:
+            return positions, True
+        n = self.raw.get("max_position_embeddings")
+        return (n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None), False
+
+    def is_beyond(self, context: int) -> bool:
+        """Whether a context is longer than the model was made for."""
+        end, _ = self.longest_context
+        return end is not None and context > end
 
     @property
     def model_type(self) -> str:
@@ -143,10 +162,25 @@ class Model:
         return Counts(self.trace)
 
     @property
+    def published_file(self) -> Published | None:
+        """The published number of values in the file at `hub`; None where none is known."""
+        published = self.preset.published if self.preset else None
+        return published if published and published.exact and published.file else None
+
+    @property
     def stored(self) -> int:
-        """What the published file holds: the parameters, its buffers, and the rows that the preset names."""
-        extra = self.preset.published.extra if self.preset and self.preset.published else ()
-        return self.counts.total + self.counts.buffer_elements + sum(e.count for e in extra)
+        """The number of values in the file at `hub`, scales included; without a published one total and buffers."""
+        file = self.published_file
+        return file.parameters if file else self.held()
+
+    @property
+    def is_stored_computed(self) -> bool:
+        """Whether `stored` is total and buffers, for want of a published file."""
+        return self.published_file is None
+
+    def held(self, extra: Iterable[Extra] = ()) -> int:
+        """The parameters, the buffers, and rows that a figure counts besides."""
+        return self.counts.total + self.counts.buffer_elements + sum(row.count for row in extra)
 
     @property
     def names_verified(self) -> bool:
@@ -156,14 +190,14 @@ class Model:
     def verify(self) -> None:
         """Raise `Problem` if an exact published total is not what the forward pass gives."""
         published = self.preset.published if self.preset else None
-        if published and published.exact and published.parameters != self.stored:
+        if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
-                f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "
-                f"({self.stored - published.parameters:+,})",
+                f"published.parameters = {published.parameters:,}, and the forward pass gives {held:,} "
+                f"({held - published.parameters:+,})",
                 "correct [config], or name the difference in [[published.extra]]",
             )
         for figure in published.other if published else ():
-            here = self.counts.total + self.counts.buffer_elements + sum(e.count for e in figure.extra)
+            here = self.held(figure.extra)
             if figure.exact and figure.parameters != here:
                 raise Problem(
                     f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows "

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
+
+# What `stored` is, by whether it is computed.
+STORED = {
+    False: "values in the published file, scales included",
+    True: "computed: parameters and buffers; no total of the published file is known",
+}
 
 CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters"
 
@@ -41,7 +48,11 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool =
                 "name": model.name,
                 "architecture": model.architecture.name,
                 "model_type": model.model_type,
-                "parameters": {**keyed(costs_of(counts), "parameters", asked), "stored": model.stored},
+                "parameters": {
+                    **keyed(costs_of(counts), "parameters", asked),
+                    "stored": model.stored,
+                    "stored_is_computed": model.is_stored_computed,
+                },
                 "tied": counts.is_tied,
                 "tensors": _patterns(counts.weights) if collapse else _tensors(model),
                 "buffers": _patterns(counts.buffers)
@@ -51,13 +62,22 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool =
                 "kv_cache": keyed(costs_of(counts), "kv_cache", asked),
                 "flops": keyed(costs_of(counts), "flops", asked),
                 **({"costs": data(costs_of(counts), asked)} if costs else {}),
-                "warnings": list(model.warnings),
+                "warnings": [*model.warnings, *beyond(model, asked if costs else USUAL)],
             },
             ensure_ascii=False,
             separators=(",", ":"),
         )
         + "\n"
     )
+
+
+def beyond(model: Model, asked: Asked) -> list[str]:
+    """A line about the contexts that are longer than the model was made for; none where there are none."""
+    end, is_table = model.longest_context
+    if not (past := [f"{n:,}" for n in asked.contexts if model.is_beyond(n)]):
+        return []
+    what = "position table" if is_table else "config"
+    return [f"beyond the {end:,} tokens of the model's {what}: what is said at {', '.join(past)} is arithmetic only"]
 
 
 def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
@@ -106,7 +126,7 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
         figure("active") if counts.active != counts.total else None,
         figure("embedding"),
         figure("non_embedding"),
-        ("stored", model.stored, "what the published file holds") if model.stored != counts.total else None,
+        ("stored", model.stored, STORED[model.is_stored_computed]),
     ]
     costs = [
         figure("cache_bytes_per_token"),
@@ -114,7 +134,16 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
         *(figure(name, n) for name in ("cache_bytes", "decode_flops", "prefill_flops") for n in asked.contexts),
     ]
     for block in (totals, costs, *blocks(of_model, asked)):
-        block = [row for row in block if row]
+        block = [_marked(row, model, asked) for row in block if row]
         label, number = max(len(r[0]) for r in block), max(len(f"{r[1]:,}") for r in block)
         lines += ["", *(f"{name:{label}}  {value:>{number},}  {note}".rstrip() for name, value, note in block)]
+    lines += ["", *(f"† {warning}" for warning in notes)] if (notes := beyond(model, asked)) else []
     return "\n".join(lines) + "\n\n"
+
+
+def _marked(row: Line, model: Model, asked: Asked) -> Line:
+    """A line with a dagger where it is at a context that is beyond the model's."""
+    name, value, note = row
+    for n in filter(model.is_beyond, asked.contexts):
+        name = re.sub(rf"(?<![\d,]){n:,}(?!\d|,\d)", rf"{n:,} †", name)
+    return name, value, note

@@ -48,6 +48,7 @@ def skeleton(file: str, slug: str | None = None) -> str:
         'family = ""',
         'organization = ""',
         'released = ""  # 2024-04-18, or "2024-04"',
+        '# released_source = "repository, file"',
         '# hub = "organization/repository"',
         "",
         "[config]",
@@ -70,6 +71,7 @@ def skeleton(file: str, slug: str | None = None) -> str:
         "[published]",
         "parameters = 0  # as published by the maker or the hub, not as computed",
         "exact = true  # false for a rounded figure",
+        "file = true  # false where it is not the number of values in the file at hub",
         'source = ""',
         "",
     ]

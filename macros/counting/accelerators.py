@@ -15,6 +15,9 @@ from ..engine.files import place, read_text
 
 FILE = Path(__file__).parent / "accelerators.toml"
 
+# The types that a vendor states a peak for.
+TYPES = ("bfloat16", "fp8", "int8", "fp4", "int4")
+
 Rate = Annotated[int, msgspec.Meta(gt=0)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
@@ -34,12 +37,12 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         if "bfloat16" not in self.peak_flops:
             raise ValueError("peak_flops.bfloat16 is missing")
         for dtype in self.peak_flops:
-            if dtype not in ("bfloat16", "fp8", "int8"):
-                raise ValueError(f"peak_flops.{dtype}: expected bfloat16, fp8 or int8")
+            if dtype not in TYPES:
+                raise ValueError(f"peak_flops.{dtype}: expected one of {', '.join(TYPES)}")
 
-    def peak(self, dtype: str = "bfloat16") -> int:
-        """FLOP/s of dense multiplications in a type; in bfloat16 where the accelerator has no peak for the type."""
-        return self.peak_flops.get(dtype, self.peak_flops["bfloat16"])
+    def peak(self, *types: str) -> int:
+        """FLOP/s of dense multiplications in the fastest of these types that the accelerator has; bfloat16 it has."""
+        return max(self.peak_flops.get(dtype, 0) for dtype in (*types, "bfloat16"))
 
 
 def read(path: Path) -> dict[str, Accelerator]:

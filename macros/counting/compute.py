@@ -179,6 +179,25 @@ class Compute:
         absorbed = self.causal_flops(new, context)
         return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
 
+    def forms(self, new: int, context: int) -> tuple[tuple[int, int], ...]:
+        """(maps by weights, products of tokens with tokens), causal, of each form that a step may be computed in.
+
+        The forms are one, or with latent attention two: latents read as they are, or written out per head.
+        """
+        whole = self.causal_flops(new, context)
+        pairs = sum(part.causal_pairs for part in self.flops_by_part(new, context))
+        if not self.latents:
+            return ((whole - pairs, pairs),)
+        values = self._values(new, context)
+        written_out = pairs
+        for layer, latent in self.latents.items():
+            for p in (p for p in self._pairs if layer in p.leaf.path()):
+                if (width := latent.written_out(p.leaf)) is not None:
+                    flops = p.flops(values) * p.share(values)
+                    written_out -= int(flops - flops * Fraction(int(width), int(latent.rank)))
+        expanded = self.expanded_flops(new, context, causal=True)
+        return (whole - pairs, pairs), (expanded - written_out, written_out)
+
     def training_flops_per_token(self, context: int, *, causal: bool = False) -> Fraction:
         """FLOPs of forward and backward for one token of texts of `context` tokens, logits for all of them.
 

@@ -13,7 +13,7 @@ from functools import cache
 
 from .accelerators import Accelerator
 from .devices import Devices
-from .formats import FORMATS
+from .formats import CACHE_TYPES, FORMATS
 from .parameters import Counts
 
 
@@ -29,14 +29,21 @@ class Costs(Devices):
         format: str = "bfloat16",
         item_bytes: int = 2,
         devices: int = 1,
+        *,
+        expected: bool = False,
     ) -> Bound:
-        """The least time of a step on `devices` of an accelerator that share all work evenly and talk in no time."""
-        return roofline(
-            self.least_flops(new, context) * batch,
-            self.bytes_moved(new, context, batch, format, item_bytes),
-            accelerator.peak(FORMATS[format].peak) * devices,
-            accelerator.bytes_per_second * devices,
+        """The least time of a step on `devices` of an accelerator that share all work evenly and talk in no time.
+
+        Maps by weights run at the fastest peak that holds the weights' format, products of tokens with tokens at that
+        of the cache's; all tokens choose the same experts, or, where this is `expected`, each by itself and evenly.
+        """
+        seconds = min(
+            Fraction(maps, accelerator.peak(*FORMATS[format].types))
+            + Fraction(pairs, accelerator.peak(*CACHE_TYPES.get(item_bytes, ())))
+            for maps, pairs in self.forms(new, context)
         )
+        moved = self.bytes_moved(new, context, batch, format, item_bytes, least=not expected)
+        return Bound(seconds * batch / devices, Fraction(moved, accelerator.bytes_per_second * devices))
 
     def critical_batch(
         self,
@@ -49,23 +56,22 @@ class Costs(Devices):
         """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by
         memory.
 
-        Without a context no cache is moved and nothing is scored. Compute grows in proportion to the batch. Bytes grow
+        Without a context no cache is moved and nothing is scored. Of experts those that are expected are read. Compute
+        grows in proportion to the batch. Bytes grow
         ever more slowly (more experts are read, up to all), so there is one crossing at most.
         """
-        peak = accelerator.peak(FORMATS[format].peak)
         if context is None:
-            flops, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, 1)), 0
+            maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, 1)), 0
+            seconds = Fraction(maps, accelerator.peak(*FORMATS[format].types))
         else:
-            flops = self.least_flops(1, context)
+            seconds = self.bound(accelerator, 1, context, 1, format, item_bytes).compute_seconds
             cache = self.cache_bytes_read(1, context, 1, item_bytes) + self.cache_bytes_written(
                 1, context, 1, item_bytes
             )
 
         def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
-            return (
-                flops * batch * accelerator.bytes_per_second
-                >= (self.weight_bytes_read(1, batch, format) + cache * batch) * peak
-            )
+            moved = self.weight_bytes_read(1, batch, format) + cache * batch
+            return seconds * batch * accelerator.bytes_per_second >= moved
 
         if not is_compute_bound(most):
             return None
@@ -106,13 +112,6 @@ class Bound:
     def limited_by(self) -> str:
         """Which of the two is the longer: `COMPUTE` or `MEMORY`."""
         return COMPUTE if self.compute_seconds >= self.memory_seconds else MEMORY
-
-
-def roofline(flops: int, bytes_moved: int, peak_flops: int, bytes_per_second: int) -> Bound:
-    """No step is faster than its FLOPs at the peak rate, nor than its bytes at full bandwidth (Williams et al.
-    2009).
-    """
-    return Bound(Fraction(flops, peak_flops), Fraction(bytes_moved, bytes_per_second))
 
 
 @cache

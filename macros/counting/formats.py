@@ -18,7 +18,7 @@ class Format:
     bits: int
     block: tuple[int, ...] = ()
     scale_bits: int = 0
-    peak: str = "bfloat16"
+    types: tuple[str, ...] = ()  # besides bfloat16, those whose arithmetic holds every value of the format
     why: str = ""
 
     @property
@@ -47,22 +47,33 @@ FORMATS: dict[str, Format] = {
             8,
             (128, 128),
             32,
-            "fp8",
+            ("fp8",),
             "1 sign, 4 exponent and 3 fraction bits, and a float32 scale for each block of 128 × 128 weights, "
             "as DeepSeek-V3 publishes",
         ),
         Format(
-            "int8", 8, (128,), 16, "int8", "a whole number of 8 bits, and a float16 scale for each 128 weights of a row"
+            "int8",
+            8,
+            (128,),
+            16,
+            ("int8",),
+            "a whole number of 8 bits, and a float16 scale for each 128 weights of a row",
         ),
         Format(
-            "int4", 4, (128,), 16, why="a whole number of 4 bits, and a float16 scale for each 128 weights of a row"
+            "int4",
+            4,
+            (128,),
+            16,
+            ("int4", "int8", "fp8"),
+            "a whole number of 4 bits, and a float16 scale for each 128 weights of a row",
         ),
         Format(
             "mxfp4",
             4,
             (32,),
             8,
-            why="1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
+            ("fp4", "fp8"),
+            "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
             "(OCP Microscaling, v1.0)",
         ),
     )
@@ -70,6 +81,8 @@ FORMATS: dict[str, Format] = {
 
 # Bytes of an element of the cache, by the name of its type. Scales of a quantised cache are left out.
 CACHE_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
+# Types, besides bfloat16, in which queries can meet a cache of so many bytes an element without loss.
+CACHE_TYPES: dict[int, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 
 def is_matrix(w: Weight) -> bool:

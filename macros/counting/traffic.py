@@ -20,14 +20,20 @@ class Traffic(Compute):
     """What one step moves between memory and chip."""
 
     @once
-    def weight_bytes_read(self, new: int, batch: int = 1, format: str = "bfloat16") -> int:
+    def weight_bytes_read(self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False) -> int:
         """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
-        chose (expected, choices taken as independent and even), all else once."""
+        chose, all else once.
+
+        Of the experts as many as are expected where each token chooses by itself and evenly; at `least`, all tokens
+        choose the same ones.
+        """
         always, tables, routed = self._read_by(format)
         tokens = new * batch
         total = always + sum(
             format_of(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables
         )
+        if least:
+            return total + sum(size * used // members for (members, used), size in routed.items())
         return total + sum(int(size * (1 - (1 - used / members) ** tokens)) for (members, used), size in routed.items())
 
     @once
@@ -73,10 +79,21 @@ class Traffic(Compute):
             total += size * (k.item_bytes or item_bytes)
         return total * batch
 
-    def bytes_moved(self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2) -> int:
-        """Bytes of weights and cache that a step reads and writes: the least that has to move."""
+    def bytes_moved(
+        self,
+        new: int,
+        context: int,
+        batch: int = 1,
+        format: str = "bfloat16",
+        item_bytes: int = 2,
+        *,
+        least: bool = False,
+    ) -> int:
+        """Bytes of weights and cache that a step reads and writes, each once; of experts the expected or the
+        `least`.
+        """
         return (
-            self.weight_bytes_read(new, batch, format)
+            self.weight_bytes_read(new, batch, format, least=least)
             + self.cache_bytes_read(new, context, batch, item_bytes)
             + self.cache_bytes_written(new, context, batch, item_bytes)
         )

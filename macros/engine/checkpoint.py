@@ -78,9 +78,9 @@ class Cache:
     def extend(self, holds: Holds, new: np.ndarray, mask) -> np.ndarray:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         old = self.kept.get((self.index, holds), np.zeros((0, *new.shape[1:]), new.dtype))
-        rows = np.concatenate([old[len(old) - int(mask.seen(self.length)) :], new], axis=0)
+        rows = np.concatenate([old, new], axis=0)
         self.left[self.index, holds] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
-        return rows
+        return rows[len(old) - int(mask.seen(self.length)) :]
 
     def state(self, holds: Holds, *shape: int) -> np.ndarray:
         """The state that the step before left; zeros before the first."""

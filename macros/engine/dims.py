@@ -140,7 +140,7 @@ class Poly:
         """The highest power of `symbol` outside `min`, `//` and `%`."""
         return max((e for m in self.terms for a, e in m if a == symbol), default=0)
 
-    def coefficient(self, symbol: str, power: int = 1) -> Poly:
+    def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
         """What multiplies symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""
         return Poly(
             {
@@ -165,12 +165,15 @@ class Poly:
         return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
-        """The polynomial with every atom for which `rule` returns a polynomial replaced by it."""
+        """The polynomial with every atom for which `rule` returns a polynomial replaced by it, also inside `min`,
+        `//` and `%`."""
         out = Poly({})
         for m, c in self.terms.items():
             term = Poly({(): c})
             for a, e in m:
                 new = rule(a)
+                if new is None and isinstance(a, Call):
+                    new = _call(a.op, [p.replace(rule) for p in a.args])
                 if new is None or e < 0:
                     term = term * Poly({((a, e),): 1})
                 else:
@@ -178,6 +181,17 @@ class Poly:
                         term = term * new
             out = out + term
         return out
+
+    def folded(self) -> Poly:
+        """The same with a·min(x, y) + a·k written as a·min(x + k, y + k)."""
+        for call in {a for m in self.terms for a, e in m if isinstance(a, Call) and a.op == "min" and e == 1}:
+            factor = self.coefficient(call)
+            rest = self - factor * Poly.of(call)
+            monomial, coefficient = next(iter(factor.terms.items()))
+            k = Fraction(rest.terms.get(monomial, 0)) / coefficient
+            if k and k.denominator == 1 and all(rest.terms.get(m) == k * c for m, c in factor.terms.items()):
+                return (rest - factor * k + factor * _minimum([p + k for p in call.args])).folded()
+        return self
 
     def data(self) -> list:
         """JSON form for other evaluators: a list of [numerator, denominator, [[atom, exponent], ...]].
@@ -233,7 +247,7 @@ class Poly:
             call=lambda op, args: {
                 "min": rf"\min\left({', '.join(args)}\right)",
                 "//": rf"\left\lfloor \frac{{{args[0]}}}{{{args[-1]}}} \right\rfloor",
-                "%": rf"\left({args[0]} \bmod {args[-1]}\right)",
+                "%": rf"\left({_bracketed(args[0])} \bmod {_bracketed(args[-1])}\right)",
             }[op],
             number=lambda n: f"{n:,}".replace(",", "{,}"),
         )
@@ -349,18 +363,8 @@ def smallest(*dims: int) -> Dim:
     Sizes of a model are compared by value; one that varies (T, S) only where the answer holds for every value of it.
     """
     fixed = [d for d in dims if not Poly.of(d).is_free]
-    polys: list[Poly] = []
-    for d in [d for d in dims if Poly.of(d).is_free] + ([min(fixed)] if fixed else []):
-        polys += [p for p in _distribute(Poly.of(d)) if p not in polys]
-    kept = [
-        p
-        for i, p in enumerate(polys)
-        if not any(_never_below(p, q) for j, q in enumerate(polys) if j != i and (j < i or p != q))
-    ]
-    value = min(map(int, dims))
-    if len(kept) == 1:
-        return Dim(value, kept[0])
-    return Dim(value, Poly.of(Call("min", tuple(sorted(kept, key=lambda p: (not p.is_free, str(p)))))))
+    varying = [d for d in dims if Poly.of(d).is_free]
+    return Dim(min(map(int, dims)), _minimum([Poly.of(d) for d in [*varying, *([min(fixed)] if fixed else [])]]))
 
 
 def same(a: int, b: int) -> Dim:
@@ -439,6 +443,28 @@ def _evaluate(call: Call, values: Mapping[str, int]) -> int:
     return min(args) if call.op == "min" else args[0] // args[1] if call.op == "//" else args[0] % args[1]
 
 
+def _minimum(args: Iterable[Poly]) -> Poly:
+    """min(args), without those that are never below another one."""
+    polys: list[Poly] = []
+    for arg in args:
+        polys += [p for p in _distribute(arg) if p not in polys]
+    kept = [
+        p
+        for i, p in enumerate(polys)
+        if not any(_never_below(p, q) for j, q in enumerate(polys) if j != i and (j < i or p != q))
+    ]
+    if len(kept) == 1:
+        return kept[0]
+    return Poly.of(Call("min", tuple(sorted(kept, key=lambda p: (not p.is_free, str(p))))))
+
+
+def _call(op: str, args: list[Poly]) -> Poly:
+    """`op` of polynomials, evaluated where all of them are numbers."""
+    if not any(p.symbols for p in args):
+        return Poly.of(_evaluate(Call(op, tuple(args)), {}))
+    return _minimum(args) if op == "min" else Poly.of(Call(op, tuple(args)))
+
+
 def _distribute(p: Poly) -> list[Poly]:
     """min(a, b) + c is min(a + c, b + c): the arguments that `p` stands for inside another min."""
     for m, c in p.terms.items():
@@ -460,7 +486,7 @@ def _never_below(p: Poly, q: Poly) -> bool:
 
 
 def _bracketed(text: str) -> str:
-    return f"({text})" if " + " in text or " − " in text else text
+    return f"({text})" if any(sign in text for sign in (" + ", " − ", " - ")) else text
 
 
 def _superscript(atom: str, power: int) -> str:

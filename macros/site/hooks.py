@@ -1,8 +1,7 @@
-"""MkDocs' events, handed on: to `preview` before and after everything else, to `markdown`, `generated` and `large_html`
-between.
+"""MkDocs' events, handed on: to `preview` before and after everything else, to the adapters between.
 
-MkDocs keeps this file for the life of the process, and so does this file `macros.site.preview`; the others are imported anew after
-an edit, so they are looked up at each event.
+MkDocs keeps this file for the life of the process, and so does this file `macros.site.preview`; the adapters are
+imported anew after an edit, so they are looked up at each event.
 """
 
 import gc
@@ -33,10 +32,9 @@ def the_preview():
         except Exception as error:
             if "serve" not in sys.argv:
                 raise
-            print(
-                f"ERROR   -  {pathlib.Path(getattr(error, 'filename', None) or 'macros').name}: {type(error).__name__}: {error}; mend it: the live preview begins then",
-                file=sys.stderr,
-            )
+            file = pathlib.Path(getattr(error, "filename", None) or "macros").name
+            line = f"{file}: {type(error).__name__}: {error}; mend it: the live preview begins then"
+            print(f"ERROR   -  {line}", file=sys.stderr)
         while all(path.exists() and path.stat().st_mtime_ns == then for path, then in before.items()):
             time.sleep(0.2)
         for name in [name for name in sys.modules if name.startswith("macros.")]:
@@ -45,14 +43,14 @@ def the_preview():
 
 
 preview = the_preview()
-DELEGATES = "macros.site.markdown", "macros.site.generated", "macros.site.large_html"
+ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.kept_from_search"
 
 
 def call(event, *args, **kwargs):
-    """Gives the event to the function of that name in each delegate."""
+    """Gives the event to the function of that name in each adapter."""
     result = None
     try:
-        for name in DELEGATES:
+        for name in ADAPTERS:
             if importlib.util.find_spec(name):
                 function = getattr(importlib.import_module(name), event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:
@@ -64,12 +62,15 @@ def call(event, *args, **kwargs):
     return result
 
 
-def delegate(event):
+def handed_on(event):
     """The event before all other plugins, among them, and after them; while the server is not there yet, none of it."""
 
     def early(*args, **kwargs):
+        if preview.is_first:
+            return None
         method = getattr(preview, f"{event}_early", None)
-        return method(*args, **kwargs) if method and preview.serving and not preview.is_first else None
+        replaced = method(*args, **kwargs) if method and preview.serving else None
+        return call(f"{event}_early", *args, **kwargs) if replaced is None else replaced
 
     def now(*args, **kwargs):
         return None if preview.is_first else call(event, *args, **kwargs)
@@ -90,9 +91,8 @@ def on_config(config):
     gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
     if preview.is_first:  # before the server is there
         if "macros" in config.plugins:
-            config.plugins["macros"].config["module_name"] = (
-                "main"  # the plugin's default, for which a missing one is no error
-            )
+            # The plugin's default, for which a missing module is no error.
+            config.plugins["macros"].config["module_name"] = "main"
         config.nav = None
         return None
     if preview.serving:
@@ -127,15 +127,14 @@ def on_build_error(error, **kwargs):
     preview.on_build_error(error)
 
 
-on_pre_build = delegate("on_pre_build")
-on_nav = delegate("on_nav")
-on_env = delegate("on_env")
-on_page_markdown = delegate("on_page_markdown")
-on_page_content = delegate("on_page_content")
-on_page_context = delegate("on_page_context")
-on_post_page = delegate("on_post_page")
+on_pre_build = handed_on("on_pre_build")
+on_nav = handed_on("on_nav")
+on_env = handed_on("on_env")
+on_page_markdown = handed_on("on_page_markdown")
+on_page_content = handed_on("on_page_content")
+on_page_context = handed_on("on_page_context")
+on_post_page = handed_on("on_post_page")
 
 
 def on_post_build(config):
     gc.enable()
-    preview.on_post_build(config)

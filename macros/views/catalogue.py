@@ -13,6 +13,7 @@ from .html import Cell, Html, Link, Row, anchor, block, conventions, html, joine
 from .layers import n_layers
 from .models import all_rows, growth, kind_of
 from .shapes import var
+from .tables import caveat
 
 # Bounds of the filter by size.
 SIZES = (
@@ -66,6 +67,7 @@ def catalogue(link: Link | None = None, family: str | None = None, family_link: 
                 "Heads are query heads / key-value heads. Cache is the bytes that one more token adds, 2 an element, "
                 "and what it adds later, once the windows are full; a state of fixed size adds nothing."
             ),
+            caveat(slug for slug, _ in shown),
             verified([p for _, p in shown]),
         ),
     )

@@ -107,11 +107,11 @@ def entries() -> tuple[Entry, ...]:
 
 
 def year(released: object) -> float:
-    """A date as a number of years."""
+    """A date as a number of years; what is known only in part is its first possible day."""
     if isinstance(released, datetime.date):
         return released.year + (released.timetuple().tm_yday - 1) / 366
     y, _, month = str(released).partition("-")
-    return int(y) + (int(month or 7) - 1) / 12
+    return int(y) + (int(month or 1) - 1) / 12
 
 
 def kind(model: Model) -> int:

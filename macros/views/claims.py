@@ -19,7 +19,7 @@ from . import charts, rounding, values
 from .arguments import known
 from .html import Html, Link, anchor, block, conventions, html, joined, number, small, table, tag
 from .layers import n_layers
-from .tables import limit
+from .tables import caveat, limit
 
 
 class Claim(NamedTuple):
@@ -288,7 +288,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Attention grows quadratically with D: 2× D, 4× parameters",
             "4",
             "(b.attention / b.n_layers) / (a.attention / a.n_layers)",
-            "Only where each head has a key and a value of its own.",
+            "Where the key/value heads grow with D. Here both models have {b.n_kv_heads}.",
             ("llama3-8b", "llama3-70b"),
             of="times the attention of a layer",
             digits=3,
@@ -335,7 +335,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "The smallest GPT-2 has 117M parameters",
             "117 * 10 ** 6",
             "total",
-            "A slip in the first release, since corrected by OpenAI. Nothing adds up to it.",
+            "A slip in the first release, since corrected by OpenAI. No count of the model gives it.",
             ("gpt2",),
             of="parameters",
         ),
@@ -578,6 +578,7 @@ class Formula(NamedTuple):
     why: str
     needs: str | None = None  # a size that a model must have for the formula to be about it
     context: int | None = None
+    assumes: tuple[str, ...] = ()  # differences of sizes that are 0 in the models that the formula was made for
 
 
 LONG = 131072
@@ -606,6 +607,7 @@ FORMULAS: dict[str, Formula] = {
         "Keys and values shared by heads (GQA, MQA), latents (MLA), heads that "
         "are not D/N wide, layers without attention.",
         "n_heads",
+        assumes=("n_heads - n_kv_heads",),
     ),
     "cache-without-2": Formula(
         "KV cache = L·K·H·bytes",
@@ -677,6 +679,7 @@ class Result(NamedTuple):
     entry: charts.Entry
     claimed: Fraction
     true: int
+    is_as_assumed: bool
 
     @property
     def ratio(self) -> Fraction:
@@ -695,29 +698,37 @@ def results(key: str) -> tuple[Result, ...]:
             continue
         if f.context and (limit(model)[0] or 0) < f.context:
             continue
-        claimed = values.compute(f.claimed, lambda owner, name, m=model: _size(m, name, f.context))
-        true = values.number(model, f.true, f.context)
-        if true:
-            given.append(Result(entry, Fraction(claimed), true))
+
+        def size(owner: str | None, name: str, model: Model = model) -> int | Fraction:
+            return _size(model, name, f.context)
+
+        if true := values.number(model, f.true, f.context):
+            is_as_assumed = not any(values.compute(difference, size) for difference in f.assumes)
+            given.append(Result(entry, Fraction(values.compute(f.claimed, size)), true, is_as_assumed))
     return tuple(given)
 
 
 NEAR = Fraction(1, 20)
-COUNTED: Mapping[str, Callable[[Fraction], bool]] = {
-    "models": lambda ratio: True,
-    "exact": lambda ratio: ratio == 1,
-    "within 5%": lambda ratio: abs(ratio - 1) <= NEAR,
-    "too low": lambda ratio: ratio < 1 - NEAR,
-    "too high": lambda ratio: ratio > 1 + NEAR,
+COUNTED: Mapping[str, Callable[[Result], bool]] = {
+    "models": lambda result: True,
+    "exact": lambda result: result.ratio == 1,
+    "exact as assumed": lambda result: result.ratio == 1 and result.is_as_assumed,
+    "within 5%": lambda result: abs(result.ratio - 1) <= NEAR,
+    "too low": lambda result: result.ratio < 1 - NEAR,
+    "too high": lambda result: result.ratio > 1 + NEAR,
 }
+BY_CHANCE = "exact by chance"
 
 
 def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
     """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
-    `lowest`, `highest`."""
+    `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those that are `exact by chance`."""
     given = results(key)
-    if known(what, [*COUNTED, "lowest", "highest"], "what") in COUNTED:
-        return str(sum(COUNTED[what](result.ratio) for result in given))
+    if known(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
+        return str(sum(COUNTED[what](result) for result in given))
+    if what == BY_CHANCE:
+        by_chance = [r for r in given if r.ratio == 1 and not r.is_as_assumed]
+        return joined((_linked(result.entry, link) for result in by_chance), ", ") or "none"
     if len({result.ratio for result in given}) == 1:
         return html("all alike ({})", off(given[0].ratio))
     furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
@@ -775,12 +786,14 @@ def formula_table(key: str, link: Link | None = None) -> Html:
         ]
         for result in sorted(given, key=lambda result: result.ratio)
     ]
-    return table(
+    as_table = table(
         html("{}, {}: {} models, from the lowest to the highest", f.title, f.of, len(given)),
         ["Model", number("The formula"), number("The model"), number("Off by"), "Kind"],
         rows,
         name=f"{f.title} for each model",
     )
+    said = caveat(result.entry.slug for result in given) if "cache" in f.true else ""
+    return block(as_table, conventions(said)) if said else as_table
 
 
 def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:

@@ -19,7 +19,6 @@ from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name
 from ..engine.errors import Problem, nearest
-from ..engine.ops import Chunked
 from ..engine.steps import Holds
 from . import rounding, values, words
 from .arguments import item_bytes, known, several, weight_format, whole_number
@@ -29,16 +28,20 @@ from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
 from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
-from .tables import FLOP_CONVENTIONS, cache_poly, dagger, limit, undisclosed
+from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, limit, undisclosed
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
 UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
 CAUSAL = html(
     "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
 )
+EXPERTS = (
+    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself and "
+    "evenly."
+)
 BOUNDS = html(
-    "Lower bounds: no machine is faster, most are slower. Dense peaks, full bandwidth, no time "
-    "for anything else, devices that talk to each other in no time."
+    "Lower bounds under what they assume: dense peaks, full bandwidth, no time for anything else, devices that "
+    "talk to each other in no time. Programs are slower."
 )
 
 
@@ -179,7 +182,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
             for said, of_one, of_all, of_seen in lines
         ]
     sums = ["Together", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
-    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context)]
+    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context), caveat([slug])]
     if costs.has_latents:
         notes.append(
             html(
@@ -254,6 +257,7 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
             "Latent attention with keys and values written out per head, as in training.",
             FLOP_CONVENTIONS[0],
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -279,7 +283,7 @@ def bytes_table(
         [
             title,
             rounding.flops(costs.least_flops(new, context) * batch),
-            rounding.decimal_bytes(costs.weight_bytes_read(new, batch, format)),
+            _least_and_expected(*(costs.weight_bytes_read(new, batch, format, least=least) for least in (True, False))),
             rounding.decimal_bytes(costs.cache_bytes_read(new, context, batch, item)),
             rounding.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)),
             rounding.significant(costs.intensity(new, context, batch, format, item)),
@@ -308,11 +312,10 @@ def bytes_table(
                 "on the chip. Masked scores are left out.",
                 _in(format, dtype),
             ),
-            "Of the experts, those that some token is expected to choose if all are chosen evenly."
-            if has_experts
-            else "",
+            EXPERTS if has_experts else "",
             html("{}.", GB),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -378,6 +381,7 @@ def cache_table(
             if has_latents
             else "",
             _beyond(slugs, contexts),
+            caveat(slugs),
             html("“–”: behind the end of the position table.")
             if any(_ends(s, context) for s in slugs if of(s) for context in contexts)
             else "",
@@ -420,7 +424,8 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> H
             f"Cache of {_name(slug)} by layer kind",
         ),
         conventions(
-            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S"))
+            html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S")),
+            caveat([slug]),
         ),
     )
 
@@ -440,7 +445,8 @@ def cache_formula(slug: str) -> Html:
     model = values.disclosed(slug)
     if model is None:
         return undisclosed(slug, "its KV cache")
-    return on_its_own(total_latex(cache_poly(model), latex_name))
+    formula = on_its_own(total_latex(cache_poly(model), latex_name))
+    return block(formula, conventions(said)) if (said := caveat([slug])) else formula
 
 
 CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
@@ -485,7 +491,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 @remembered
 def _chart(slugs: tuple, item: int) -> Html:
     contexts = [2 ** (k / 4) for k in range(40, 81)]
-    sizes = {slug: [fullest(of(slug), round(c), item) for c in contexts] for slug in slugs}
+    sizes = {slug: [of(slug).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs}
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
     x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
@@ -542,13 +548,6 @@ def _legend(slugs: list[str]) -> Html:
         for slug, line in zip(slugs, LINES)
     ]
     return tag("ul", *entries, cls="ep-legend")
-
-
-def fullest(costs: Costs, context: int, item: int) -> int:
-    """Bytes of the cache at a context, chunks as full as they were at most up to there."""
-    chunks = {int(k.mask.size) for k in costs.counts.kept if isinstance(k.mask, Chunked)}
-    ends = {context, *(context // chunk * chunk - 1 for chunk in chunks if context >= chunk)}
-    return max(costs.counts.cache_bytes(end, item) for end in ends)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -636,6 +635,7 @@ def inference_table(
                 UNITS,
             ),
             _beyond(slugs, [context]),
+            caveat(slugs),
         ),
     )
 
@@ -703,6 +703,7 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
                 UNITS,
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -770,6 +771,7 @@ def split_table(
                 "the maps into the latents, and the latents in the cache" if costs.has_latents else "position tables",
             ),
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 
@@ -824,6 +826,7 @@ def fits_table(
                 _in(format, dtype),
                 UNITS,
             ),
+            caveat(fitting[:most]),
         ),
     )
 
@@ -857,7 +860,10 @@ def published_costs(about: str | None = None) -> Html:
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
     return block(
         table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
-        conventions(f"Each computed figure is tested to be within the rounding of the stated one{exceptions}."),
+        conventions(
+            f"Each computed figure is tested to be within the rounding of the stated one{exceptions}.",
+            caveat(claim.model for claim in claims),
+        ),
     )
 
 
@@ -909,6 +915,21 @@ def accelerator_table() -> Html:
     )
 
 
+def _least_and_expected(least: int, expected: int) -> Html:
+    """Bytes, and below them those that are expected where these are more."""
+    shown = text(rounding.decimal_bytes(least))
+    return (
+        shown if least == expected else html("{}<br>{}", shown, small(f"expected {rounding.decimal_bytes(expected)}"))
+    )
+
+
+def _expected(batch: int, least: Bound, expected: Bound) -> Html:
+    """Tokens per second at best with the experts that are expected, below those with the least."""
+    if least == expected:
+        return Html()
+    return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
+
+
 def time_table(
     model: str,
     accelerators: object = None,
@@ -929,10 +950,12 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
     if costs is None:
         return undisclosed(slug, "the least time it takes")
     rows, has_never = [], False
+    has_experts = batch > 1 and costs.counts.active != costs.counts.total
     for name in chosen:
         a = machines.accelerator(name)
         devices = costs.devices_needed(a, context, batch, format, item)
         read, write = (costs.bound(a, new, context, batch, format, item, devices) for new in (context, 1))
+        expected = costs.bound(a, 1, context, batch, format, item, devices, expected=True)
         crossings = [costs.critical_batch(a, length, format, item) for length in (None, context)]
         has_never |= None in crossings
         rows.append(
@@ -941,7 +964,7 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
                 devices,
                 _limited(read),
                 _limited(write),
-                rounding.significant(batch / write.seconds),
+                text(rounding.significant(batch / write.seconds)) + _expected(batch, write, expected),
                 *(rounding.grouped(crossing) if crossing else "never" for crossing in crossings),
             ]
         )
@@ -969,12 +992,14 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             BOUNDS,
             "Below each time, what limits it.",
             html(
-                "{}; arithmetic at the peak of the weights’ type where there is one, "
-                "else of bfloat16. Masked scores are left out.",
+                "{}; maps by weights at the fastest peak whose type holds every weight, scores and averages at that "
+                "of the cache’s type. Masked scores are left out.",
                 _in(format, dtype),
             ),
+            EXPERTS if has_experts else "",
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
             _beyond_its(slug, context),
+            caveat([slug]),
         ),
     )
 

@@ -15,7 +15,7 @@ from ..counting.parts import INPUT_TABLES, Category
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
-from ..engine.steps import ROPES, Role
+from ..engine.steps import EVERY_NORM, ROPES, Role
 from . import rounding, values, words
 from .catalogue import iso
 from .charts import year
@@ -44,7 +44,7 @@ from .svg import (
     powers,
     svg,
 )
-from .tables import limit
+from .tables import caveat, limit
 from .walkthrough import place_of_norm
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
@@ -84,17 +84,12 @@ def _experts(m: Model) -> str:
 
 
 def _biases(m: Model) -> str:
-    """Which matrices of the layers have a bias."""
+    """Which parts of the layers have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
     having: dict[str, None] = {}
     for part in m.counts.parts:
         if part.layer is None or part.category is Category.NORMS:
             continue
-        norms = part.norms
-        plain = [
-            w
-            for w in part.weights
-            if w not in norms and not w.name.endswith(("dt_bias", "dt_proj.bias", "conv1d.bias"))
-        ]
+        plain = [w for w in part.weights if w not in part.norms and not w.name.endswith(INNER_BIASES)]
         biases = [w for w in plain if w.name.endswith("bias")]
         if not biases:
             continue
@@ -106,7 +101,33 @@ def _biases(m: Model) -> str:
         if len(biases) < len(matrices):
             title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
         having[title] = None
-    return " and ".join(having) or "none"
+    for title, has_it in _inner_biases(m).items():
+        if has_it:
+            having[title] = None
+    titles = list(having)
+    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1]))) if titles else "none"
+
+
+CONVOLUTION, STEP_SIZE, CHOICE = ("conv1d.bias",), ("dt_bias", "dt_proj.bias"), ("correction_bias",)
+INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE
+
+
+def _inner_biases(m: Model) -> dict[str, bool]:
+    """Which of a layer's parts besides its matrices have a bias."""
+    names = [w.name for w in m.counts.weights + m.counts.buffers if w.layers is not None]
+    norms = [
+        node
+        for layer in kinds(m)
+        for node in layer.walk()
+        if node.role in EVERY_NORM and any(w.name.endswith("bias") for w in node.all_weights())
+    ]
+    return {
+        "convolution": any(name.endswith(CONVOLUTION) for name in names),
+        "step size": any(name.endswith(STEP_SIZE) for name in names),
+        "norms": not all(node.is_inside(Role.INDEXER) for node in norms),
+        "the indexer’s norm": any(node.is_inside(Role.INDEXER) for node in norms),
+        "choice of experts": any(name.endswith(CHOICE) for name in names),
+    }
 
 
 def _norms(m: Model) -> str:
@@ -302,6 +323,7 @@ def changes(family: str, link: Link | None = None) -> Html:
             "context windows are full and add nothing."
         )
     )
+    notes.append(caveat(slugs))
     return block(as_table, conventions(*notes))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from ..catalogue import presets
@@ -17,8 +19,9 @@ from ..engine.ops import Chunked, SlidingWindow
 from ..engine.steps import Holds
 from . import rounding, values
 from .excerpts import LINE_END, listing
-from .html import Html, Link, anchor, code, html, joined, number, table, tag, text
+from .html import Html, Link, Row, anchor, code, html, joined, number, table, tag, text
 from .layers import n_layers
+from .tables import names_line, tensor_name
 
 
 @remembered
@@ -46,6 +49,10 @@ def sources(slug: str) -> Html:
     """Where the preset's numbers come from, and when that was last looked up."""
     p = presets.preset(slug)
     facts: list[tuple[str, object]] = [("Config", p.sources.config), ("Last verified", values.date(p.sources.verified))]
+    if p.released_source or not isinstance(p.released, datetime.date):
+        day = "" if isinstance(p.released, datetime.date) else ", the day is not established"
+        source = html(": {}", p.released_source) if p.released_source else ""
+        facts.append(("Released", text(values.date(p.released) + day) + source))
     if p.hub:
         facts.append(("On the hub", code(p.hub)))
     if p.aliases:
@@ -73,39 +80,58 @@ def checked(slug: str) -> Html:
     model = values.disclosed(slug)
     if model is None:
         return tag("p", "There is nothing to check.")
-    counts, published, listed = model.counts, model.preset.published, reference(slug)
-    if published and published.exact:
-        besides = (
-            f", with {rounding.grouped(model.stored - counts.total)} numbers that the file holds besides the model"
-            if model.stored != counts.total
-            else ""
-        )
-        total = html(
-            "The total equals the published {:,} exactly{}. A build in which it does not is refused.",
-            published.parameters,
-            besides,
-        )
-    elif published:
-        total = html(
-            "Only a rounded total is published, {:,}: the count differs from it by {}.",
-            published.parameters,
-            rounding.signed_percent(counts.total - published.parameters, published.parameters, 2),
-        )
-    else:
-        total = text("No published total was found to hold the count against.")
+    counts, listed = model.counts, reference(slug)
+    total = _held_to_the_published(model)
     if listed:
         compare(counts, listed)
         n = sum(int(w.copies) for w in counts.weights + counts.buffers)
         names = html("All {:,} tensors, names and shapes, equal the reference list both ways.", n)
     else:
         names = text("There is no reference list of tensors.")
-    verified = html(
-        "The tensor names are the published file’s."
-        if model.names_verified
-        else "The tensor names were not compared with the published file; they are those of transformers 5."
-    )
-    lines = [total, names, verified, numerics(model)]
+    lines = [total, names, names_line(model), numerics(model)]
     return tag("ul", *(tag("li", line) for line in lines))
+
+
+def _held_to_the_published(model: Model) -> Html:
+    """What the count was held against: an exact figure with each difference by name, or a rounded one."""
+    total, published = model.counts.total, model.preset.published
+    if published is None:
+        return text("No published total was found to hold the count against.")
+    if not published.exact:
+        rounded = html(
+            "The published total is rounded, {:,}: the count differs from it by {}.",
+            published.parameters,
+            rounding.signed_percent(total - published.parameters, published.parameters, 2),
+        )
+        alike = [f.source for f in published.other if f.exact and f.parameters == total and not f.extra]
+        return rounded + html(" The same number stands elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+    named = _named_differences(model)
+    if not named:
+        return html(
+            "The total equals the published {:,} exactly. A build in which it does not is refused.",
+            published.parameters,
+        )
+    more = published.parameters - total
+    return html(
+        "The published {:,} counts {:,} {} than the parameters, and each difference is named: {}. With them the sum is "
+        "exact, and a build in which it is not is refused.",
+        published.parameters,
+        abs(more),
+        "more" if more > 0 else "fewer",
+        joined(named, "; "),
+    )
+
+
+def _named_differences(model: Model) -> list[Html]:
+    """What an exact published figure counts besides the parameters, or leaves out, each with its count."""
+    buffers: dict[str, int] = {}
+    for w in model.counts.buffers:
+        buffers[w.name] = buffers.get(w.name, 0) + int(w.count)
+    named = [html("{}, stored and not trained ({:,})", tensor_name(name), n) for name, n in buffers.items()]
+    for extra in model.preset.published.extra:
+        said = html("{:,}", extra.count) if extra.count > 0 else html("{:,} left out", -extra.count)
+        named.append(html("{} ({})", extra.name, said))
+    return named
 
 
 def numerics(model: Model) -> Html:
@@ -161,8 +187,8 @@ def all_rows() -> tuple[tuple[str, Preset], ...]:
 
 
 def released(p: Preset) -> str:
-    """A preset's date, to sort by: a month stands after its known days, a year after its months."""
-    return f"{p.released}-99-99"[:10]
+    """A preset's date, to sort by: what is known only in part stands at its first possible day, as in the browser."""
+    return str(p.released)
 
 
 def growth(model: Model) -> int:
@@ -214,8 +240,7 @@ def verification() -> Html:
     tensors = sum(int(w.copies) for m in listed for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
-            "The published total, exact, is what the forward pass gives, with "
-            "whatever else the file stores named row by row",
+            "The published total, exact, is what the forward pass gives, with every difference named row by row",
             sum(f.exact for f in figures),
         ),
         (
@@ -236,6 +261,40 @@ def verification() -> Html:
     )
     rows = [(what, rounding.grouped(n)) for what, n in checks]
     return table("Checks of this build", ["Check", number("Models")], rows, name="Checks")
+
+
+# Where a published total stands, by the words of its source; the first that fits.
+ORIGINS = (
+    (r"KerasHub", "KerasHub, in its list of presets"),
+    (r"safetensors total|safetensors\.index\.json", "the header or index of a checkpoint on the Hugging Face Hub"),
+    (r"^arXiv", "the table of the maker’s paper"),
+    (r"^[\w.-]+/[\w.-]+, model card", "the maker’s model card"),
+    (
+        r"benchmark|statistics|public tables|README|prints",
+        "a count by others: a benchmark, a study, a program’s output",
+    ),
+)
+
+
+def origin(source: str) -> str:
+    """Which kind of source a published total has. Raises `Problem` for one of no known kind."""
+    kinds = (kind for words, kind in ORIGINS if re.search(words, source))
+    if kind := next(kinds, None):
+        return kind
+    raise Problem(
+        f"published.source = {source!r}: no known kind of source", "add it to ORIGINS in macros/views/models.py"
+    )
+
+
+@remembered
+def published_origins() -> Html:
+    """Where the published totals stand that the counts are held to: how many models each kind of source is for."""
+    found = Counter(origin(p.published.source) for _, p in all_rows() if p.published)
+    rows = [(kind, rounding.grouped(found[kind])) for _, kind in ORIGINS]
+    whole = Row(["All models with a published total", rounding.grouped(found.total())], "total")
+    return table(
+        "Where the published totals stand", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
+    )
 
 
 def preset_file(slug: str) -> Html:

@@ -133,16 +133,18 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         yield heading("Head", 6)
         yield [html("same tensor as {}", tensor_name(tied.name)), _both(tied.shape, sizes), "", "", "0", ""]
     yield _sum_row("Parameters in all", total, total, "total")
-    if model.stored == total:
+    published = model.preset.published if model.preset else None
+    exact = published if published and published.exact else None
+    held = exact.parameters if exact else model.held()
+    if held == total:
         return
     for w in counts.buffers:
         yield [*_tensor(w, sizes, html("{} (buffer, not trained)", tensor_name(w.name))), ""]
-    published = model.preset.published if model.preset else None
-    for extra in published.extra if published else ():
+    for extra in exact.extra if exact else ():
         yield _sum_row(extra.name, extra.count, 0)
-    is_exact = published and published.exact
-    counted = html("As published: {}", published.source) if is_exact else "Parameters and buffers in all"
-    yield _sum_row(counted, model.stored, 0, "total")
+    yield _sum_row(
+        html("As published: {}", exact.source) if exact else "Parameters and buffers in all", held, 0, "total"
+    )
 
 
 def _experts(group: Group) -> list[Row]:
@@ -242,7 +244,11 @@ def which_number(slug: str) -> Html:
     sections = [("The model", start)]
     if counts.embedding:
         tables = [_step(tensor_name(w.name), -int(w.count), use) for w, use in _tables(model)]
-        rest = _result("Non-embedding", counts.non_embedding, "what scaling laws count")
+        rest = _result(
+            "Non-embedding",
+            counts.non_embedding,
+            "what the scaling laws of Kaplan et al. count; Chinchilla’s count all",
+        )
         sections.append(("Without the tables at both ends", [total, *tables, rest]))
     if counts.active != counts.total:
         sections.append(("What one token uses", _active(model, total)))
@@ -293,7 +299,7 @@ def _active(model: Model, total: Row) -> list[Row]:
         layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
         why = f"{held - used:,} of {held:,} experts that a token does not choose, {layers}"
         rows.append(_step(tensor_name(name), left_out, why))
-    multiplied = html("what one token is multiplied by; tables and head in full")
+    multiplied = html("what one token uses; tables and head in full")
     rows.append(_result("Active per token", counts.active, multiplied))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
@@ -435,13 +441,11 @@ def comparison(
     if any("flops" in n for n in used):
         notes.append("A multiply-add is 2 FLOPs.")
     if "stored" in used:
-        nowhere = "; “–” where none was published." if None in map(values.in_file, known.values()) else "."
-        notes.append(
-            html(
-                "Numbers in the file: the hub’s total for the model’s file, or for that of a release with the same "
-                "shapes" + nowhere
+        notes.append(text("Numbers in the file: the hub’s total for the model’s own file, scales included."))
+        if any(m.is_stored_computed for m in known.values()):
+            notes.append(
+                html("{} computed: no total of its own file is known, so it is parameters and buffers.", _COMPUTED)
             )
-        )
     latent = [m.name for m in known.values() if "kv_lora_rank" in m.counts.values()] if "n_kv_heads" in used else []
     if latent:
         notes.append(
@@ -456,6 +460,8 @@ def comparison(
     if past:
         ends = [html("{} {:,}{}", m.name, *_end(m)) for m in past]
         notes.append(html("† beyond the tokens that the config allows: {}.", joined(ends, ", ")))
+    if any("cache" in n or "flops" in n for n in used):
+        notes.append(caveat(slugs))
     if len(known) < len(set(slugs)):
         notes.append(html("“{}”: the maker has published no sizes, and guesses are left out.", values.UNDISCLOSED))
     as_table = table(
@@ -523,8 +529,12 @@ def _figure(slug: str, name: str, context: int | None) -> Html | str:
             return "–"
         raise
     model = values.disclosed(slug)
-    is_past = model is not None and any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
-    return html("{} {}", _PAST, shown) if is_past else shown
+    if model is None:
+        return shown
+    is_past = any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
+    is_computed = "stored" in _names(name) and model.is_stored_computed
+    marks = [mark for mark, applies in ((_PAST, is_past), (_COMPUTED, is_computed)) if applies]
+    return html("{} {}", joined(marks), shown) if marks else shown
 
 
 @lru_cache(maxsize=1)
@@ -538,11 +548,7 @@ def _all_symbols() -> frozenset[str]:
 
 def limit(model: Model) -> tuple[int | None, bool]:
     """The longest context: (tokens, whether a learned position table ends there); None where nothing says."""
-    sizes = model.counts.values()
-    if "n_positions" in sizes:
-        return sizes["n_positions"], True
-    n = (model.preset.config or {}).get("max_position_embeddings") if model.preset else None
-    return (n if isinstance(n, int) and not isinstance(n, bool) else None), False
+    return model.longest_context
 
 
 def contexts(model: Model) -> list[int]:
@@ -551,12 +557,12 @@ def contexts(model: Model) -> list[int]:
     return [c for c in CONTEXTS if not (is_hard and c > end)] or [end]
 
 
+_COMPUTED = html('<span class="ep-mark" title="computed, not published">‡</span>')
 _PAST = html('<span class="ep-mark" title="beyond the context that the config allows">†</span>')
 
 
 def _is_past(context: int, model: Model) -> bool:
-    end, _ = limit(model)
-    return end is not None and context > end
+    return model.is_beyond(context)
 
 
 def dagger(context: int, model: Model) -> Html:
@@ -571,6 +577,17 @@ def _limit_line(model: Model) -> Html | str:
     if is_hard:
         return html("The position table ends at {:,} tokens.", end)
     return html("† beyond the {:,} tokens of the config.", end) if end < CONTEXTS[-1] else ""
+
+
+def decode_poly(model: Model) -> Poly:
+    """FLOPs of one new token that sees S."""
+    return model.counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None).folded()
+
+
+def caveat(slugs: Iterable[str]) -> Html:
+    """What the costs of these models leave out of account, as their presets say, each said once."""
+    described = [m.preset for m in map(values.disclosed, slugs) if m and m.preset]
+    return joined(map(text, dict.fromkeys(p.caveat for p in described if p.caveat)), " ")
 
 
 def cache_poly(model: Model) -> Poly:
@@ -617,6 +634,7 @@ def kv_cache(slug: str) -> Html:
             ),
             "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "",
             _limit_line(model),
+            caveat([slug]),
         ),
     )
 
@@ -642,9 +660,10 @@ def flops(slug: str) -> Html:
         )
     columns = ["Context, tokens", "One new token", "rounded", "The whole text", "rounded"]
     as_table = table(f"FLOPs of {model.name}", map(number, columns), rows, name=f"FLOPs of {model.name}")
-    decode = counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None)
-    formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(total_latex(decode, latex_name))
-    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model)))
+    formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(
+        total_latex(decode_poly(model), latex_name)
+    )
+    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model), caveat([slug])))
 
 
 FLOP_CONVENTIONS = (
@@ -681,6 +700,7 @@ def costs(slug: str) -> Html:
             html("Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out."),
             *FLOP_CONVENTIONS,
             _limit_line(model),
+            caveat([slug]),
         ),
     )
 

@@ -7,6 +7,7 @@ import datetime
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from math import isqrt
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
@@ -34,20 +35,6 @@ def disclosed(slug: str) -> Model | None:
     return presets.model(slug) if presets.preset(slug).config is not None else None
 
 
-def in_file(model: Model) -> int | None:
-    """Numbers in the model's own file, or in that of a release with the same shapes: the hub's total; None where none
-    was found.
-
-    The largest of several: some are published with the scales of packed weights and without.
-    """
-    published = model.preset.published if model.preset else None
-    exact = [f for f in (published, *published.other) if f.exact] if published else []
-    for repository in filter(None, (model.preset.hub, *model.preset.aliases)) if exact else ():
-        if totals := [f.parameters for f in exact if f.source.startswith(f"{repository} on the Hugging Face Hub")]:
-            return max(totals)
-    return None
-
-
 def number(model: Model, name: str, context: int | None = None, **conditions: object) -> int | Fraction:
     """The value of a figure (under conditions other than the usual ones), a symbol, a part or a tensor.
 
@@ -62,9 +49,7 @@ def number(model: Model, name: str, context: int | None = None, **conditions: ob
             raise Problem(f"{name} depends on an accelerator", "ask for it with the macro cost")
         return known.of(model.counts, Conditions(context, **conditions))
     if name in PUBLISHED:
-        if (stored := in_file(model)) is None:
-            raise Problem(f"{model.slug} has no {name!r}: no total of its file was published", 'write "total"')
-        return stored
+        return model.stored
     sizes = model.counts.values()
     if name in sizes:
         return int(sizes[name])
@@ -118,6 +103,8 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
                 return -of(inner)
             case ast.BinOp(base, ast.Pow(), ast.Constant(int(power))) if 0 <= power <= 24:
                 return of(base) ** power
+            case ast.BinOp(base, ast.Pow(), ast.Constant(0.5)) if (x := of(base)) >= 0:
+                return _root(Fraction(x))
             case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
                 return _OPERATORS[type(sign)](of(left), of(right))
         raise wrong
@@ -128,6 +115,12 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
         raise wrong from None
     except ZeroDivisionError:
         raise Problem(f"{source!r} divides by zero", "correct the formula") from None
+
+
+def _root(x: Fraction) -> Fraction:
+    """The square root of a number that is not negative, to twelve places and exact where it is a whole one."""
+    places = 10**12
+    return Fraction(isqrt(x.numerator * places**2 // x.denominator), places)
 
 
 def calc(

@@ -23,7 +23,7 @@ from .equations import math
 from .html import Html, block, conventions, html, text
 from .layers import layer_range
 from .shapes import expression, in_numbers, in_symbols
-from .tables import FLOP_CONVENTIONS, limit, tensor_name, undisclosed
+from .tables import FLOP_CONVENTIONS, caveat, limit, tensor_name, undisclosed
 from .words import Words
 
 # Steps that are one row though they call another step.
@@ -364,6 +364,7 @@ def walkthrough(slug: str, tokens: int = 5, context: int | None = None, depth: s
                 _tokens(at["S"]),
             ),
             *FLOP_CONVENTIONS,
+            caveat([slug]),
         ),
     )
 

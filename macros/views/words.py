@@ -33,7 +33,7 @@ STEPS = {
     Role.FORWARD: Words("From token ids to a score for every token of the vocabulary"),
     Role.LAYER: Words("Layer"),
     Role.ATTENTION: Words(
-        "Attention", why="The only place where tokens see each other: each gathers what it needs from those before it."
+        "Attention", why="Here tokens see each other: each gathers what it needs from those before it."
     ),
     Role.FEED_FORWARD: Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
     Role.LIGHTNING_ATTENTION: Words(
@@ -123,7 +123,7 @@ STEPS = {
     Role.ROPE_TABLE: Words(
         "Work out each position’s angles",
         r"\theta_{t,w} = t \cdot f_w",
-        "Cosine and sine are the same in every layer, so they are worked out once.",
+        "Cosine and sine of each position’s angles, for the layers to share.",
     ),
     Role.ROPE: Words(
         "Rotate by position",
@@ -216,7 +216,7 @@ STEPS = {
     Role.SELECTIVE_SCAN: Words(
         "Carry a state from token to token",
         r"h_t = \bar{A}_t h_{t-1} + \bar{B}_t x_t",
-        "The state is all that the layer remembers: its size does not grow with the text.",
+        "The state holds what came before: its size does not grow with the text.",
     ),
     Role.DECAYING_ATTENTION: Words(
         "Carry a fading memory from token to token",
@@ -403,7 +403,7 @@ WEIGHTS = {
     "kv_a_proj_with_mqa": Words(
         "Compress keys and values into a latent",
         r"[c_{kv}, k_R] = x \, W_{DKV}^{\top}",
-        "This short vector, and one rope key for all heads, is all that the cache keeps.",
+        "The cache keeps this short vector, and one rope key, for all heads together.",
         "latent, rope key",
     ),
     "kv_b_proj": Words(

@@ -17,10 +17,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 PARTS = [  # what it is, the function that all of it goes through: its file's end and its name
     ("Macros in the pages: tables, diagrams, formulas", "mkdocs_macros/plugin.py", "on_page_markdown"),
-    ("Generated pages: traces, their totals, data files", "macros/site/generated.py", "on_files"),
+    ("Generated pages: traces, their totals, data files", "macros/site/mkdocs_pages.py", "on_files"),
     ("Markdown", "mkdocs/structure/pages.py", "render"),
     ("HTML for the search", "material/plugins/search/plugin.py", "on_page_context"),
-    ("Large blocks put back", "macros/site/large_html.py", "on_page_content"),
     ("Copying the theme's and the site's files", "mkdocs/structure/files.py", "copy_static_files"),
     ("Writing the pages", "mkdocs/utils/__init__.py", "write_file"),
     ("Settings, imports, traces", "mkdocs/plugins.py", "on_config"),

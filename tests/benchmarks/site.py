@@ -46,14 +46,6 @@ def on_files(files, config):
                         and not f.dest_uri.startswith("search/") and (f.generated_by or f.src_dir == config.docs_dir)]
 """
 
-# What the written-out pages still need: their formatters, without the macros.
-FORMATTERS = """
-import sys
-sys.path.insert(0, {root!r})
-from macros import markdown
-globals().update({{name: getattr(markdown, name) for name in dir(markdown) if name.startswith("on_")}})
-"""
-
 
 def build(what: str, work: Path) -> None:
     """One build: the site itself, the site with its pages captured, or the pages written out."""
@@ -64,11 +56,9 @@ def build(what: str, work: Path) -> None:
     if what == "capture":
         hook = work / "capture.py"
         hook.write_text(CAPTURE.format(out=str(work / "pages")))
-        options |= {"hooks": [str(ROOT / "macros" / "hooks.py"), str(hook)]}
+        options |= {"hooks": [str(ROOT / "macros" / "site" / "hooks.py"), str(hook)]}
     elif what == "written":
-        hook = work / "formatters.py"
-        hook.write_text(FORMATTERS.format(root=str(ROOT)))
-        options |= {"docs_dir": str(work / "pages"), "plugins": ["search"], "hooks": [str(hook)], "nav": None}
+        options |= {"docs_dir": str(work / "pages"), "plugins": ["search"], "hooks": [], "nav": None}
     config = load_config(str(ROOT / "mkdocs.yml"), **options)
     start = time.process_time()
     config.plugins.on_startup(command="build", dirty=False)

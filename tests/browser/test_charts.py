@@ -34,11 +34,12 @@ def test_a_name_in_a_familys_chart_is_nearest_to_its_own_point(open_page, site, 
     members = [
         s for s, p in presets.paths().items() if p.parent.name == family and presets.preset(s).config is not None
     ]
-    largest = presets.preset(max(members, key=lambda slug: presets.model(slug).counts.total)).name
+    totals = {presets.preset(slug).name: presets.model(slug).counts.total for slug in members}
+    largest = {name for name, total in totals.items() if total > 0.99 * max(totals.values())}  # a point for them all
     page = open_page(urljoin(site, f"models/{family}/"))
     page.evaluate("document.fonts.ready")
     found = page.evaluate(NAMES)
-    assert largest in [f["name"] for f in found]
+    assert largest & {f["name"] for f in found}
     assert [f for f in found if f["own"] >= f["other"] or f["free"] <= 0 or not f["inside"]] == []
 
 

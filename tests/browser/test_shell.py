@@ -110,8 +110,6 @@ flowchart LR
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
     """The address of these pages, built with the theme, styles and Markdown extensions of the real mkdocs.yml."""
-    from macros.site import markdown
-
     folder = tmp_path_factory.mktemp("shell")
     for name, text in PAGES.items():
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +126,7 @@ def shell(tmp_path_factory):
             strict=True,
             nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}],
         )
-        build(markdown.on_config(config))
+        build(config)
         yield address
 
 

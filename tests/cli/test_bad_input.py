@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from copies import ROOT
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +17,6 @@ from macros.catalogue import presets
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
-
-ROOT = Path(__file__).parents[2]
 
 GOOD = {
     "model_type": "llama",
@@ -176,6 +174,12 @@ PRESETS = {
     "a number as name": ('"Tiny"', "3", r"name: expected"),
     "an empty name": ('"Tiny"', '""', r"name: expected"),
     "a wrong date": ("released = 2024-04-18", 'released = "spring"', r"released = 'spring': expected a date"),
+    "no source of a date": ("released =", 'released_source = ""\nreleased =', r"released_source: expected"),
+    "a misspelt source of a date": (
+        "released =",
+        'release_source = "a card"\nreleased =',
+        r'release_source: unknown key; did you mean "released_source"\?',
+    ),
     "markup in a name": ('"Tiny"', '"<b>Tiny</b>"', r"'<b>Tiny</b>' holds '<': expected plain text"),
     "a script in a name": ('"Tiny"', '"<script>alert(1)</script>"', r"holds '<'"),
     "Markdown in a name": ('"Tiny"', '"[Tiny](http://x.y)"', r"holds '\['"),
@@ -210,7 +214,7 @@ def test_a_bad_preset(catalogue, name):
         model = catalogue(TOML.replace(old, new, 1))
         try:
             model.verify()
-            model.counts
+            assert model.counts
         except Problem as problem:
             raise problem.at("macros/presets/llama/tiny.toml") from None
     text = one_line(raised.value)
@@ -288,7 +292,7 @@ def test_a_bad_config(tmp_path, name):
     path.write_text(text, encoding="utf-8")
     for given_ in (str(path), str(tmp_path)):
         with pytest.raises(Problem) as raised:
-            presets.load(given_).counts
+            _ = presets.load(given_).counts
         line = one_line(raised.value)
         assert line.startswith(f"{path}: ") and found in line, line
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copies import ROOT
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
-
-ROOT = Path(__file__).parents[2]
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -68,6 +68,7 @@ def test_json_has_the_promised_keys(run):
         "embedding": 2 * 128256 * 4096,
         "non_embedding": 8030261248 - 2 * 128256 * 4096,
         "stored": 8030261248,
+        "stored_is_computed": False,
     }
     assert len(llama["tensors"]) == 291 and llama["tensors"][1] == ["model.layers.0.input_layernorm.weight", [4096]]
     assert llama["names_verified"] is True and gpt2["names_verified"] is False
@@ -77,7 +78,7 @@ def test_json_has_the_promised_keys(run):
         set(llama["flops"]) == {"decode_at", "prefill"}
         and llama["flops"]["decode_at"]["4096"] == 2 * (8030261248 - 128256 * 4096 - 65 * 4096) + 4 * 32 * 4096 * 4096
     )
-    assert gpt2["parameters"]["stored"] == 124439808
+    assert gpt2["parameters"]["stored"] == 137022720
 
 
 @pytest.mark.parametrize("slug", ["gpt2", "deepseek-v3", "mixtral-8x7b"])
@@ -164,7 +165,10 @@ def test_check_some(run):
     status, out, err = run("check", "gpt2", "claude-3-opus", "gpt3-13b")
     lines = out.splitlines()
     assert status == 0 and not err and len(lines) == 4
-    assert lines[0].split()[:2] == ["ok", "gpt2"] and "exact; 148 tensors as in the reference list" in lines[0]
+    assert (
+        lines[0].split()[:2] == ["ok", "gpt2"]
+        and "exact with 12,582,912 stored besides; 148 tensors as in the reference list" in lines[0]
+    )
     assert (
         "undisclosed" in lines[1]
         and "of the rounded 13,000,000,000" in lines[2]
@@ -562,3 +566,22 @@ def test_check_of_the_whole_catalogue_as_a_process():
     done = process("check")
     assert "Traceback" not in done.stderr and len(done.stdout.splitlines()) == len(presets.paths()) + 1
     assert done.returncode == (1 if "\noff" in done.stdout else 0)
+
+
+def test_what_lies_beyond_a_models_context_is_marked(run):
+    """As on the site: a dagger and a line in the table, a warning in the data; nothing where all is within."""
+    table, data = run("describe", "gpt2")[1], json.loads(run("describe", "--format", "json", "gpt2")[1])
+    body, _, footnote = table.partition("\n† ")
+    assert re.findall(r"(?:4,096|131,072)(?! †).*", body) == [] and "4,096, 131,072" in footnote
+    assert body.count("4,096 †") == body.count("131,072 †") > 10
+    assert footnote.startswith("beyond the 1,024 tokens of the model's position table")
+    assert data["warnings"] == [
+        "beyond the 1,024 tokens of the model's position table: what is said at 4,096, 131,072 is arithmetic only"
+    ]
+    within = run("describe", "--context", "1024", "gpt2")[1]
+    assert "†" not in within
+    llama = json.loads(run("describe", "--format", "json", "llama3-8b")[1])
+    assert llama["warnings"] == [
+        "beyond the 8,192 tokens of the model's config: what is said at 131,072 is arithmetic only"
+    ]
+    assert json.loads(run("describe", "--format", "json", "llama3.1-8b")[1])["warnings"] == []

@@ -18,7 +18,7 @@ from macros.__main__ import main
 from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
-from macros.counting.costs import COMPUTE, MEMORY, Costs, roofline
+from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
 from macros.counting.figures import ALIASES, FIGURES, Conditions
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.engine.errors import Problem
@@ -152,11 +152,20 @@ def test_fixed_state_by_hand():
     )
 
 
+CHUNKED = ("llama4-scout", "llama4-maverick")
+
+
 def test_chunks_by_hand():
+    """What must be held is min(S, C) and never falls; what a step reads begins again with each chunk."""
     costs, row = of("llama4-scout"), 2 * 8 * 128 * 2
-    assert costs.counts.cache_bytes(8191 + 8192) == row * (12 * 16383 + 36 * 8191)
-    assert costs.counts.cache_bytes(8192) == row * 12 * 8192
-    assert views.fullest(costs, 8192, 2) == row * (12 * 8191 + 36 * 8191)
+    assert costs.counts.cache_bytes(8191 + 8192) == row * (12 * 16383 + 36 * 8192)
+    assert costs.counts.cache_bytes(8191) == row * 48 * 8191
+    assert costs.counts.cache_bytes(131072) == 7_650_410_496
+    read = [costs.cache_bytes_read(1, S) // row for S in (8191, 8192, 8193, 8194)]
+    assert read == [48 * 8190, 48 * 8191, 12 * 8192, 12 * 8193 + 36]
+    assert all(
+        of(s).counts.cache_bytes(S) <= of(s).counts.cache_bytes(S + 1) for s in CHUNKED for S in (8191, 8192, 9000)
+    )
 
 
 @pytest.mark.parametrize(
@@ -615,9 +624,66 @@ def test_experts_that_are_not_chosen_cost_memory_and_no_compute():
 # --- accelerators and bounds on time ----------------------------------------------------------------------------------
 
 
-def test_roofline():
-    assert roofline(600, 50, 100, 10).limited_by == COMPUTE and roofline(600, 50, 100, 10).seconds == 6
-    assert roofline(300, 50, 100, 10).limited_by == MEMORY and roofline(300, 50, 100, 10).seconds == 5
+def test_a_bound_is_the_longer_of_the_two():
+    assert Bound(Fraction(6), Fraction(5)).limited_by == COMPUTE and Bound(Fraction(6), Fraction(5)).seconds == 6
+    assert Bound(Fraction(3), Fraction(5)).limited_by == MEMORY and Bound(Fraction(3), Fraction(5)).seconds == 5
+
+
+@pytest.mark.parametrize("name", list(accelerators.accelerators()))
+def test_fewer_bits_are_never_slower(name):
+    """A format that another type holds exactly is computed at least as fast as in that type: MXFP4 as FP8 as bfloat16."""
+    a, costs = accelerators.accelerator(name), of("gpt-oss-120b")
+    for wide, narrow in (("bfloat16", "fp8"), ("fp8", "mxfp4"), ("bfloat16", "int8"), ("int8", "int4")):
+        slow, fast = (costs.bound(a, 4096, 4096, 8, format) for format in (wide, narrow))
+        assert fast.compute_seconds <= slow.compute_seconds and fast.memory_seconds < slow.memory_seconds
+    if "fp4" in a.peak_flops:
+        assert a.peak(*FORMATS["mxfp4"].types) == a.peak_flops["fp4"] > a.peak_flops["fp8"]
+
+
+def test_scores_over_a_cache_run_at_its_type():
+    """DeepSeek-V3's weights are in FP8, its cache in bfloat16: scores and averages are not faster than bfloat16."""
+    costs, h100 = of("deepseek-v3"), accelerators.accelerator("h100")
+    for S in (4096, 131_072):
+        seconds = costs.bound(h100, S, S, 1, "fp8", 2).compute_seconds
+        forms = costs.forms(S, S)
+        assert seconds == min(Fraction(maps, h100.peak("fp8")) + Fraction(pairs, h100.peak()) for maps, pairs in forms)
+        assert costs.bound(h100, S, S, 1, "fp8", 1).compute_seconds < seconds
+        assert forms[0] == (
+            costs.causal_flops(S, S) - sum(p.causal_pairs for p in costs.flops_by_part(S, S)),
+            *forms[0][1:],
+        )
+        assert sum(forms[1]) == costs.expanded_flops(S, S, causal=True) and forms[1][1] < forms[0][1]
+
+
+def test_the_least_experts_are_those_that_all_tokens_choose():
+    """Mixtral at batch 8: two experts at least, 84.1 GB where each text chooses by itself."""
+    costs, c = of("mixtral-8x7b"), sizes("mixtral-8x7b")
+    expert = 3 * c["hidden_size"] * c["intermediate_size"] * c["num_hidden_layers"] * 2
+    least, expected = (costs.weight_bytes_read(1, 8, least=least) for least in (True, False))
+    assert costs.weight_bytes() - least == 6 * expert + 2 * c["hidden_size"] * (c["vocab_size"] - 8)
+    assert f"{least / GIGA:.1f} {expected / GIGA:.1f}" == "25.5 84.1"
+    assert least == costs.weight_bytes_read(1, 64, least=True) - 56 * 2 * c["hidden_size"]
+    h100 = accelerators.accelerator("h100")
+    assert costs.bound(h100, 1, 4096, 8).seconds < costs.bound(h100, 1, 4096, 8, expected=True).seconds
+    one, alone = (costs.bound(h100, 1, 4096, 1, expected=e).seconds for e in (False, True))
+    assert one == pytest.approx(alone, rel=1e-9)
+    assert all(
+        w >= l
+        for w, l in ((costs.weight_bytes_read(1, b), costs.weight_bytes_read(1, b, least=True)) for b in (1, 2, 64))
+    )
+
+
+@pytest.mark.parametrize(
+    "devices, queries, keys", [(1, 40, 10), (2, 20, 5), (4, 10, 3), (8, 5, 2), (16, 3, 2), (40, 1, 1), (64, 1, 1)]
+)
+def test_the_fullest_device_of_heads_that_do_not_divide(devices, queries, keys):
+    """Phi-4 has 40 query and 10 key/value heads. On 16 devices some hold three query heads of two groups of four."""
+    costs, c = of("phi-4"), sizes("phi-4")
+    D, L, H, F, V = c["hidden_size"], c["num_hidden_layers"], 128, c["intermediate_size"], c["vocab_size"]
+    heads = L * 2 * (D * H * (2 * queries + 2 * keys))
+    rest = (2 * V * D + L * 3 * D * F) * 2 / devices + (2 * L + 1) * D * 2
+    assert costs.split_weight_bytes(devices) == pytest.approx(heads + rest, rel=1e-6)
+    assert costs.split_cache_bytes(1000, devices) == 1000 * L * 2 * keys * H * 2
 
 
 def test_the_batch_from_which_compute_limits():
@@ -632,8 +698,8 @@ def test_the_batch_from_which_compute_limits():
     for slug, context in (("llama3-8b", 64), ("mixtral-8x7b", 1), ("deepseek-v3", 4096)):
         costs = of(slug)
         batch = costs.critical_batch(h100, context)
-        assert costs.bound(h100, 1, context, batch).limited_by == COMPUTE
-        assert costs.bound(h100, 1, context, batch - 1).limited_by == MEMORY
+        assert costs.bound(h100, 1, context, batch, expected=True).limited_by == COMPUTE
+        assert costs.bound(h100, 1, context, batch - 1, expected=True).limited_by == MEMORY
 
 
 @pytest.mark.parametrize("slug", EVERY)

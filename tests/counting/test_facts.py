@@ -45,7 +45,7 @@ if sys.argv[1] == "random":
     array.ShapeArray.__init__ = lambda self, *given: made(self, *given[:-1], name())
 from macros.catalogue import presets
 from macros.cli.describe import as_json
-from macros.site.registry import macros
+from macros.site.page_macros import macros
 class Env:
     variables = {}
 calls = macros(Env())

@@ -217,7 +217,7 @@ class Editor:
         self.write(path, re.sub(r'cls="ep-block\w*"', f'cls="ep-block{self.n}"', path.read_text(), count=1))
 
     def do_edit_the_site_module(self):
-        path = self.folder / "macros/site/generated.py"
+        path = self.folder / "macros/site/model_pages.py"
         self.write(path, re.sub(r'"The whole model\w*"', f'"The whole model{self.n}"', path.read_text(), count=1))
 
     def do_edit_an_architecture(self):
@@ -408,11 +408,11 @@ BROKEN = {
         "ZeroDivisionError",
     ),
     "exception in the site": (
-        "macros/site/generated.py",
+        "macros/site/model_pages.py",
         "    wrong = problems()\n",
         "    wrong = problems()\n    1 / 0\n",
         "guide/one/",
-        "macros/site/generated.py:",
+        "macros/site/model_pages.py:",
     ),
     "config": ("mkdocs.yml", "nav:\n", "nav: [\n", "guide/one/", "mkdocs.yml"),
     "config's setting": ("mkdocs.yml", "site_name:", "sight_name:", "guide/one/", "mkdocs.yml"),

@@ -6,17 +6,16 @@ import datetime
 import html
 import json
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
+from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, families, models, rounding, tables, walkthrough
+from macros.views import catalogue, charts, families, models, rounding, tables, walkthrough
 from macros.views.layers import layer_range, n_layers
 
-ROOT = Path(__file__).parents[2]
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
 FAMILIES = sorted({presets.preset(slug).family for slug in SLUGS})
@@ -191,6 +190,33 @@ def test_sources_of_several_days_say_the_first_and_the_last():
     assert "9 March 2025" in said and f'datetime="{p.sources.verified}"' in said and "between" in said
 
 
+def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day():
+    p = presets.preset("gpt2")
+    days = [
+        datetime.date(2023, 12, 31),
+        "2024",
+        "2024-01",
+        datetime.date(2024, 1, 1),
+        "2024-02",
+        datetime.date(2024, 2, 9),
+    ]
+    dated = [msgspec.structs.replace(p, released=days[i]) for i in (3, 5, 1, 0, 4, 2)]
+    assert [q.released for q in sorted(dated, key=models.released)] == days
+    years = [charts.year(day) for day in days]
+    assert years == sorted(years) and years[1] == years[2] == years[3] == 2024
+
+
+@pytest.mark.parametrize(
+    "slug, said",
+    [
+        ("deepseek-v2", "<dd>6 May 2024: deepseek-ai&#47;DeepSeek-V2 on GitHub, README.md, News</dd>"),
+        ("bloom-560m", "<dd>July 2022, the day is not established: bigscience&#47;bloom-560m, model card, which"),
+    ],
+)
+def test_a_date_says_where_it_stands_and_what_is_not_established(slug, said):
+    assert f"<dt>Released</dt>{said}" in models.sources(slug)
+
+
 def test_the_filter_is_hidden_until_a_script_shows_it():
     [form] = re.findall(r"<form[^>]*>", catalogue.catalogue())
     assert " hidden " in form
@@ -275,16 +301,16 @@ def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
 @pytest.mark.parametrize(
     "slug, biases, positions, activation, norms",
     [
-        ("gpt2", "attention and feed-forward", "learned", "GELU", "LayerNorm before each part"),
+        ("gpt2", "attention, feed-forward and norms", "learned", "GELU", "LayerNorm before each part"),
         ("qwen2-7b", "q, k, v", "rotary", "SiLU, gated", "RMSNorm before each part"),
-        ("bloom-560m", "attention and feed-forward", "ALiBi", "GELU", "LayerNorm before each part"),
+        ("bloom-560m", "attention, feed-forward and norms", "ALiBi", "GELU", "LayerNorm before each part"),
         ("gemma2-2b", "none", "rotary", "GELU, gated", "RMSNorm before and after each part"),
         ("qwen3-8b", "none", "rotary", "SiLU, gated", "RMSNorm before each part, q and k too"),
-        ("gpt1", "attention and feed-forward", "learned", "GELU", "LayerNorm after each sum"),
+        ("gpt1", "attention, feed-forward and norms", "learned", "GELU", "LayerNorm after each sum"),
         ("llama4-scout", "none", "rotary, none in some layers", "SiLU, gated", "RMSNorm before each part, q and k too"),
         ("olmo2-7b", "none", "rotary", "SiLU, gated", "RMSNorm after each part, q and k too"),
-        ("jamba-v0.1", "none", "by the recurrence", "SiLU, gated", "RMSNorm before each part"),
-        ("falcon-7b", "none", "rotary", "GELU", "LayerNorm before each part"),
+        ("jamba-v0.1", "convolution and step size", "by the recurrence", "SiLU, gated", "RMSNorm before each part"),
+        ("falcon-7b", "norms", "rotary", "GELU", "LayerNorm before each part"),
     ],
 )
 def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, activation, norms):
@@ -325,7 +351,7 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
     assert ("equal the reference list both ways" in said) == listed.exists()
     if listed.exists():
-        assert ("The tensor names are the published file’s." in said) == (
+        assert ("Names and shapes were compared with the published file’s, tensor by tensor." in said) == (
             json.loads(listed.read_bytes())["names"] == "published"
         )
 

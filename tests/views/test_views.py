@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import html
+import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -17,9 +17,11 @@ import jinja2
 import markdown
 import msgspec
 import pytest
+from copies import ROOT
 
 from macros.catalogue import presets
 from macros.catalogue.presets import Model, make
+from macros.cli.describe import as_json, as_table
 from macros.engine import forward as run
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
@@ -28,7 +30,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.steps import Role
 from macros.engine.trace import Trace
-from macros.site import registry
+from macros.site import page_macros
 from macros.views import (
     equations,
     figures,
@@ -45,7 +47,6 @@ from macros.views.html import text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
 
-ROOT = pathlib.Path(__file__).parents[2]
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
 # Sizes that are prime where they can be, and all different; D ≠ N·H.
@@ -199,7 +200,6 @@ def test_values(small):
         (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
         (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
         (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
-        (lambda: values.params("opt-13b", "stored"), 'write "total"'),
         (lambda: model_size.width_result("least d_f"), 'did you mean "least d_ff"'),
     ],
 )
@@ -234,22 +234,34 @@ def test_an_undisclosed_model_has_no_figures():
         ("gpt-oss-20b", 21_511_953_984),
         ("deepseek-v3", 684_531_386_000),
         ("kimi-k2", 1_026_470_731_056),
-        ("mixtral-8x7b", 46_702_792_704),
+        ("mixtral-8x7b", None),
+        ("pythia-12b", 11_997_067_840),
+        ("minimax-m2", 228_703_644_928),
+        ("qwen3-next-80b-a3b", 81_324_862_720),
+        ("qwen3.5-35b-a3b", 35_951_822_704),
+        ("deepseek-v3.2", 685_396_921_376),
+        ("glm-5", 753_864_139_008),
         ("opt-13b", None),
         ("gpt3-175b", None),
-        ("llama2-7b", 6_738_417_664),
     ],
 )
-def test_stored_is_what_the_models_own_file_holds(slug, n):
-    assert values.in_file(presets.model(slug)) == n
-    assert rows_of(tables.comparison([slug], ["stored"]))[1][1] == ("–" if n is None else f"{n:,}")
+def test_stored_is_what_the_models_own_file_holds(slug, n, capsys):
+    """The same on a page, on the command line and in the data; without a published file computed, and flagged."""
+    model = presets.model(slug)
+    held = model.counts.total + model.counts.buffer_elements if n is None else n
+    assert values.number(model, "stored") == model.stored == held and model.is_stored_computed == (n is None)
+    assert rows_of(tables.comparison([slug], ["stored"]))[1][1] == f"{'‡ ' if n is None else ''}{held:,}"
+    assert ("computed" in str(tables.comparison([slug], ["stored"]))) == (n is None)
+    data = json.loads(as_json(model, True))["parameters"]
+    assert (data["stored"], data["stored_is_computed"]) == (held, n is None)
+    [line] = [line for line in as_table(model, True).splitlines() if line.startswith("stored")]
+    assert f" {held:,} " in line and ("computed" in line) == (n is None)
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_what_the_file_holds_is_one_of_the_published_totals_of_the_models_page(slug):
     model = presets.model(slug)
-    held = values.in_file(model)
-    assert held is None or rounding.grouped(held) in [
+    assert model.is_stored_computed or rounding.grouped(model.stored) in [
         r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"
     ]
     [last] = [r for r in rows_of(tables.parameter_table(slug)) if r[0].startswith("As published")] or [None]
@@ -655,9 +667,9 @@ class Env:
 def test_every_macro_says_what_it_gives_and_has_a_live_example():
     """Mend: give the macro a docstring, and call it on a page (docs/reference/macros.md, if no other)."""
     pages = [p.read_text("utf-8") for p in sorted((ROOT / "docs").rglob("*.md"))]
-    known = registry.macros(Env())
+    known = page_macros.macros(Env())
     assert sorted(name for name, function in known.items() if not function.__doc__) == []
-    assert sorted(name for name in known if not any(registry.calls(page, name) for page in pages)) == []
+    assert sorted(name for name in known if not any(page_macros.calls(page, name) for page in pages)) == []
 
 
 def test_the_reference_shows_each_call_that_it_makes():
@@ -682,7 +694,7 @@ def test_the_reference_shows_each_call_that_it_makes():
     ],
 )
 def test_a_wrong_call_names_page_and_macro(arguments, named, message):
-    macro = registry.guarded("value", values.value, lambda: "docs/a.md")
+    macro = page_macros.guarded("value", values.value, lambda: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments, **named)
     assert (

@@ -27,7 +27,7 @@ class Full:
         return past
 
     def kept(self, context: int) -> int:
-        """How many tokens stay in the cache after a step that ends at `context`."""
+        """How many rows a step that ends at `context` needs, the new one included: what the cache must hold."""
         return context
 
     def allows(self, query, key):
@@ -76,7 +76,7 @@ class Chunked:
         return past % self.size
 
     def kept(self, context: int) -> int:
-        return context % self.size
+        return smallest(context, self.size)
 
     def allows(self, query, key):
         return (key <= query) & (key // self.size == query // self.size)

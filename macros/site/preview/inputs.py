@@ -18,7 +18,7 @@ class Inputs:
 
     def __init__(self, config):
         self.taken: dict[Path, str] = {}  # each file's digest when it was last taken in
-        self.found: dict[Path, tuple[str, tuple]] = {}
+        self.states: dict[Path, tuple[str, tuple]] = {}
         self.follow(config)
 
     def follow(self, config) -> None:
@@ -30,44 +30,42 @@ class Inputs:
 
     def read(self) -> dict[Path, tuple[str, tuple]]:
         """Each file's digest, and when it was written."""
-        found = {}
+        states = {}
         for path in [*self.files, *(p for folder in self.folders for p in folder.rglob("*"))]:
             if path.name.startswith(".") or path.suffix == ".pyc":
                 continue
             try:
                 if path.is_file():
-                    at = path.stat()
-                    stamp = (at.st_mtime_ns, at.st_size, at.st_ino)
-                    found[path] = (
-                        str(stamp)
-                        if at.st_size > BIG
-                        else hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(),
-                        stamp,
-                    )
+                    stat = path.stat()
+                    written = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+                    if stat.st_size > BIG:
+                        states[path] = str(written), written
+                    else:
+                        states[path] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(), written
             except OSError:  # deleted meanwhile
                 pass
-        return found
+        return states
 
     def begin(self) -> None:
         """Before anything is read for a build."""
-        self.found = self.read()
+        self.states = self.read()
 
     @property
     def are_taken_in(self) -> bool:
         """Whether nothing was saved between the builds before and the beginning of this one."""
-        return self.taken == digests(self.found)
+        return self.taken == digests(self.states)
 
     def take_in(self) -> dict[Path, bool]:
         """What was saved since the last time, and whether that added or deleted the file."""
-        before, self.taken = self.taken, digests(self.found)
+        before, self.taken = self.taken, digests(self.states)
         saved = [p for p in before.keys() | self.taken.keys() if before.get(p) != self.taken.get(p)]
         return {path: path not in before or path not in self.taken for path in saved}
 
     def end(self) -> None:
-        """What was saved while it was being read is trusted to nobody, even if it is back to what it was: the next build takes it in anew."""
+        """What was saved while it was being read is not trusted, even if it is back to what it was."""
         now = self.read()
-        self.taken |= {path: "" for path in self.taken if now.get(path) != self.found.get(path)}
+        self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
 
 
-def digests(found: dict[Path, tuple[str, tuple]]) -> dict[Path, str]:
-    return {path: digest for path, (digest, _) in found.items()}
+def digests(states: dict[Path, tuple[str, tuple]]) -> dict[Path, str]:
+    return {path: digest for path, (digest, _) in states.items()}

@@ -27,31 +27,32 @@ def is_kept(name: str) -> bool:
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
     """The modules of this package that a module may import: names with a trailing dot stand for all below."""
     package = name if is_package else name.rpartition(".")[0]
-    found = {package + "."} if takes_all else set()
+    imported = {package + "."} if takes_all else set()
     if package != "macros":
-        found.add(package)
+        imported.add(package)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
             base = ".".join(filter(None, (base, node.module)))
             if base.partition(".")[0] == "macros":
-                found |= {base} - {"macros"} | {f"{base}.{a.name}" for a in node.names}
+                imported |= {base} - {"macros"} | {f"{base}.{a.name}" for a in node.names}
         elif isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name.startswith("macros.")}
-    return found - {name}
+            imported |= {a.name for a in node.names if a.name.startswith("macros.")}
+    return imported - {name}
 
 
 def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
     """The modules and all that import them, directly or not."""
-    found, before = set(names), set()
-    while found != before:
-        before = set(found)
-        found |= {
+    affected, before = set(names), set()
+    while affected != before:
+        before = set(affected)
+        affected |= {
             m
             for m, wanted in imports.items()
-            if wanted & found or any(w.endswith(".") and any(f.startswith(w) for f in found) for w in wanted)
+            if wanted & affected
+            or any(w.endswith(".") and any(name.startswith(w) for name in affected) for w in wanted)
         }
-    return found
+    return affected
 
 
 class Modules:
@@ -78,8 +79,8 @@ class Modules:
     def forget(self, names: set[str] | None) -> set[str]:
         """Forgets modules and those that import them (None: all), to be imported anew; gives which were."""
         loaded = {n for n in sys.modules if n.partition(".")[0] == "macros" and not is_kept(n)}
-        found = loaded if names is None else dependants(names, self.imports) & loaded
-        for name in found:
+        forgotten = loaded if names is None else dependants(names, self.imports) & loaded
+        for name in forgotten:
             module = sys.modules.pop(name)
             if close := getattr(module, "close", None):
                 close()
@@ -87,4 +88,4 @@ class Modules:
             if parent in sys.modules and hasattr(sys.modules[parent], last):
                 delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
         importlib.invalidate_caches()
-        return found
+        return forgotten

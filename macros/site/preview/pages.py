@@ -2,13 +2,13 @@
 
 There are three steps, each kept for itself:
 
-    step      from                                              gives                            skipped by
-    macros    the page's text, what its macros used             Markdown                         `render_macros: false`, for a moment
-    Markdown  that Markdown, the pages it links to              HTML, table of contents, search  `page.render` of this one page
-    template  that HTML, the navigation, the pages' titles      the file                         an empty template for this one page
+    step      from                                          gives                            skipped by
+    macros    the page's text, what its macros used         Markdown                         `render_macros: false`
+    Markdown  that Markdown, the pages it links to          HTML, table of contents, search  `page.render` of this page
+    template  that HTML, the navigation, the pages' titles  the file                         an empty template for it
 
-What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module that was edited
-runs all macros again, but only the pages whose Markdown came out different are rendered again.
+What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module
+that was edited runs all macros again, but only the pages whose Markdown came out different are rendered again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import click
 import jinja2
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
@@ -38,6 +39,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
+MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
 class Memory:
@@ -46,8 +48,13 @@ class Memory:
     address: str = ""
     is_saved = False  # its own file was
     is_put_off = False  # this build leaves the page as it is
+    is_reused: bool  # whether each step's result is given again
+    is_indexed: bool
+    is_shown: bool
+    meta: Any  # the page's own, while others stand in its place
 
     source: Any = None
+    next_source: Any
     macros_used: frozenset = frozenset()
     markdown: str = ""
 
@@ -56,6 +63,7 @@ class Memory:
     result: dict
 
     indexed: Any = None
+    next_indexed: Any
     entries: list
     stripped: str
 
@@ -107,7 +115,7 @@ class WatchedLoader(jinja2.BaseLoader):
 
 
 class Compiled(jinja2.BytecodeCache):
-    """The theme's templates, compiled once: MkDocs makes a new environment for each build. Jinja compares their source."""
+    """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
 
     def __init__(self):
         self.code: dict[str, bytes] = {}
@@ -124,22 +132,25 @@ class Templates(jinja2.FileSystemLoader):
     """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
 
     def list_templates(self):
-        found = set()
+        templates = set()
         for folder in self.searchpath:
             for inside, folders, names in os.walk(folder):
                 folders[:] = [f for f in folders if not f.startswith(".")]
-                found |= {os.path.relpath(os.path.join(inside, name), folder).replace(os.sep, "/") for name in names}
-        return sorted(found)
+                paths = (os.path.relpath(os.path.join(inside, name), folder) for name in names)
+                templates |= {path.replace(os.sep, "/") for path in paths}
+        return sorted(templates)
 
 
 class Preview:
     """The state of one `mkdocs serve`."""
 
+    served: Served  # both there once the server is
+    inputs: Inputs
+    page: Memory  # under way
+
     def __init__(self):
         self.serving = False
         self.is_first = False
-        self.served: Served | None = None
-        self.inputs: Inputs | None = None
         self.running: dict[Path, str] = {}  # the digests of what this process keeps
         self.modules = Modules()
         self.addresses: dict[str, str] = {}
@@ -147,7 +158,6 @@ class Preview:
         self.nav: Any = None
         self.pages: dict[str, Memory] = {}
         self.compiled = Compiled()
-        self.page: Memory | None = None
         self.token = None
         self.error: BaseException | None = None
         self.first: frozenset | None = None  # the addresses that this build is for; None: all
@@ -156,8 +166,6 @@ class Preview:
         self.is_under_way = False  # the build got as far as the hooks
 
     def on_startup(self, command, **kwargs):
-        import click
-
         context = click.get_current_context(silent=True)
         reloads = context is None or context.params.get("livereload", True)
         self.serving = self.is_first = command == "serve" and reloads
@@ -170,7 +178,7 @@ class Preview:
         return server
 
     def on_shutdown(self):
-        if self.served:
+        if hasattr(self, "served"):
             self.served.close()
 
     def on_build_error(self, error, **kwargs):
@@ -184,11 +192,11 @@ class Preview:
         if not self.running:
             self.running = {
                 p: digest
-                for p, (digest, _) in self.inputs.found.items()
+                for p, (digest, _) in self.inputs.states.items()
                 if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))
             }
         try:
-            self.start_again([p for p in self.running if self.running[p] != self.inputs.found.get(p, ("",))[0]])
+            self.start_again([p for p in self.running if self.running[p] != self.inputs.states.get(p, ("",))[0]])
             yield
             if not self.is_under_way:
                 raise PluginError(
@@ -237,12 +245,12 @@ class Preview:
         for memory in self.pages.values():
             memory.forget(changed)
         if code or whole:
-            found = self.modules.forget(None if whole else {module_name(p) for p in code})
+            forgotten = self.modules.forget(None if whole else {module_name(p) for p in code})
             for memory in self.pages.values():
                 memory.source = None
-                if "macros.site.markdown" in found:
+                if any(name.startswith(MARKDOWN) for name in forgotten):
                     memory.rendered = None
-                if "macros.site.generated" in found:
+                if "macros.site.model_pages" in forgotten:
                     memory.shown = None
 
     def start_again(self, kept: list[Path]) -> None:
@@ -270,7 +278,8 @@ class Preview:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
         self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
         self.take_in(config)
-        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced on this one theme object.
+        # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced
+        # on this one theme object.
         config.theme.get_env = lambda: self.templates(type(config.theme).get_env(config.theme))
         for name, error in self.modules.broken.items():
             line = one_line(error, [])
@@ -364,18 +373,16 @@ class Preview:
             logging.getLogger("mkdocs").addHandler(errors)
             try:
                 with remember.recording() as used:
-                    Page.render(page, config, Watched(files))
+                    Page.render(page, config, cast(Files, Watched(files)))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
-            if (
-                not errors.lines and "--8<--" not in page.markdown
-            ):  # a warning is to be heard again, a snippet read again
+            # A warning is to be heard again, a snippet read again.
+            if not errors.lines and "--8<--" not in page.markdown:
                 memory.rendered, memory.render_used = key, frozenset(used)
-            links = {to.src_uri: found for to, found in (page.links_to_anchors or {}).items()}
+            links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
             if ("error", None) in memory.macros_used and memory.output:
-                page.present_anchor_ids |= memory.result[
-                    "present_anchor_ids"
-                ]  # links to a page that shows an error are not wrong
+                # Links to a page that shows an error are not wrong.
+                page.present_anchor_ids |= memory.result["present_anchor_ids"]
             memory.result = {
                 "content": page.content,
                 "toc": page.toc,
@@ -384,8 +391,8 @@ class Preview:
                 "links_to_anchors": links,
             }
         result = dict(memory.result)
-        found = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
-        page.links_to_anchors = {to: anchors for to, anchors in found if to is not None}
+        links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
+        page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
         if memory.is_put_off:
             page.content = ""
@@ -443,15 +450,6 @@ class Preview:
             memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
         if self.served.keeps(page.file.dest_uri, memory.is_shown):
             return ""  # MkDocs writes no empty page
-
-    def on_post_build(self, config):
-        """Large blocks that no page has any longer are dropped."""
-        if not self.served:
-            return
-        blocks = sys.modules["macros.site.large_html"]
-        used = set().union(*(blocks.names(memory.markdown) for memory in self.pages.values()))
-        for name in blocks.held.keys() - used:
-            del blocks.held[name]
 
 
 def outline(page) -> tuple:

@@ -3,8 +3,8 @@
     a save  ->  the open pages are built      ->  their tabs reload
             ->  the other pages are built, in the background: who asks for one of them meanwhile waits for it
 
-The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on top of
-each page, and so in each open tab.
+The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on
+top of each page, and so in each open tab.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Served:
         server.set_app(self.answer)
         server.builder = self.rebuild
         sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
-        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred files
-        # takes milliseconds, and a save that comes during a build leads to another build.
+        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred
+        # files takes milliseconds, and a save that comes during a build leads to another build.
         for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
         server.observer = PollingObserver(timeout=0.1)
@@ -111,8 +111,8 @@ class Served:
             if version == self.version:
                 break  # else it may have been read before the build that ended meanwhile
         if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
-            found, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
-            if found.startswith("200"):
+            its_status, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            if its_status.startswith("200"):
                 headers, body = instead
         start_response(status, headers)
         return body
@@ -165,7 +165,7 @@ class Served:
         self.tidy.start() if self.n % 10 else gc.collect()
 
     def build_rest(self, shown: dict, errors: list) -> None:
-        """The other pages. Where that changes an open one after all (by another page's title, say), its tab reloads once more."""
+        """The other pages. Where that changes an open one (by another page's title, say), its tab reloads once more."""
         worked = self.build(None)
         if not self.preview.is_abandoned and (
             not worked or self.preview.outputs(shown) != shown or self.once.errors != errors
@@ -220,7 +220,7 @@ class Served:
         self.reload.unlink(missing_ok=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
-        """Whether a page's file need not be written, since what is served is the same. What an abandoned build made is not served."""
+        """Whether a page's file need not be written: what is served is the same, and not of an abandoned build."""
         path = os.path.join(self.site_dir, os.path.normpath(uri))
         if not is_same:
             self.unserved.add(path)
@@ -287,7 +287,7 @@ class Errors(logging.Handler):
 
 
 class Once(logging.Filter):
-    """A line is told once a save, though every page that uses a wrong preset has it; how a build ended is one line of ours."""
+    """A line is told once a save, though each page that uses a wrong preset has it; how a build ended is ours."""
 
     def __init__(self):
         super().__init__()
@@ -339,7 +339,9 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
-    at = "".join([*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])])
+    places = "".join(
+        [*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])]
+    )
     mend = (
         "; save it as UTF-8"
         if isinstance(error, UnicodeDecodeError)
@@ -349,7 +351,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
         if pages
         else ""
     )
-    return f"{at}{type(error).__name__}: {message}{mend}"
+    return f"{places}{type(error).__name__}: {message}{mend}"
 
 
 def shown(path: str) -> str:

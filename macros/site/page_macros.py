@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-import traceback
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 
-from .. import dependencies as remember
-from ..catalogue import presets
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem
 from ..views import catalogue as catalogues
 from ..views import (
     charts,
@@ -24,6 +20,7 @@ from ..views import (
     model_size,
     models,
     rooms,
+    rows_read,
     stations,
     tables,
     values,
@@ -34,9 +31,9 @@ from ..views.catalogue import family_slug
 from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
-from . import large_html as blocks
-
-FOLDER = Path(__file__).parent.parent
+from . import page_errors
+from .extensions.large_blocks import marked
+from .links import link_to_model, link_to_page
 
 
 def macros(env) -> dict[str, Callable]:
@@ -114,6 +111,7 @@ def macros(env) -> dict[str, Callable]:
         "cache_layers": cost_views.cache_layers,
         "cache_formula": cost_views.cache_formula,
         "cache_chart": with_links(cost_views.cache_chart),
+        "read_chart": rows_read.read_chart,
         "format_table": cost_views.format_table,
         "memory_table": with_links(cost_views.memory_table),
         "inference_table": with_links(cost_views.inference_table),
@@ -140,6 +138,7 @@ def macros(env) -> dict[str, Callable]:
         "model_cards": model_cards,
         "how_many": models.how_many,
         "verification": models.verification,
+        "published_origins": models.published_origins,
         "preset_file": models.preset_file,
         "layer_range": layer_range,
         "macro_table": macro_table,
@@ -171,8 +170,8 @@ def macros(env) -> dict[str, Callable]:
 def register(env) -> None:
     """Register every macro with mkdocs-macros, and how their errors look."""
     for name, function in macros(env).items():
-        env.macro(guarded(name, function, lambda: where(env)), name)
-    show_errors(set(macros(env)))
+        env.macro(guarded(name, function, lambda: page_errors.page_name(env)), name)
+    page_errors.register(set(macros(env)))
 
 
 def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable:
@@ -186,7 +185,7 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
                 signature.bind(*args, **kwargs)
             except TypeError as error:
                 raise Problem(str(error), f"write {name}{_usage(signature)}") from None
-            return blocks.put(function(*_plain(args), **{k: v for k, v in zip(kwargs, _plain(kwargs.values()))}))
+            return marked(function(*_plain(args), **dict(zip(kwargs, _plain(kwargs.values())))))
         except Problem as problem:
             raise problem.at(f"{place()}: {name}({_call(args, kwargs)})") from None
 
@@ -198,7 +197,7 @@ def listing(env, known: dict[str, Callable]) -> Html:
     calls it."""
     rows = []
     for name, function in sorted(known.items()):
-        page = next((src for src, text in _sources(env) if calls(text, name)), None)
+        page = next((source for source, markdown in _sources(env) if calls(markdown, name)), "")
         target = link_to_page(env, page) if page else None
         rows.append(
             [
@@ -249,108 +248,3 @@ def _usage(signature: inspect.Signature) -> str:
 def _call(args, kwargs) -> str:
     shown = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
     return shown if len(shown) <= 80 else shown[:79] + "…"
-
-
-def where(env) -> str:
-    """The page that is being built, as its author knows it."""
-    try:
-        return f"docs/{env.page.file.src_path}"
-    except (AttributeError, KeyError):
-        return "a page"
-
-
-def show_errors(names: set[str]) -> None:
-    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place.
-
-    Indented, so that Markdown takes it as code and nothing in it as markup.
-    """
-    from jinja2 import TemplateSyntaxError, UndefinedError
-    from mkdocs_macros.errors import format_error
-
-    def line(page, message: str, mend: str = "", at: int | None = None) -> str:
-        remember.use("error")  # what is wrong on a page is looked at again in each build
-        return "    " + str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else "")))
-
-    def problem(error, markdown, page):
-        remember.use("error")
-        source = f"docs/{page.file.src_path}"
-        return "    " + str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1)
-
-    def unexpected(error, markdown, page):
-        """An error of ours: the line of the package that it happened on."""
-        inside = [
-            f
-            for f in traceback.extract_tb(error.__traceback__)
-            if Path(f.filename).is_relative_to(FOLDER)
-            and not Path(f.filename).is_relative_to(FOLDER / "site" / "preview")
-            and Path(f.filename) != Path(__file__)
-        ]
-        where = f"macros/{Path(inside[-1].filename).relative_to(FOLDER)}:{inside[-1].lineno}: " if inside else ""
-        return line(
-            page,
-            f"{where}{type(error).__name__}: {error}",
-            f"mend {inside[-1].line}" if inside else "correct the call",
-            line_of(error, markdown, page),
-        )
-
-    def undefined(error, markdown, page):
-        found = re.search(r"'([^']*)' is undefined", str(error))
-        mend = (
-            nearest(
-                found[1],
-                names,
-                "the macro reference lists the macros; write {% raw %} around braces that are meant as text",
-            )
-            if found
-            else ""
-        )
-        return line(page, str(error), mend, line_of(error, markdown, page))
-
-    def syntax(error, markdown, page):
-        lines = markdown.splitlines()
-        source = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
-        return line(
-            page,
-            f"{error.message}: {source[:100]}",
-            "close the braces, or write {% raw %} around them",
-            error.lineno + header_lines(markdown, page),
-        )
-
-    format_error.register(Exception, unexpected)
-    format_error.register(Problem, problem)
-    format_error.register(UndefinedError, undefined)
-    format_error.register(TemplateSyntaxError, syntax)
-
-
-def header_lines(markdown: str, page) -> int:
-    """How many lines of the page's file stand before its text."""
-    whole, text = (s.rstrip("\n").count("\n") for s in (page.file.content_string, markdown))
-    return max(0, whole - text)
-
-
-def line_of(error: Exception, markdown: str, page) -> int:
-    """The line of the page's file that an error came from: Jinja's frame is the one that is in no file."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename in ("<template>", "<unknown>")]
-    return (lines[-1] if lines else 1) + header_lines(markdown, page)
-
-
-def link_to_model(env, slug: str) -> str | None:
-    """The way from the page being built to a model's page; None where that page is not part of the build."""
-    try:
-        files, page = env.variables["files"], env.page
-    except (AttributeError, KeyError):
-        return None
-    try:
-        target = files.get_file_from_path(f"models/{family_slug(presets.preset(slug).family)}/{slug}.md")
-    except Problem:
-        return None
-    return target.url_relative_to(page.file) if target else None
-
-
-def link_to_page(env, source: str) -> str | None:
-    """The way from the page being built to another, by its source path; None where the build has no such page."""
-    try:
-        target = env.variables["files"].get_file_from_path(source)
-        return target.url_relative_to(env.page.file) if target else None
-    except (AttributeError, KeyError):
-        return None

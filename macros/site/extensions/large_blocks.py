@@ -1,0 +1,117 @@
+"""Large elements that macros made go around Markdown.
+
+A model's page is 100 KB of tables and diagrams around 2 KB of prose, and Markdown parses all of it to find nothing to
+do. So a macro marks its large result, by an attribute: where this extension runs, an empty element goes through
+Markdown in its place; where it does not, the page is the same but for the attribute, and slower to build.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.postprocessors import Postprocessor
+from markdown.preprocessors import Preprocessor
+
+LEAST = 500  # characters; below that there is nothing to gain
+MARK = "data-ep-large"  # on a macro's result
+TAKEN = "data-ep-taken"  # on the empty element in its place: its index
+
+_ROOT = re.compile(r"<(div|figure|dl|ul|ol|table)\b")
+_FENCE = "```", "~~~"
+_MARKED = re.compile(rf"<(\w+) {MARK}\b")
+_ANCHOR = re.compile(r"""[^\s"'=<>`&$\\]+""")
+_NAMED = re.compile(rf"<(\w+) {TAKEN}=(\d+)>(?:<a id=[^<>]*></a>)*</\1>")
+_ESCAPED = re.compile(rf"&lt;(\w+) {TAKEN}=(\d+)&gt;(?:&lt;a id=\S*?&gt;&lt;/a&gt;)*&lt;/\1&gt;")
+
+
+def marked(result: object) -> object:
+    """A macro's result, marked where it begins with a large element of one line; anything else as it is."""
+    if not isinstance(result, str) or len(result) < LEAST or "\n" in result or not (root := _ROOT.match(result)):
+        return result
+    return f"{root[0]} {MARK}{result[root.end() :]}"
+
+
+class LargeBlocks(Extension):
+    """Takes marked elements out of a page before Markdown parses it, and puts them back at the end."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.blocks: list[str] = []  # of the page under way; each stands in it by its index
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.registerExtension(self)
+        # Zensical's macros are written out at 35, white space is tidied at 30. What may be code in a fence has to wait
+        # until fences are gone (25), and all that is left is taken before HTML is parsed: by MkDocs for anchors (21),
+        # by Markdown (20).
+        md.preprocessors.register(TakeOut(self, until=_FENCE), "ep-large-blocks-before-fences", 34)
+        md.preprocessors.register(TakeOut(self), "ep-large-blocks", 24)
+        # After all that changes HTML, before what reads it (Zensical's search: 0).
+        md.postprocessors.register(PutBack(self), "ep-large-blocks", 1)
+
+    def reset(self) -> None:
+        self.blocks.clear()
+
+
+class TakeOut(Preprocessor):
+    """An empty element in the place of each marked one. It holds the anchors, for who checks links to them."""
+
+    def __init__(self, extension: LargeBlocks, until: tuple[str, ...] = ()):
+        self.blocks, self.until = extension.blocks, until
+
+    def run(self, lines: list[str]) -> list[str]:
+        end = next((n for n, line in enumerate(lines) if self.until and line.lstrip(" >").startswith(self.until)), None)
+        return [self.shortened(line) if MARK in line else line for line in lines[:end]] + lines[len(lines[:end]) :]
+
+    def shortened(self, line: str) -> str:
+        pieces, end = [], 0
+        for start in _MARKED.finditer(line):
+            if start.start() < end:  # inside the one before
+                continue
+            root, after = start[1], end_of_element(line, start.start(), start[1])
+            pieces.append(line[end : start.start()])
+            if after is None:
+                pieces.append(f"<{root}")
+                end = start.end()
+            else:
+                block = f"<{root}{line[start.end() : after]}".replace(f" {MARK}", "")
+                held = "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
+                pieces.append(f"<{root} {TAKEN}={len(self.blocks)}>{held}</{root}>")
+                self.blocks.append(block)
+                end = after
+        return "".join([*pieces, line[end:]])
+
+
+class PutBack(Postprocessor):
+    """The elements themselves; as text, where Markdown took what stood for them as code."""
+
+    def __init__(self, extension: LargeBlocks):
+        self.blocks = extension.blocks
+
+    def run(self, text: str) -> str:
+        if TAKEN not in text:
+            return text
+        text = _NAMED.sub(lambda named: self.blocks[int(named[2])], text)
+        return _ESCAPED.sub(lambda named: escape(self.blocks[int(named[2])], quote=False), text)
+
+
+def anchors(block: str) -> list[str]:
+    """The addresses in an element, but for those that would need quotes."""
+    named = (rest.partition('"')[0] for rest in block.split(' id="')[1:])
+    return [anchor for anchor in dict.fromkeys(named) if _ANCHOR.fullmatch(anchor)]
+
+
+def end_of_element(line: str, start: int, name: str) -> int | None:
+    """Where the element that starts here ends; None where that is on another line."""
+    depth = 0
+    for tag in re.compile(rf"<(/?){name}\b").finditer(line, start):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return line.find(">", tag.end()) + 1 or None
+    return None
+
+
+def makeExtension(**options) -> LargeBlocks:
+    return LargeBlocks(**options)

@@ -1,0 +1,56 @@
+"""What the Markdown extensions are told under MkDocs: where the glossary is, and what becomes of a wrong formula.
+
+mkdocs.yml names the extensions of the installed package, the only ones that every builder finds. From here on they are
+those of the package that this module belongs to: under live preview the one that is imported anew after an edit.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+
+from .extensions.glossary import entries
+
+log = logging.getLogger("mkdocs.macros.markdown")
+
+INSTALLED = "every_parameter.site.extensions."
+EXTENSIONS = f"{__package__}.extensions."
+
+source = ""  # of the page that is being built
+
+
+def on_config(config):
+    config.markdown_extensions = [own(name) for name in config.markdown_extensions]
+    config.mdx_configs = {own(name): options for name, options in config.mdx_configs.items()}
+    glossary = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
+    if "file" in glossary:  # read once, not for each page
+        folder = Path(config.config_file_path).parent
+        glossary["glossary"] = entries(folder / glossary.pop("file"))
+    fails = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
+    config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": refuse if fails else tell}
+    return config
+
+
+def own(name: str) -> str:
+    return EXTENSIONS + name.removeprefix(INSTALLED) if name.startswith(INSTALLED) else name
+
+
+def refuse(problem) -> None:
+    raise PluginError(str(problem)) from None  # MkDocs puts the page's name in front of it
+
+
+def tell(problem) -> None:
+    """Under live preview, which shows the line in the formula's place."""
+    log.error(problem.at(f"docs/{source}"))
+
+
+def on_page_markdown(markdown, page, config, files):
+    global source
+    source = page.file.src_uri
+
+
+def on_page_content(html, page, config, files):
+    """The text with its macros written out is as large as the HTML, and nobody reads it again."""
+    page.markdown = ""

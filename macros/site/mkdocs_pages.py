@@ -1,0 +1,34 @@
+"""`model_pages` handed to MkDocs: its navigation, and its objects for files that are not in `docs/`."""
+
+from __future__ import annotations
+
+import logging
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+from . import model_pages
+
+log = logging.getLogger("mkdocs.macros.site")
+
+
+def on_config(config):
+    """The families below "Models" in the navigation."""
+    if config.nav:
+        config.nav = model_pages.with_families(config.nav)
+    return config
+
+
+def on_files(files, config):
+    """The generated pages. A wrong preset refuses the build; under live preview its page shows what is wrong."""
+    wrong = model_pages.problems()
+    if wrong and config.plugins["macros"].config["on_error_fail"]:
+        raise PluginError("\n".join(map(str, wrong.values())))
+    for problem in wrong.values():
+        log.error(problem)
+    for page in model_pages.pages():
+        if files.get_file_from_path(page.path) is None:  # else it is written by hand, and stays
+            file = File.generated(config, page.path, content=page.content)
+            file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
+            files.append(file)
+    return files

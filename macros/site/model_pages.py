@@ -1,0 +1,243 @@
+"""The pages that are made from presets: one for each model and each family, and their place in the navigation.
+
+Plain data, for any builder: a page is its path below `docs/` and its Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ..catalogue import presets
+from ..cli.describe import as_json
+from ..dependencies import remembered
+from ..engine.errors import Problem
+from ..engine.files import place
+from ..views import diagrams, values, words
+from ..views.catalogue import family_slug
+from ..views.html import text
+from ..views.layers import layer_range
+from ..views.models import released
+
+MODELS = "models"  # the folder, and the navigation's entry "Models"
+
+
+class Generated(NamedTuple):
+    """A file of the site that is not in `docs/`."""
+
+    path: str  # where it would be in `docs/`
+    content: str
+    edit: str | None = None  # the file to edit instead, as a path from `docs/`
+
+
+def pages() -> list[Generated]:
+    """Every generated file. The page of a wrong preset says what is wrong with it."""
+    wrong = problems()
+    generated = []
+    for slug in wrong.keys() - set(readable()):
+        path = presets.paths()[slug]  # its family cannot be read, and is the folder's by custom
+        broken = broken_page(slug, wrong[slug])
+        generated.append(Generated(f"{MODELS}/{path.parent.name}/{slug}.md", broken, f"../{place(path)}"))
+    for family, slugs in families().items():
+        generated.append(Generated(page_of_family(family), family_page(family, tuple(slugs))))
+        for slug in slugs:
+            content = broken_page(slug, wrong[slug]) if slug in wrong else model_page(slug)
+            generated.append(Generated(page_of(slug), content, f"../{place(presets.paths()[slug])}"))
+            if slug not in wrong and presets.preset(slug).config is not None:
+                generated.append(Generated(data_file(slug), data(slug)))
+    return generated
+
+
+def with_families(navigation: list[Any]) -> list[Any]:
+    """A navigation as in mkdocs.yml, with the families and their models below its entry "Models"."""
+    entries = [
+        {family: [page_of_family(family), *({presets.preset(slug).name: page_of(slug)} for slug in slugs)]}
+        for family, slugs in families().items()
+    ]
+    return [
+        {"Models": [*item["Models"], *entries]} if isinstance(item, dict) and "Models" in item else item
+        for item in navigation
+    ]
+
+
+def page_of(slug: str) -> str:
+    """The source path of a model's page."""
+    return f"{MODELS}/{family_slug(presets.preset(slug).family)}/{slug}.md"
+
+
+def page_of_family(family: str) -> str:
+    """The source path of a family's page."""
+    return f"{MODELS}/{family_slug(family)}/index.md"
+
+
+def data_file(slug: str) -> str:
+    """The path of a model's JSON, beside its page."""
+    return page_of(slug).removesuffix(".md") + ".json"
+
+
+def families() -> dict[str, list[str]]:
+    """The models of each family, in the order of release, of one day the smallest first."""
+
+    def order(slug: str) -> tuple:
+        try:
+            size = presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
+        except Problem:
+            size = 0
+        return released(presets.preset(slug)), size, slug
+
+    members: dict[str, list[str]] = {}
+    for slug in sorted(readable(), key=order):
+        members.setdefault(presets.preset(slug).family, []).append(slug)
+    return dict(sorted(members.items(), key=lambda item: item[0].lower()))
+
+
+def readable() -> list[str]:
+    """The slugs whose preset can be read; the others are among `problems`."""
+    slugs = []
+    for slug in presets.paths():
+        try:
+            presets.preset(slug)
+            slugs.append(slug)
+        except Problem:
+            pass
+    return slugs
+
+
+def problems() -> dict[str, Problem]:
+    """What is wrong with presets, by slug: they cannot be read, or give another total than the published one."""
+    return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
+
+
+@remembered
+def problem(slug: str) -> Problem | None:
+    """What is wrong with a preset."""
+    try:
+        if presets.preset(slug).config is not None:
+            presets.model(slug).verify()
+    except Problem as wrong:
+        path = presets.file_of(slug)
+        return wrong if wrong.where or not path else wrong.at(place(path))
+    return None
+
+
+@remembered
+def data(slug: str) -> str:
+    """A model as one JSON object, for download."""
+    return as_json(presets.model(slug), True, costs=False) + "\n"
+
+
+def header(title: str, description: str, is_wide: bool = False) -> str:
+    """A page's metadata and its title; a wide page has no contents beside it.
+
+    The metadata are JSON strings, which are YAML in which no name can become anything else.
+    """
+    hide = "hide: [toc]\n" if is_wide else ""
+    return f"---\ntitle: {json.dumps(title)}\ndescription: {json.dumps(description)}\n{hide}---\n\n# {text(title)}\n\n"
+
+
+def broken_page(slug: str, problem: Problem) -> str:
+    """What the live preview shows for a wrong preset."""
+    return (
+        header(presets.preset(slug).name if slug in readable() else slug, "This preset is wrong")
+        + f'<p class="ep-error">{text(problem)}</p>\n'
+    )
+
+
+@remembered
+def family_page(family: str, slugs: tuple[str, ...]) -> str:
+    """The models of a family."""
+    makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
+    description = f"Every model of the family {family}, in the order of release, with exact sizes"
+    return header(family, description, is_wide=True) + paragraphs(
+        f"Models of {text(makers)}. Each leads to a page with everything that its forward pass gives.",
+        call("family_chart", family),
+        call("family_changes", family),
+        "[Every model of the catalogue](../index.md)",
+    )
+
+
+@remembered
+def model_page(slug: str) -> str:
+    """Everything that a model's trace gives: the same calls for every model."""
+    preset = presets.preset(slug)
+    if preset.config is None:
+        description = f"{preset.name} by {preset.organization}: no size is disclosed"
+        return header(preset.name, description) + paragraphs(
+            call("model_intro", slug),
+            "The models whose sizes are public are in [the catalogue](../index.md).",
+            "## Sources",
+            call("model_sources", slug),
+        )
+    total = values.params(slug)
+    description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
+    accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
+    return header(preset.name, description) + paragraphs(
+        call("model_intro", slug),
+        call("parts_chart", slug),
+        section("The whole model", call("pipeline_diagram", slug)),
+        *blocks(slug),
+        section("Every parameter", call("parameter_table", slug)),
+        section("The formula", call("formula", slug)),
+        section("What happens to five tokens", call("walkthrough", slug, "tokens=5")),
+        section("What it costs to run", call("costs", slug)),
+        section("KV cache", call("kv_cache", slug), level=3),
+        section("FLOPs", call("flops", slug), level=3),
+        section("Where the FLOPs go", call("flops_table", slug), level=3),
+        section("Memory", call("memory_table", slug), call("training_memory", slug), level=3),
+        section("The least time", call("time_table", slug, accelerators), level=3),
+        section("Which number is meant", call("which_number", slug)),
+        "## Sources",
+        call("model_sources", slug),
+        "## What was checked",
+        call("model_checked", slug),
+        section(
+            "Compute it yourself",
+            f"```sh\nevery-parameter describe {slug}\n```",
+            f"The same as data: [{slug}.json]({slug}.json), "
+            "one object with every tensor’s name pattern, shape and layers.",
+        ),
+    )
+
+
+def blocks(slug: str) -> list[str]:
+    """The diagram of each kind of layer, under a heading of its own where there are several."""
+    kinds = diagrams.layer_kinds(presets.model(slug))
+    if len(kinds) == 1:
+        return [section("One layer", call("block_diagram", slug))]
+    table = section("The kinds of layers", call("layer_table", slug), "A layer is drawn once for each kind.")
+    drawn = []
+    for kind, node in kinds.items():
+        title = f"{text(kind_title(kind))}: {text(layer_range(node.layers))}"
+        drawn.append(section(title, call("block_diagram", slug, f"kind={literal(kind)}"), level=3))
+    return [table, *drawn]
+
+
+def kind_title(kind: str) -> str:
+    """The kind of a layer as a heading."""
+    name = words.of_kind(kind)
+    return name[:1].upper() + name[1:]
+
+
+def section(title: str, *content: str, level: int = 2) -> str:
+    """A heading and what is below it, left out of the search: words that every model's page has find none of them."""
+    return "\n\n".join([f"{'#' * level} {title} {{ data-search-exclude }}", *content])
+
+
+def paragraphs(*parts: str) -> str:
+    return "\n\n".join(parts) + "\n"
+
+
+def call(macro: str, name: str, *options: str) -> str:
+    """A macro's call for a model or a family."""
+    return f"{{{{ {macro}({', '.join([literal(name), *options])}) }}}}"
+
+
+def literal(name: str) -> str:
+    """A name as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
+
+    def escaped(c: str) -> str:
+        if c.isalnum() or c in " .-":
+            return c
+        return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
+
+    return f'"{"".join(map(escaped, name))}"'

@@ -1,0 +1,89 @@
+"""What is wrong on a page, as one line that names the page, its line and the mend."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+
+from jinja2 import TemplateSyntaxError, UndefinedError
+from mkdocs_macros.errors import format_error
+
+from .. import dependencies as remember
+from ..engine.errors import Problem, nearest
+
+FOLDER = Path(__file__).parent.parent
+OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
+
+
+def page_name(env) -> str:
+    """The page that is being built, as its author knows it."""
+    try:
+        return f"docs/{env.page.file.src_path}"
+    except (AttributeError, KeyError):
+        return "a page"
+
+
+def register(names: set[str]) -> None:
+    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place.
+
+    Indented, so that Markdown takes it as code and nothing in it as markup.
+    """
+
+    def line(page, message: str, mend: str = "", at: int | None = None) -> str:
+        remember.use("error")  # what is wrong on a page is looked at again in each build
+        return "    " + str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else "")))
+
+    def problem(error, markdown, page):
+        remember.use("error")
+        source = f"docs/{page.file.src_path}"
+        return "    " + str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1)
+
+    def unexpected(error, markdown, page):
+        """An error of ours: the line of the package that it happened on."""
+        inside = [
+            f
+            for f in traceback.extract_tb(error.__traceback__)
+            if Path(f.filename).is_relative_to(FOLDER)
+            and not any(Path(f.filename).is_relative_to(path) for path in OURS)
+        ]
+        where = f"macros/{Path(inside[-1].filename).relative_to(FOLDER)}:{inside[-1].lineno}: " if inside else ""
+        return line(
+            page,
+            f"{where}{type(error).__name__}: {error}",
+            f"mend {inside[-1].line}" if inside else "correct the call",
+            line_of(error, markdown, page),
+        )
+
+    def undefined(error, markdown, page):
+        name = re.search(r"'([^']*)' is undefined", str(error))
+        otherwise = "the macro reference lists the macros; write {% raw %} around braces that are meant as text"
+        mend = nearest(name[1], names, otherwise) if name else ""
+        return line(page, str(error), mend, line_of(error, markdown, page))
+
+    def syntax(error, markdown, page):
+        lines = markdown.splitlines()
+        source = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
+        return line(
+            page,
+            f"{error.message}: {source[:100]}",
+            "close the braces, or write {% raw %} around them",
+            error.lineno + header_lines(markdown, page),
+        )
+
+    format_error.register(Exception, unexpected)
+    format_error.register(Problem, problem)
+    format_error.register(UndefinedError, undefined)
+    format_error.register(TemplateSyntaxError, syntax)
+
+
+def header_lines(markdown: str, page) -> int:
+    """How many lines of the page's file stand before its text."""
+    whole, text = (s.rstrip("\n").count("\n") for s in (page.file.content_string, markdown))
+    return max(0, whole - text)
+
+
+def line_of(error: Exception, markdown: str, page) -> int:
+    """The line of the page's file that an error came from: Jinja's frame is the one that is in no file."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename in ("<template>", "<unknown>")]
+    return ((lines[-1] if lines else None) or 1) + header_lines(markdown, page)

@@ -1,0 +1,746 @@
+"""What sentences with “all”, “most”, “only”, “no”, “largest” … say about models, as assertions over the catalogue.
+
+`statements.toml` says which sentence is held by which claim. A claim's docstring is what it holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from macros.catalogue import presets, published_costs
+from macros.catalogue.presets import Model
+from macros.counting.accelerators import accelerators
+from macros.counting.costs import of as costs_of
+from macros.counting.parts import Category, by_category
+from macros.engine.array import Node
+from macros.engine.ops import Chunked, Full, SlidingWindow
+from macros.engine.steps import EVERY_NORM, ROPES, Holds, Role
+from macros.engine.tensors import CacheEntry
+from macros.views import charts, claims, tables, values
+from macros.views.charts import year
+from macros.views.layers import n_layers
+
+CLAIMS: dict[str, Callable[[], None]] = {}
+SLUGS = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
+TABLES, HEADS = (Role.EMBED, Role.EMBED_POSITIONS), (Role.UNEMBED,)
+
+
+def claim(function: Callable[[], None]) -> Callable[[], None]:
+    """Put a claim into `CLAIMS` by its name, with `-` for `_`."""
+    CLAIMS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def of(slug: str) -> Model:
+    return presets.model(slug)
+
+
+def every() -> list[Model]:
+    return [of(slug) for slug in SLUGS]
+
+
+def size(slug: str, name: str) -> int:
+    return values.number(of(slug), name)
+
+
+def ratio(name: str, large: str, small: str) -> Fraction:
+    return Fraction(size(large, name), size(small, name))
+
+
+def width(model: Model) -> int:
+    return model.counts.values()["d_model"]
+
+
+def used_by(model: Model, roles: Iterable[Role]) -> set:
+    return {w for n in model.trace.root.children if n.role in roles for w in n.all_weights()}
+
+
+def layers_of(model: Model) -> list[Node]:
+    return [n for n in model.trace.root.children if n.layers is not None]
+
+
+def steps_of(model: Model, *roles: Role) -> list[Node]:
+    return [n for n in model.trace.root.walk() if n.role in roles]
+
+
+def shapes_of(layer: Node) -> list[tuple[str, tuple[int, ...]]]:
+    return sorted((w.name, tuple(map(int, w.shape))) for w in layer.all_weights())
+
+
+def keeps_everything(entry: CacheEntry) -> bool:
+    """Whether an entry of the cache has a row for each token, however long the text."""
+    return entry.row is not None and isinstance(getattr(entry.mask, "mask", entry.mask), Full)
+
+
+def is_dense(model: Model) -> bool:
+    return model.counts.active == model.counts.total
+
+
+def has_only_attention(model: Model) -> bool:
+    return all(k.row is not None for k in model.counts.kept)
+
+
+def matrices_of(model: Model) -> list:
+    return [w for w in model.counts.weights if len(w.shape) > 1]
+
+
+def feed_forward_share(model: Model, of_layers: bool = False) -> float:
+    whole = size(model.slug, "in_layers") if of_layers else model.counts.total
+    return by_category(model.counts.parts)[Category.FEED_FORWARD] / whole
+
+
+# The width
+
+
+@claim
+def width_is_a_side():
+    """Matrices without a side of d_model have a few percent of the parameters at most, but for OPT 350M's two
+    tables."""
+    for m in every():
+        other = [w for w in matrices_of(m) if width(m) not in map(int, w.shape)]
+        assert sum(int(w.count) for w in other) < (0.1 if m.slug == "opt-350m" else 0.05) * m.counts.total, m.slug
+
+
+@claim
+def not_every_model_is_regular():
+    """In some models matrices have no side of d_model: DeepSeek-V3's second maps, Mamba's inner ones."""
+    for slug, tails in (("deepseek-v3", {"q_b_proj", "kv_b_proj"}), ("mamba-1.4b", {"x_proj", "dt_proj"})):
+        other = {values.short_name(w.name) for w in matrices_of(of(slug)) if width(of(slug)) not in map(int, w.shape)}
+        assert tails <= other
+
+
+@claim
+def llama_7b_is_d_model_everywhere():
+    """Each tensor of LLaMA 7B has a side of d_model, each term of its formula has it once, other sizes have no part
+    in it."""
+    m = of("llama-7b")
+    assert all(any("d_model" in d.symbols for d in w.shape) for w in m.counts.weights)
+    for monomial in m.counts.total_poly.terms:
+        assert [power for atom, power in monomial if atom == "d_model"] == [1]
+    assert m.counts.total % width(m) == 0 and not any(w.name.endswith("bias") for w in m.counts.weights)
+
+
+@claim
+def llama_70b_width_on_one_side():
+    """Each matrix of Llama 3 70B has d_model on one side."""
+    assert all(any("d_model" in d.symbols for d in w.shape) for w in matrices_of(of("llama3-70b")))
+
+
+@claim
+def llama_vocabulary_alone():
+    """In LLaMA 7B two tensors have the vocabulary as a side, and no other depends on it; none has a length of text."""
+    m = of("llama-7b")
+    with_vocabulary = [w for w in m.counts.weights if any("vocab_size" in d.symbols for d in w.shape)]
+    assert {w.name for w in with_vocabulary} == {"model.embed_tokens.weight", "lm_head.weight"}
+    assert sum(int(w.count) for w in with_vocabulary) == 2 * size("llama-7b", "vocab_size") * width(m)
+    no_text_in_a_shape()
+
+
+@claim
+def no_text_in_a_shape():
+    """No tensor has T or S as a side; only learned tables of positions have the longest text."""
+    for m in every():
+        for w in m.counts.weights:
+            assert not any(d.expr.is_free for d in w.shape)
+            if any("n_positions" in d.symbols for d in w.shape):
+                assert w in used_by(m, [Role.EMBED_POSITIONS])
+
+
+@claim
+def text_is_the_free_size():
+    """The sizes of the data are the model's and T and S: with these put in, no symbol is left."""
+    for m in every():
+        at = m.counts.values(T=3, S=11)
+        for node in m.trace.root.walk():
+            for array in node.outputs:
+                assert [d.expr.at(at) for d in array.shape if not d.expr.is_free] == [
+                    int(d) for d in array.shape if not d.expr.is_free
+                ]
+
+
+@claim
+def halves_end_in_the_width():
+    """Attention and the feed-forward part give back vectors of d_model, in every model."""
+    for m in every():
+        for node in steps_of(m, Role.ATTENTION, Role.FEED_FORWARD, Role.MIXTURE_OF_EXPERTS):
+            assert int(node.outputs[0].shape[-1]) == width(m), m.slug
+
+
+@claim
+def widths_are_round():
+    """More than nine in ten widths are divisible by 128."""
+    divisible = sum(width(m) % 128 == 0 for m in every())
+    assert divisible > 0.9 * len(SLUGS)
+
+
+@claim
+def depth_and_width_grow_together():
+    """Over the catalogue, the ranks of depth and of width go together (a correlation of more than a half)."""
+    ranks = [
+        np.argsort(np.argsort([f(e) for e in charts.entries()])) for f in (lambda e: e.n_layers, lambda e: e.d_model)
+    ]
+    assert np.corrcoef(ranks)[0, 1] > 0.5
+
+
+@claim
+def fashion_of_shapes():
+    """The models until 2020 have d_ff = 4·D and a key and value for every head; since 2024 most heads are 128 wide."""
+    early = [m for m in every() if year(m.preset.released) < 2021]
+    assert len(early) >= 5
+    for m in early:
+        sizes = m.counts.values()
+        assert sizes["d_ff"] == 4 * sizes["d_model"] and charts.matrices(m) == 2
+        assert sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
+    late = [m.counts.values() for m in every() if year(m.preset.released) >= 2024]
+    heads = Counter(sizes["d_head"] for sizes in late if "d_head" in sizes)
+    assert heads[128] > heads.total() / 2
+
+
+@claim
+def heads_together_are_mostly_as_wide():
+    """In most models with heads of keys n_heads·d_head is d_model, and in some it is not."""
+    alike = [
+        sizes["n_heads"] * sizes["d_head"] == sizes["d_model"]
+        for sizes in (m.counts.values() for m in every())
+        if {"n_heads", "d_head"} <= sizes.keys()
+    ]
+    assert len(alike) / 2 < sum(alike) < len(alike)
+
+
+# Growth with depth and width
+
+
+@claim
+def falcon3_differs_in_depth():
+    """Falcon3 7B and 10B are alike in all sizes but the number of layers, and the layers grow exactly with it."""
+    a, b = (of(slug).counts.values() for slug in ("falcon3-7b", "falcon3-10b"))
+    assert {name for name in a if a[name] != b[name]} == {"n_layers"}
+    assert ratio("in_layers", "falcon3-10b", "falcon3-7b") == ratio("n_layers", "falcon3-10b", "falcon3-7b")
+
+
+@claim
+def pythia_differs_in_width():
+    """Pythia 410M and 1.4B have as many layers and heads; matrices of a layer grow fourfold, all else and the tables
+    twofold."""
+    a, b = of("pythia-410m"), of("pythia-1.4b")
+    assert ratio("d_model", b.slug, a.slug) == 2 and ratio("n_layers", b.slug, a.slug) == 1
+    for one, other in zip(a.counts.weights, b.counts.weights):
+        in_a_layer = one.layers is not None and len(one.shape) > 1
+        assert int(other.count) == (4 if in_a_layer else 2) * int(one.count)
+
+
+@claim
+def llama_8b_to_405b():
+    """Keys, values and the cache of a layer go with the key/value heads, of which both have as many; d_ff grows by
+    less than D."""
+    sizes = [of(slug).counts.values() for slug in ("llama3-8b", "llama3-70b", "llama3.1-405b")]
+    assert len({s["n_kv_heads"] for s in sizes}) == 1 and len({s["d_head"] for s in sizes}) == 1
+    ends = "llama3.1-405b", "llama3-8b"
+    assert ratio("d_ff", *ends) < ratio("d_model", *ends) == 4
+    assert ratio("k_proj", *ends) / ratio("n_layers", *ends) == 4
+    assert ratio("q_proj", *ends) / ratio("n_layers", *ends) == 16
+    assert ratio("cache_bytes_per_token", *ends) == ratio("n_layers", *ends)
+    assert 12 < ratio("in_layers", *ends) / ratio("n_layers", *ends) < 16
+    large, small = ({values.short_name(w.name): w for w in of(s).counts.weights if w.layers is not None} for s in ends)
+    both = [
+        n
+        for n, w in small.items()
+        if len(w.shape) > 1 and all(int(p) > int(q) for p, q in zip(large[n].shape, w.shape))
+    ]
+    assert len(both) == 5, "queries, output, gate, up and down: of seven matrices"
+
+
+@claim
+def qwen_14b_to_32b():
+    """From Qwen2.5 14B to 32B the width stays and d_ff grows."""
+    assert ratio("d_model", "qwen2.5-32b", "qwen2.5-14b") == 1 < ratio("d_ff", "qwen2.5-32b", "qwen2.5-14b")
+
+
+@claim
+def gpt2_sizes_are_one_design():
+    """The four GPT-2 have the same steps, vocabulary and width of a head; the larger, the smaller the share of the
+    tables."""
+    four = [of(slug) for slug in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")]
+    assert len({tuple((n.role, n.function) for n in m.trace.root.walk()) for m in four}) == 1
+    assert len({(m.counts.values()["vocab_size"], m.counts.values()["d_head"]) for m in four}) == 1
+    shares = [m.counts.embedding / m.counts.total for m in four]
+    assert shares == sorted(shares, reverse=True)
+    assert sorted(m.counts.total for m in four) == [m.counts.total for m in four]
+
+
+# The formula 12·L·D²
+
+
+@claim
+def formula_ends():
+    """12·L·D² finds least of a mixture of experts, and most of a model without a feed-forward part of its own."""
+    given = sorted(claims.results("12LD2"), key=lambda result: result.ratio)
+    assert not is_dense(of(given[0].entry.slug))
+    assert not by_category(of(given[-1].entry.slug).counts.parts)[Category.FEED_FORWARD]
+
+
+@claim
+def gpt3_small_is_four_and_eight():
+    """In the smallest GPT-3 attention has four squares of D a layer and the feed-forward part eight; the rest is
+    biases."""
+    m = of("gpt3-small")
+    assert m.counts.total == min(of(s).counts.total for s in SLUGS if s.startswith("gpt3-"))
+    square = n_layers(m) * width(m) ** 2
+    for part, squares in (("attention", 4), ("feed_forward", 8)):
+        [one] = [p for p in m.counts.parts if p.name == part]
+        assert sum(int(w.count) for w in one.weights if len(w.shape) > 1) == squares * square
+        assert all(len(w.shape) > 1 or w.name.endswith("bias") for w in one.weights)
+
+
+@claim
+def llama_7b_misses_the_vocabulary():
+    """Of what 12·L·D² misses in LLaMA 7B, most are the two tables."""
+    m = of("llama-7b")
+    missing = m.counts.total - 12 * n_layers(m) * width(m) ** 2
+    assert missing / 2 < m.counts.embedding < missing
+
+
+# What is in a model
+
+
+@claim
+def feed_forward_is_most_of_the_layers():
+    """In each dense model with feed-forward parts these are more than half of the layers; of GPT-2 as a whole they
+    are less."""
+    dense = [m for m in every() if is_dense(m) and feed_forward_share(m)]
+    assert all(feed_forward_share(m, of_layers=True) > 0.5 for m in dense) and len(dense) > 100
+    assert feed_forward_share(of("gpt2")) < 0.5
+    m = of("gpt2")
+    assert values.count(m, "feed_forward") > max(m.counts.embedding, values.count(m, "attention"))
+    assert 1.9 < values.count(m, "feed_forward") / values.count(m, "attention") < 2.1
+    assert m.counts.embedding > 5 * size("gpt2", "in_layers") / n_layers(m)
+
+
+@claim
+def most_have_a_gate():
+    """Of the models since LLaMA with dense feed-forward parts, most have three matrices there."""
+    since = presets.preset("llama-7b").released
+    later = [charts.matrices(m) for m in every() if year(m.preset.released) >= year(since)]
+    known = [n for n in later if n]
+    assert known.count(3) > len(known) / 2 and len(known) > 60
+
+
+@claim
+def norms_are_thin():
+    """Norms are less than one part in two hundred of each model, so too thin to see in a bar."""
+    for m in every():
+        assert by_category(m.counts.parts)[Category.NORMS] < m.counts.total / 200, m.slug
+
+
+@claim
+def llama_8b_has_no_bias_and_no_positions():
+    """Llama 3 8B has no tensor that is a bias and no table of positions; nor has any Llama."""
+    for m in every():
+        if m.preset.family == "Llama":
+            assert not any(w.name.endswith("bias") for w in m.counts.weights)
+            assert not steps_of(m, Role.EMBED_POSITIONS)
+    roles = {n.role for n in of("llama3-8b").trace.root.walk()}
+    assert Role.RMS_NORM in roles and Role.LAYER_NORM not in roles
+
+
+@claim
+def rotations_have_no_parameter():
+    """No rotation by position has a weight, in any model."""
+    for m in every():
+        assert not any(n.all_weights() for n in steps_of(m, *ROPES, Role.ROPE_TABLE))
+
+
+@claim
+def scores_have_no_weight():
+    """Comparing, hiding, softmax and averaging have no weights in Llama 3 70B, nor has the product with the gate."""
+    m = of("llama3-70b")
+    steps = steps_of(m, Role.SCORES, Role.CAUSAL_MASK, Role.SOFTMAX, Role.MIX)
+    assert len({n.role for n in steps}) == 4 and not any(n.all_weights() for n in steps)
+    [gated] = [
+        n
+        for n in m.trace.root.walk()
+        if n.function is np.multiply and n.parent.role is Role.FEED_FORWARD and all(a.ndim == 2 for a in n.inputs)
+    ]
+    assert not gated.all_weights()
+    assert "d_ff" in gated.outputs[0].shape[-1].symbols
+
+
+@claim
+def tokens_meet_in_attention():
+    """In each model without recurrences, what depends on the context is inside attention, and nothing else is."""
+    for m in filter(has_only_attention, every()):
+        for node in m.trace.root.walk():
+            if node.own_flops is not None and node.own_flops.coefficient("S").terms:
+                assert node.is_inside(Role.ATTENTION), m.slug
+
+
+@claim
+def first_is_a_look_up():
+    """The first step of every model is a look-up in its table, and multiplies nothing."""
+    for m in every():
+        first = m.trace.root.children[0]
+        assert first.role is Role.EMBED and not first.flops.terms, m.slug
+
+
+@claim
+def tied_tables_count_once():
+    """GPT-2's head is its input table and adds nothing; Llama 3 70B's and 8B's are matrices of their own."""
+    assert of("gpt2").counts.is_tied
+    for slug in ("llama3-8b", "llama3-70b"):
+        assert not of(slug).counts.is_tied and size(slug, "lm_head") == size(slug, "vocab_size") * size(slug, "d_model")
+
+
+@claim
+def llama_70b_layers_are_alike():
+    """The layers of Llama 3 70B are of one kind: the same shapes; it has fewer key/value heads than heads."""
+    [layer] = layers_of(of("llama3-70b"))
+    assert len(layer.layers) == n_layers(of("llama3-70b"))
+    assert size("llama3-70b", "n_kv_heads") < size("llama3-70b", "n_heads")
+    assert [n.role for n in layer.children if n.role in EVERY_NORM] == [Role.RMS_NORM] * 2
+    assert [n.role for n in of("llama3-70b").trace.root.children if n.role in EVERY_NORM] == [Role.RMS_NORM]
+
+
+@claim
+def llama_70b_keys_are_narrower():
+    """Of Llama 3 70B's queries, keys and values only the queries are D × D."""
+    shapes = {values.short_name(w.name): tuple(map(int, w.shape)) for w in of("llama3-70b").counts.weights}
+    square = (width(of("llama3-70b")),) * 2
+    assert [name for name in ("q_proj", "k_proj", "v_proj") if shapes[name] == square] == ["q_proj"]
+    assert 128_000 < size("llama3-70b", "vocab_size") < 128 * 1024
+
+
+@claim
+def claude_is_undisclosed():
+    """Claude 3 Opus has no sizes here, and GPT-3's width is the number that is said of it."""
+    assert presets.preset("claude-3-opus").config is None and presets.preset("gpt-4").config is None
+    assert width(of("gpt3-175b")) == 12288
+
+
+@claim
+def gpt2_file_holds_masks():
+    """GPT-2's file holds a mask of n_positions² in each layer besides, and no count of the model rounds to 117M."""
+    m = of("gpt2")
+    [file] = [f for f in m.preset.published.other if f.extra]
+    assert sum(e.count for e in file.extra) == n_layers(m) * size("gpt2", "n_positions") ** 2
+    assert file.parameters > max(m.counts.total, 117 * 10**6)
+    counts = {get(m) for _, get in values.COUNTS.values()}
+    assert not any(abs(n - 117 * 10**6) < 10**6 for n in counts)
+
+
+@claim
+def experts_alone_are_several():
+    """In Mixtral only the feed-forward parts exist several times, once an expert."""
+    for slug in ("mixtral-8x7b", "mixtral-8x22b"):
+        several = {w for w in of(slug).counts.weights if w.routed is not None}
+        parts = {w for p in of(slug).counts.parts if p.category is Category.FEED_FORWARD for w in p.weights}
+        assert several < parts and {values.short_name(w.name) for w in parts - several} == {"gate"}
+        assert {int(w.routed[0]) for w in several} == {8}
+
+
+@claim
+def deepseek_v3_layers():
+    """DeepSeek-V3: its first layers are dense, the others have experts and one shared; attention has the same shapes
+    in all."""
+    m = of("deepseek-v3")
+    dense, moe = layers_of(m)
+    assert dense.layers == tuple(range(len(dense.layers))) and not any(w.routed for w in dense.all_weights())
+    assert any(w.routed for w in moe.all_weights()) and len(dense.layers + moe.layers) == n_layers(m)
+    first, second = (
+        {
+            (values.short_name(w.name), tuple(map(int, w.shape)))
+            for n in layer.walk()
+            if n.role is Role.ATTENTION
+            for w in n.all_weights()
+        }
+        for layer in (dense, moe)
+    )
+    assert first == second
+    sizes = m.counts.values()
+    shared = {
+        values.short_name(w.name): int(w.count) // int(w.layer_count) for w in m.counts.weights if "shared" in w.name
+    }
+    assert set(shared.values()) == {sizes["d_model"] * sizes["d_ff_expert"]}, "one shared expert"
+    assert sizes["d_ff_expert"] < sizes["d_ff"] / 5
+    assert sizes["d_model"] // sizes["n_heads"] not in {int(d) for w in m.counts.weights for d in w.shape}
+
+
+# FLOPs
+
+
+@claim
+def elementwise_is_little():
+    """While a text is read, numbers made outside of contractions are at most a tenth of the FLOPs in them: one
+    number, one FLOP."""
+    for m in every():
+        at = m.counts.values(T=2048, S=2048)
+        made = sum(
+            Fraction(int(np.prod([d.expr.at(at) for d in n.outputs[0].shape], dtype=object))) * int(top.layer_count)
+            for top in m.trace.root.children
+            for n in top.walk()
+            if not n.children and n.own_flops is None and n.outputs
+        )
+        assert made < m.counts.prefill_flops(2048) / 10, m.slug
+
+
+@claim
+def llama_8b_scores_at_length():
+    """In Llama 3 8B the scores of one token that sees 131,072 cost more than all weights."""
+    m = of("llama3-8b")
+    of_weights = 2 * (m.counts.total - size("llama3-8b", "vocab_size") * width(m))
+    assert m.counts.decode_flops(131072) - of_weights > of_weights
+
+
+@claim
+def deepseek_v3_where_flops_go():
+    """In DeepSeek-V3 at 4,096 the experts do the largest share of reading a text, causal, and the scores that of one
+    token."""
+    costs = costs_of(of("deepseek-v3").counts)
+    for new, largest in ((4096, "experts"), (1, "scores")):
+        shares = Counter()
+        for part in costs.flops_by_part(new, 4096):
+            shares["scores"] += part.causal_pairs
+            shares["experts" if part.node.role is Role.MIXTURE_OF_EXPERTS else part.name] += (
+                part.causal - part.causal_pairs
+            )
+        assert max(shares, key=shares.get) == largest
+
+
+@claim
+def deepseek_paper_counts_causal():
+    """What DeepSeek's paper states is met with the causal half and heads written out, and not in full or with latents
+    read."""
+    stated = [c for c in published_costs.claims() if c.model.startswith("deepseek") and "FLOP" in c.unit]
+    assert len(stated) >= 2
+    for c in stated:
+        costs = costs_of(of(c.model).counts)
+        latents_read = 3 * Fraction(costs.causal_flops(c.context, c.context), c.context)
+        for figure, is_it in (
+            (costs.training_flops_per_token(c.context, causal=True), True),
+            (costs.training_flops_per_token(c.context), False),
+            (latents_read, False),
+        ):
+            assert (abs(figure / c.scale - c.stated) <= c.tolerance) == is_it, c.model
+
+
+@claim
+def six_n_counts_and_leaves_out():
+    """Held in `test_prose.py`: what 6N counts of tables and head by either N."""
+    from test_prose import test_what_six_n_leaves_out_and_counts_too_much as held
+
+    held("llama3-8b")
+    assert (
+        ratio("total", "deepseek-v3", "deepseek-v3") == 1 < size("deepseek-v3", "total") / size("deepseek-v3", "active")
+    )
+
+
+@claim
+def six_n_is_lucky_for_llama_8b():
+    """6 × all parameters of Llama 3 8B is what training takes at 4,096 tokens, causal, and at no other power of two."""
+    costs, rule = costs_of(of("llama3-8b").counts), 6 * size("llama3-8b", "total")
+    off = {n: abs(costs.training_flops_per_token(n, causal=True) / rule - 1) for n in (1024, 2048, 4096, 8192)}
+    assert off.pop(4096) < 0.002 < 0.02 < min(off.values())
+
+
+@claim
+def llama_7b_multiplies_nearly_all():
+    """All of LLaMA 7B but the input table, one part in fifty, is multiplied once for each token."""
+    assert size("llama-7b", "embed") < size("llama-7b", "total") / 50
+
+
+# The cache
+
+
+@claim
+def cache_formula_without_two():
+    """Where each layer keeps keys and values alike and in full, the formula without the factor 2 gives exactly half."""
+    alike = [
+        r
+        for r in claims.results("cache-without-2")
+        if {k.holds for k in of(r.entry.slug).counts.kept} == {Holds.KEYS, Holds.VALUES}
+        and sum(len(k.layers) for k in of(r.entry.slug).counts.kept) == 2 * n_layers(of(r.entry.slug))
+        and not tables._contradiction(of(r.entry.slug)).startswith("The source contradicts itself")
+    ]
+    assert len(alike) > 100 and {r.ratio for r in alike} == {Fraction(1, 2)}
+
+
+@claim
+def only_chunks_shrink():
+    """A cache gets smaller while the text grows in models with chunks only."""
+    for m in every():
+        sizes = [m.counts.cache_bytes(s) for s in (4095, 4096, 8191, 8192, 8193, 16383, 16384)]
+        assert (sizes != sorted(sizes)) <= any(isinstance(k.mask, Chunked) for k in m.counts.kept), m.slug
+
+
+@claim
+def constant_bytes_per_token():
+    """Bytes per token are the same at every length in the models all of whose layers keep everything, and in no
+    other."""
+    for m in every():
+        is_constant = len({Fraction(m.counts.cache_bytes(s), s) for s in (1000, 3000, 100_000, 1_000_000)}) == 1
+        assert is_constant == all(map(keeps_everything, m.counts.kept)), m.slug
+
+
+@claim
+def windows_add_nothing():
+    """At long context the cache grows by the rows of layers that see everything, and by no others."""
+    for m in every():
+        grown = m.counts.cache_bytes(2**24 + 2**20) - m.counts.cache_bytes(2**24)
+        assert grown == 2**20 * m.counts.cache_bytes_per_token(), m.slug
+        full = filter(keeps_everything, m.counts.kept)
+        assert m.counts.cache_bytes_per_token() == sum(2 * k.elements_per_token.at(m.counts.values()) for k in full)
+
+
+@claim
+def deepseek_keeps_latents():
+    """DeepSeek-V3 keeps latents and one rotated key, with no heads in their shapes, and no keys and values."""
+    m = of("deepseek-v3")
+    assert {k.holds for k in m.counts.kept} == {Holds.LATENT, Holds.ROPE_KEY}
+    assert not any("n_heads" in d.symbols for k in m.counts.kept for d in k.row)
+    [latent] = {int(k.row[-1]) for k in m.counts.kept if k.holds is Holds.LATENT}
+    sizes = m.counts.values()
+    assert latent == sizes["kv_lora_rank"]
+    assert sizes["d_model"] // sizes["n_heads"] not in {int(d) for k in m.counts.kept for d in k.row}
+
+
+@claim
+def mamba_keeps_states():
+    """A Mamba keeps states of fixed size and nothing else."""
+    for m in every():
+        if m.slug.startswith(("mamba-", "falcon-mamba")):
+            assert m.counts.kept and all(k.row is None for k in m.counts.kept)
+
+
+@claim
+def windows_of_mistral_and_gemma():
+    """Mistral 7B's first version has a window in every layer, Gemma 2 and 3 in some; the window changes no weight."""
+    assert all(isinstance(k.mask, SlidingWindow) for k in of("mistral-7b-v0.1").counts.kept)
+    for m in every():
+        if m.slug.startswith(("gemma2-", "gemma3-")):
+            assert {type(k.mask) for k in m.counts.kept} == {SlidingWindow, Full}, m.slug
+            windowed, full = layers_of(m)
+            assert shapes_of(windowed) == shapes_of(full)
+
+
+@claim
+def gqa_names():
+    """In Llama 2 7B each head has keys and values of its own, in Falcon 7B all share one, in Llama 3 there are fewer
+    than heads."""
+    assert size("llama2-7b", "n_kv_heads") == size("llama2-7b", "n_heads")
+    assert size("falcon-7b", "n_kv_heads") == 1
+    assert 1 < size("llama3-8b", "n_kv_heads") < size("llama3-8b", "n_heads")
+
+
+@claim
+def latents_are_not_divided():
+    """Split over devices, DeepSeek-V3's cache is as large on each as on one."""
+    costs = costs_of(of("deepseek-v3").counts)
+    assert costs.split_cache_bytes(8192, 8) == costs.split_cache_bytes(8192, 1)
+
+
+# Memory and time
+
+
+@claim
+def one_tokens_arrays_are_small():
+    """The arrays of one new token of 16 texts are small beside weights and cache: below a hundredth, in large
+    models."""
+    for slug in ("llama3-8b", "llama3-70b", "gemma3-27b", "mixtral-8x7b", "deepseek-v3"):
+        terms = costs_of(of(slug).counts).inference_bytes(1, 8192, 16)
+        assert terms["activations"] < (terms["weights"] + terms["cache"]) / 100, slug
+
+
+@claim
+def experts_read_by_a_batch():
+    """One token of DeepSeek-V3 reads the experts that it chose, and a batch of 512 nearly all of them."""
+    m = of("deepseek-v3")
+    costs = costs_of(m.counts)
+    routed = sum(2 * int(w.count) for w in m.counts.weights if w.routed)
+    idle = 2 * (m.counts.total - m.counts.active)
+    all_read = costs.weight_bytes_read(1, 10**6)
+    assert abs(all_read - costs.weight_bytes_read(1, 1) - idle) < 0.02 * routed
+    assert all_read - costs.weight_bytes_read(1, 512) < 0.01 * routed
+
+
+@claim
+def a_step_reads_all_but_the_input_table():
+    """One token of Llama 3 8B reads all weights, of the input table one row."""
+    m = of("llama3-8b")
+    table = size("llama3-8b", "vocab_size") * width(m)
+    assert costs_of(m.counts).weight_bytes_read(1) == 2 * (m.counts.total - table + width(m))
+
+
+@claim
+def no_batch_is_enough_for_llama_8b():
+    """Each text of 4,096 brings Llama 3 8B fewer FLOPs for a byte of its cache than any accelerator has time for."""
+    m = of("llama3-8b")
+    per_byte = m.counts.decode_flops(4096) / costs_of(m.counts).cache_bytes_read(1, 4096)
+    for a in accelerators().values():
+        assert per_byte < a.peak() / a.bytes_per_second
+        assert costs_of(m.counts).critical_batch(a, 4096) is None
+
+
+@claim
+def training_does_not_fit_one_device():
+    """Llama 3 8B's states for training, 16 bytes a parameter, are more than 80 GB."""
+    assert 16 * size("llama3-8b", "total") > 80 * 10**9
+
+
+# Checked claims
+
+
+@claim
+def checked_llama():
+    """LLaMA 7B's third matrix: d_ff is a little more than 8/3·D, and the norms are what is left beside it and the
+    tables."""
+    m = of("llama-7b")
+    missing = m.counts.total - 12 * n_layers(m) * width(m) ** 2 - m.counts.embedding
+    more = values.count(m, "feed_forward") - 8 * n_layers(m) * width(m) ** 2
+    norms = by_category(m.counts.parts)[Category.NORMS]
+    assert 0 < more and more + norms == missing
+
+
+@claim
+def checked_gpt2():
+    """What the sum of matrices leaves out of GPT-2: positions, rows of the vocabulary, biases and norms."""
+    m = of("gpt2")
+    said = 50_000 * width(m) + sum(int(w.count) for w in matrices_of(m) if w.layers is not None)
+    rows = (size("gpt2", "vocab_size") - 50_000) * width(m)
+    vectors = sum(int(w.count) for w in m.counts.weights if len(w.shape) == 1)
+    assert said + size("gpt2", "n_positions") * width(m) + rows + vectors == m.counts.total
+    assert size("gpt2", "n_heads") * size("gpt2", "d_head") == width(m)
+
+
+@claim
+def checked_llama_70b_table():
+    """TransformerLens's 77.85B: keys and values for every head, without tables, head and norms."""
+    sizes = of("llama3.1-70b").counts.values()
+    said = sizes["n_layers"] * (4 * sizes["d_model"] ** 2 + 3 * sizes["d_model"] * sizes["d_ff"])
+    assert round(said / 10**7) == 7785 and sizes["n_kv_heads"] < sizes["n_heads"]
+
+
+@claim
+def exact_as_assumed():
+    """Held in `test_prose.py`: which models the formula with a key and value for every head is right for, and why."""
+    from test_prose import test_a_formula_that_is_right_by_chance_says_so as held
+
+    held()
+
+
+@claim
+def factor_of_twenty():
+    """Some formula of the page is off by a factor of twenty or more for some model."""
+    assert any(
+        result.ratio > 20 or result.ratio < Fraction(1, 20) for key in claims.FORMULAS for result in claims.results(key)
+    )
+
+
+@claim
+def table_positions_gpt2():
+    """GPT-2's table of positions ends where its text must, and its vocabulary is 256 bytes, merges and one mark."""
+    assert tables.limit(of("gpt2")) == (size("gpt2", "n_positions"), True)
+    assert size("gpt2", "vocab_size") == 256 + 50_000 + 1
+    assert tables.limit(of("llama3-8b"))[1] is False

@@ -1,0 +1,256 @@
+"""The rooms of the package and who may know whom: every import is read, wherever it stands, and none is executed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "macros"
+
+# What each room may import of the package, itself included; "macros" is `__init__.py` and `__main__.py`.
+ROOMS = {
+    "dependencies": set(),
+    "engine": {"engine"},
+    "counting": {"engine", "counting"},
+    "catalogue": {"engine", "counting", "catalogue", "dependencies"},
+    "views": {"engine", "counting", "catalogue", "views", "dependencies"},
+    "cli": {"engine", "counting", "catalogue", "cli"},
+    "site": {"engine", "counting", "catalogue", "views", "cli", "site", "dependencies"},
+    "macros": {"engine", "counting", "catalogue", "views", "cli", "site"},
+}
+LIBRARIES = {"numpy", "msgspec", "ml_dtypes", "safetensors"}  # and no others in `engine`
+BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
+    "mkdocs": ("hooks", "mkdocs_markdown", "mkdocs_pages", "preview."),
+    "mkdocs_macros": ("page_errors",),
+    "material": (),
+    "jinja2": ("page_errors", "preview."),
+    "markdown": ("extensions.",),
+    "pymdownx": ("extensions.",),
+}
+
+# Imports that are not yet as they should be, and circles that are still there. An entry that is no longer needed fails
+# the test.
+AGAINST_THE_STREAM: set[tuple[str, str]] = set()
+CIRCLES: set[frozenset[str]] = set()
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Each module of a package by its full name."""
+    named = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return named
+
+
+def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
+    """The full names of the modules that a module imports, at its top or inside a function."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:  # a submodule, or a name in the module
+                imported.add(full if (full := f"{base}.{alias.name}") in known else base)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                imported.add(node.args[0].value)
+    return imported - {name}
+
+
+def graph(package: Path) -> dict[str, set[str]]:
+    known = modules(package)
+    return {name: imports(name, path, known) for name, path in known.items()}
+
+
+def room(module: str) -> str:
+    """`macros.engine.dims` -> `engine`."""
+    names = module.split(".")
+    return names[1] if len(names) > 1 and names[1] != "__main__" else names[0]
+
+
+def against_the_stream(edges: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """The imports that a room may not have: (module, what it imports)."""
+    wrong = set()
+    for module, imported in edges.items():
+        here = room(module)
+        for other in imported:
+            first = other.partition(".")[0]
+            if first == module.partition(".")[0]:
+                is_right = room(other) in ROOMS[here]
+            elif here == "engine":
+                is_right = first in LIBRARIES or first in sys.stdlib_module_names
+            else:
+                allowed = tuple(f"macros.site.{name}" for name in BUILDERS.get(first, ()))
+                is_right = first not in BUILDERS or f"{module}.".startswith(allowed)
+            if not is_right:
+                wrong.add((module, other))
+    return wrong
+
+
+def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The modules that import one another, directly or not: each largest group (Tarjan)."""
+    number, low, path, groups = {}, {}, [], set()
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        path.append(module)
+        for other in sorted(edges[module] & edges.keys()):
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in path:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            group = frozenset(path[path.index(module) :])
+            del path[path.index(module) :]
+            if len(group) > 1:
+                groups.add(group)
+
+    for module in edges:
+        if module not in number:
+            visit(module)
+    return groups
+
+
+def way_round(group: frozenset[str], edges: dict[str, set[str]]) -> str:
+    """The shortest circle through a group's first module, as it can be followed: `a -> b -> a`."""
+    start = min(group)
+    ways, seen = [[start]], {start}
+    for way in ways:
+        for other in sorted(edges[way[-1]] & group):
+            if other == start:
+                return " -> ".join([*way, other])
+            if other not in seen:
+                seen.add(other)
+                ways.append([*way, other])
+    raise AssertionError(f"no circle: {sorted(group)}")
+
+
+def told(edges: dict[str, set[str]], against: set[tuple[str, str]], known_circles: set[frozenset[str]]) -> list[str]:
+    """What is wrong, a line each; the exceptions that are known count only as long as they are needed."""
+    wrong, round_and_round = against_the_stream(edges), circles(edges)
+    return [
+        *(f"{module} may not import {other}" for module, other in sorted(wrong - against)),
+        *(f"a circle: {way_round(group, edges)}" for group in sorted(round_and_round - known_circles, key=sorted)),
+        *(f"{module} no longer imports {other}: delete the exception" for module, other in sorted(against - wrong)),
+        *(
+            f"no circle any longer: {sorted(group)}: delete it"
+            for group in sorted(known_circles - round_and_round, key=sorted)
+        ),
+    ]
+
+
+def test_every_import_follows_the_stream():
+    assert told(graph(PACKAGE), AGAINST_THE_STREAM, CIRCLES) == []
+
+
+def test_the_engine_does_not_know_what_its_numbers_are_for():
+    said = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((PACKAGE / "engine").rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search("mkdocs|jinja|markdown", line, re.I)
+    ]
+    assert said == []
+
+
+# --- the test itself: each seeded violation is told ------------------------------------------------------------------
+
+RIGHT = {
+    "__init__": "def define_env(env):\n    from .site.links import register",
+    "__main__": "from .cli import describe",
+    "dependencies": "import weakref",
+    "engine/dims": "import numpy as np\nfrom fractions import Fraction",
+    "engine/trace": "from . import dims",
+    "counting/costs": "from ..engine.trace import Trace\nimport tomllib",
+    "catalogue/presets": "from ..counting import costs\nfrom ..dependencies import use",
+    "views/tables": "from ..catalogue.presets import preset",
+    "cli/describe": "from ..catalogue import presets",
+    "site/hooks": "import mkdocs\nfrom ..views import tables\nfrom ..cli import describe\nfrom .. import dependencies",
+    "site/preview/server": "from mkdocs.plugins import event_priority\nfrom ...dependencies import use",
+    "site/links": "from ..views import tables",
+}
+WRONG = {
+    "a library": ("engine/dims", "import torch", "macros.engine.dims may not import torch"),
+    "upwards": (
+        "engine/dims",
+        "from ..counting import costs",
+        "macros.engine.dims may not import macros.counting.costs",
+    ),
+    "inside a function": (
+        "counting/costs",
+        "def f():\n    from ..views.tables import row",
+        "macros.counting.costs may not import macros.views.tables",
+    ),
+    "for types only": (
+        "catalogue/presets",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..cli.describe import x",
+        "macros.catalogue.presets may not import macros.cli.describe",
+    ),
+    "by its full name": (
+        "engine/trace",
+        "import macros.site.links",
+        "macros.engine.trace may not import macros.site",
+    ),
+    "by a string": (
+        "views/tables",
+        "importlib.import_module('macros.site.links')",
+        "macros.views.tables may not import macros.site.links",
+    ),
+    "beside": ("views/tables", "from ..cli import describe", "macros.views.tables may not import macros.cli.describe"),
+    "a builder": ("views/tables", "from mkdocs.utils import x", "macros.views.tables may not import mkdocs.utils"),
+    "a builder where any will do": ("site/links", "import mkdocs", "macros.site.links may not import mkdocs"),
+    "what is remembered": ("engine/dims", "from ..dependencies import use", "macros.engine.dims may not import"),
+    "out of the bottom": (
+        "dependencies",
+        "from .engine import dims",
+        "macros.dependencies may not import macros.engine",
+    ),
+    "into the entry": (
+        "site/links",
+        "from ..__main__ import main",
+        "macros.site.links may not import macros.__main__",
+    ),
+    "a circle in a room": (
+        "engine/dims",
+        "def f():\n    from .trace import Trace",
+        "a circle: macros.engine.dims -> macros.engine.trace -> macros.engine.dims",
+    ),
+}
+
+
+def small_package(folder: Path, added: dict[str, str]) -> dict[str, set[str]]:
+    for name, source in RIGHT.items():
+        path = folder / "macros" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(f"{source}\n{added.get(name, '')}\n")
+    return graph(folder / "macros")
+
+
+@pytest.mark.parametrize("module, source, line", WRONG.values(), ids=WRONG)
+def test_a_seeded_violation_is_told(tmp_path, module, source, line):
+    lines = told(small_package(tmp_path, {module: source}), set(), set())
+    assert any(one.startswith(line) for one in lines), lines
+
+
+def test_what_is_right_is_not_told_and_a_stale_exception_is(tmp_path):
+    edges = small_package(tmp_path, {})
+    assert told(edges, set(), set()) == []
+    stale = (
+        {("macros.engine.dims", "macros.counting.costs")},
+        {frozenset({"macros.engine.dims", "macros.engine.trace"})},
+    )
+    assert [line.rpartition(": ")[0] for line in told(edges, *stale)] == [
+        "macros.engine.dims no longer imports macros.counting.costs",
+        "no circle any longer: ['macros.engine.dims', 'macros.engine.trace']",
+    ]
