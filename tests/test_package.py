@@ -119,9 +119,12 @@ def test_the_wheel_carries_every_file_once(wheel):
 
 PAGE = """
 from {package}.catalogue.presets import paths, preset
+from {package}.views.excerpts import excerpt
 from {package}.views.mathml import mathml
 from {package}.views.models import checked, verification
-print(mathml("n^2"), verification(), *(checked(slug) for slug in paths() if preset(slug).config), sep="\\n")
+from {package}.views.rooms import rooms_picture
+print(mathml("n^2"), verification(), rooms_picture(), excerpt("__init__.py", "define_env"))
+print(*(checked(slug) for slug in paths() if preset(slug).config), sep="\\n")
 """
 
 

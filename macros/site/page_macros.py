@@ -13,12 +13,15 @@ from ..views import (
     charts,
     claims,
     diagrams,
+    excerpts,
     families,
     figures,
     formulas,
     model_size,
     models,
+    rooms,
     rows_read,
+    stations,
     tables,
     values,
     walkthrough,
@@ -155,6 +158,12 @@ def macros(env) -> dict[str, Callable]:
         "scaling_table": with_links(model_size.scaling_table),
         "claims_table": with_links(claims.claims_table),
         "token_ids_claim": claims.token_ids_claim,
+        "rooms_picture": rooms.rooms_picture,
+        "room": rooms.room,
+        "excerpt": excerpts.excerpt,
+        "html_source": excerpts.html_source,
+        "trace_steps": stations.trace_steps,
+        "part_formula": stations.part_formula,
     }
 
 

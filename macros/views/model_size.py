@@ -14,9 +14,9 @@ from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest
 from . import charts, notation, rounding, values
 from .arguments import known
+from .excerpts import LINE_END, listing
 from .html import Html, Link, Row, anchor, block, conventions, html, joined, number, table, tag, text
 from .layers import n_layers
-from .models import listing
 from .shapes import var
 from .tables import undisclosed
 
@@ -52,8 +52,6 @@ def config_file(slug: str, highlight: Iterable[str] = ()) -> Html:
     spaced = joined(lines).replace("  ", html("&#32;&#32;"))
     return listing(html("{}: config.json", model.name), joined(["{", LINE_END, spaced, "}"]))
 
-
-LINE_END = html("&#10;")
 
 CLASSES = ((0, 10**9), (10**9, 10**10), (10**10, 10**11), (10**11, 10**13))
 

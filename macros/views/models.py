@@ -18,6 +18,7 @@ from ..engine.files import place, read_text
 from ..engine.ops import Chunked, SlidingWindow
 from ..engine.steps import Holds
 from . import rounding, values
+from .excerpts import LINE_END, listing
 from .html import Html, Link, Row, anchor, code, html, joined, number, table, tag, text
 from .layers import n_layers
 from .tables import names_line, tensor_name
@@ -300,9 +301,4 @@ def preset_file(slug: str) -> Html:
     """The TOML file of a preset, as it is."""
     presets.preset(slug)
     path = presets.paths()[slug]
-    return listing(place(path), joined(read_text(path).rstrip().split("\n"), "&#10;"))
-
-
-def listing(name: str, lines: Html) -> Html:
-    """A file as it is, in one line of a page."""
-    return tag("div", tag("pre", code(lines), tabindex=0, aria_label=name), cls="highlight")
+    return listing(place(path), joined(read_text(path).rstrip().split("\n"), LINE_END))

@@ -268,8 +268,9 @@ def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[f
 # On a page
 
 
-def figure(drawings: Iterable[Html], caption: object, alternative: Html) -> Html:
-    """One or more panels side by side where there is room, their caption, and the table behind a click."""
+def figure(drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table") -> Html:
+    """One or more panels side by side where there is room, their caption, and the same as a table or list behind a
+    click."""
     drawings = tuple(drawings)
     most = "22rem" if len(drawings) == 1 else "17rem"
     style = Html(f"flex:1 1 15rem;min-width:0;max-width:min({most},100%)")
@@ -280,5 +281,5 @@ def figure(drawings: Iterable[Html], caption: object, alternative: Html) -> Html
     )
     return block(
         tag("figure", panels, tag("figcaption", caption), cls="ep-figure ep-plot"),
-        html('<details class="wide"><summary>The same as a table</summary>{}</details>', alternative),
+        html('<details class="wide"><summary>The same as a {}</summary>{}</details>', kind, alternative),
     )

@@ -554,6 +554,7 @@ def test_nothing_else_keeps_what_depends_on_presets():
         "notation_table",
         "expression",
         "config_keys",
+        "_imported",
     }
     found = {
         m[1]

@@ -1,0 +1,60 @@
+"""Where a number stands on its way from a preset to a page: the trace's steps, the polynomial."""
+
+from __future__ import annotations
+
+from ..catalogue.presets import Model
+from ..counting.parts import Part
+from ..dependencies import remembered
+from ..engine.array import Node
+from ..engine.dims import Poly
+from . import rounding, values
+from .arguments import known
+from .html import Html, block, code, conventions, html, joined, table
+from .shapes import expression, in_symbols, var
+from .tables import tensor_name, undisclosed
+
+
+def _part(model: Model, name: str) -> Part:
+    """A part of a model by its word, the first where several kinds of layers have one."""
+    parts = {part.name: part for part in reversed(model.counts.parts)}
+    return parts[known(name, parts, "part")]
+
+
+@remembered
+def trace_steps(slug: str, part: str) -> Html:
+    """The steps of a part as the trace has them: the function, its arrays, its weights, its FLOPs in one layer."""
+    model = values.disclosed(slug)
+    if model is None:
+        return undisclosed(slug, "its trace")
+    node = _part(model, part).node
+    return block(
+        table(
+            html("{} of {} in the trace", code(node.name), model.name),
+            ["Function", "Gets", "Asks for the weight", "Gives", "FLOPs"],
+            [_of_node(node, ""), *(_of_node(child, "· ") for child in node.children)],
+            name=f"Trace of {part}",
+        ),
+        conventions(
+            html("One layer, {} new tokens. A call without a function of ours has NumPy’s name.", var("T")),
+        ),
+    )
+
+
+def _of_node(node: Node, indent: str) -> list[object]:
+    gets, gives = (joined((in_symbols(a.shape) for a in arrays), ", ") for arrays in (node.inputs, node.outputs))
+    weights = joined((html("{} {}", tensor_name(w.name), in_symbols(w.shape)) for w in node.weights), ", ")
+    flops = expression(node.flops) if node.flops.terms else "–"
+    return [html("{}{}", indent, code(node.name)), gets, weights or "–", gives, flops]
+
+
+@remembered
+def part_formula(slug: str, part: str) -> Html | str:
+    """The parameters of a part in one line: the symbols, the numbers, the count."""
+    model = values.disclosed(slug)
+    if model is None:
+        return values.UNDISCLOSED
+    weights = _part(model, part).weights
+    poly = Poly.sum(weight.count.expr for weight in weights)
+    sizes = model.counts.values()
+    in_numbers = poly.text(lambda symbol: f"{sizes[symbol]:,}")
+    return html("{} = {} = {}", expression(poly), in_numbers, rounding.grouped(poly.at(sizes)))
