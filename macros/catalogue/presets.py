@@ -143,9 +143,14 @@ class Model:
         return Counts(self.trace)
 
     @property
+    def published(self) -> Published | None:
+        """The published number of parameters; None where the preset has none, and for a foreign config."""
+        return self.preset.published if self.preset else None
+
+    @property
     def stored(self) -> int:
         """What the published file holds: the parameters, its buffers, and the rows that the preset names."""
-        extra = self.preset.published.extra if self.preset and self.preset.published else ()
+        extra = self.published.extra if self.published else ()
         return self.counts.total + self.counts.buffer_elements + sum(e.count for e in extra)
 
     @property
@@ -155,7 +160,7 @@ class Model:
 
     def verify(self) -> None:
         """Raise `Problem` if an exact published total is not what the forward pass gives."""
-        published = self.preset.published if self.preset else None
+        published = self.published
         if published and published.exact and published.parameters != self.stored:
             raise Problem(
                 f"published.parameters = {published.parameters:,}, and the forward pass gives {self.stored:,} "

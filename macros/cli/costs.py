@@ -45,7 +45,8 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     }
 
 
-def _plain(value: int | Fraction) -> int | float:
+def _plain(value: int | Fraction | None) -> int | float | None:
+    """A figure as JSON has it; null for a batch that is never reached."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -53,11 +54,11 @@ Line = tuple[str, int, str]  # what, its figure, a note
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
-    """A figure as the table of `describe` has it."""
+    """A figure as the table of `describe` has it; 0 stands for what is never reached."""
     figure, given = FIGURES[name], asked.at(context)
     width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
     said = figure.line.format(context=context)
-    return said, int(figure.compute(costs, given)), figure.note.format(width=width) if note is None else note
+    return said, int(figure.compute(costs, given) or 0), figure.note.format(width=width) if note is None else note
 
 
 def data(costs: Costs, asked: Asked) -> dict:

@@ -15,9 +15,9 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
-from . import charts, rounding, values
-from .arguments import known
-from .html import Html, Link, anchor, block, conventions, html, joined, number, small, table, tag
+from . import charts, disclosed, rounding, values
+from .arguments import one_of
+from .html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from .layers import n_layers
 from .tables import limit
 
@@ -472,18 +472,18 @@ def _nothing(owner: str | None, name: str) -> None:
 def _sizes(claim: Claim) -> Lookup | None:
     """The sizes of the models that a claim is about; None where one of them is undisclosed."""
     owners = "abcd" if len(claim.models) > 1 else (None,)
-    models = {owner: values.disclosed(slug) for owner, slug in zip(owners, claim.models)}
-    if not models:
+    models = {owner: known for owner, slug in zip(owners, claim.models) if (known := disclosed.model(slug))}
+    if not claim.models:
         return _nothing
 
-    def lookup(owner: str | None, name: str) -> int:
+    def lookup(owner: str | None, name: str) -> int | Fraction:
         if owner is not None and None in models:  # a tensor by two parts of its name
             return values.number(models[None], f"{owner}.{name}", claim.context)
         if owner not in models:
             raise Problem(f"the claim “{claim.said}” names the model {owner!r}", "correct macros/views/claims.py")
         return values.number(models[owner], name, claim.context)
 
-    return None if None in models.values() else lookup
+    return lookup if len(models) == len(claim.models) else None
 
 
 def amount(figure: int | Fraction, digits: int | None = None) -> str:
@@ -541,12 +541,12 @@ def _claim(claim: Claim, link: Link | None) -> list:
     claimed = values.compute(claim.claimed, lookup or _nothing)
     is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", claim.claimed)
     worked = "" if is_plain else html("<br>{}", small(arithmetic(claim.claimed)))
-    names = joined((anchor(presets.preset(s).name, link(s) if link else None) for s in claim.models), ", ")
+    names = joined((linked(presets.preset(s).name, s, link) for s in claim.models), ", ")
     context = f" at a context of {claim.context:,}" if claim.context else ""
     of = html("{}{}{}{}", claim.of, context, html(": ") if names else "", names)
     said = html("“{}”{}<br>{}", claim.said, worked, small(of))
     if lookup is None:
-        return [roomy(said, claim.why), amount(claimed, claim.digits), values.UNDISCLOSED, "unknown"]
+        return [roomy(said, claim.why), amount(claimed, claim.digits), disclosed.UNDISCLOSED, "unknown"]
     true = values.compute(claim.true, lookup)
     why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), claim.why)
     return [roomy(said, why), amount(claimed, claim.digits), amount(true, claim.digits), difference(claimed, true)]
@@ -666,8 +666,7 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
     if name == "d_head" and name not in sizes:
         return Fraction(sizes["d_model"], sizes["n_heads"])
     if name == "spare_experts":  # all routed experts but one of each layer
-        routed = [w for w in model.counts.weights if w.routed is not None]
-        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in routed)
+        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in model.counts.weights if w.routed)
     return values.number(model, name, context)
 
 
@@ -676,7 +675,7 @@ class Result(NamedTuple):
 
     entry: charts.Entry
     claimed: Fraction
-    true: int
+    true: int | Fraction
 
     @property
     def ratio(self) -> Fraction:
@@ -690,7 +689,7 @@ def results(key: str) -> tuple[Result, ...]:
         raise Problem(f"unknown formula {key!r}", nearest(str(key), FORMULAS, f"known ones: {', '.join(FORMULAS)}"))
     f, given = FORMULAS[key], []
     for entry in charts.entries():
-        model = values.disclosed(entry.slug)
+        model = presets.model(entry.slug)
         if f.needs and f.needs not in model.counts.values():
             continue
         if f.context and (limit(model)[0] or 0) < f.context:
@@ -716,16 +715,12 @@ def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
     """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
     `lowest`, `highest`."""
     given = results(key)
-    if known(what, [*COUNTED, "lowest", "highest"], "what") in COUNTED:
+    if one_of(what, [*COUNTED, "lowest", "highest"], "what") in COUNTED:
         return str(sum(COUNTED[what](result.ratio) for result in given))
     if len({result.ratio for result in given}) == 1:
         return html("all alike ({})", off(given[0].ratio))
     furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
-    return html("{} ({})", _linked(furthest.entry, link), off(furthest.ratio))
-
-
-def _linked(entry: charts.Entry, link: Link | None) -> Html:
-    return anchor(entry.name, link(entry.slug) if link else None)
+    return html("{} ({})", linked(furthest.entry.name, furthest.entry.slug, link), off(furthest.ratio))
 
 
 def formulas_table(link: Link | None = None) -> Html:
@@ -767,7 +762,7 @@ def formula_table(key: str, link: Link | None = None) -> Html:
     f, given = FORMULAS[key], results(key)
     rows = [
         [
-            _linked(result.entry, link),
+            linked(result.entry.name, result.entry.slug, link),
             amount(result.claimed, 9),
             rounding.grouped(result.true),
             off(result.ratio) if result.ratio != 1 else "exact",

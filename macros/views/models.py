@@ -15,8 +15,8 @@ from ..engine.errors import Problem
 from ..engine.files import place, read_text
 from ..engine.ops import Chunked, SlidingWindow
 from ..engine.steps import Holds
-from . import rounding, values
-from .html import Html, Link, anchor, code, html, joined, number, table, tag, text
+from . import disclosed, rounding, values
+from .html import Html, Link, code, html, joined, linked, number, table, tag, text
 from .layers import n_layers
 
 
@@ -25,7 +25,7 @@ def intro(slug: str) -> Html:
     """One sentence: what the model is, who made it, when, how large exactly."""
     p = presets.preset(slug)
     start = html("{} by {}, released {}", p.name, p.organization, values.date(p.released))
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
         return start + html(
             ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
@@ -69,10 +69,10 @@ def sources(slug: str) -> Html:
 @remembered
 def checked(slug: str) -> Html:
     """What this build held the model to, and what it could not check."""
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
         return tag("p", "There is nothing to check.")
-    counts, published, listed = model.counts, model.preset.published, reference(slug)
+    counts, published, listed = model.counts, model.published, reference(slug)
     if published and published.exact:
         besides = (
             f", with {rounding.grouped(model.stored - counts.total)} numbers that the file holds besides the model"
@@ -152,7 +152,7 @@ def all_rows() -> tuple[tuple[str, Preset], ...]:
     """Every slug with its preset: by family, in it by release, of one day the smallest first."""
 
     def order(slug: str, preset: Preset) -> tuple:
-        size = values.disclosed(slug).counts.total if preset.config else 0
+        size = presets.model(slug).counts.total if preset.config else 0
         return preset.family.lower(), released(preset), size
 
     rows = [(slug, presets.preset(slug)) for slug in presets.paths()]
@@ -173,9 +173,9 @@ def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
     """A few models as cards, each the way to its page: exact total, layers and width, kind."""
     listed = []
     for slug in slugs:
-        p, model = presets.preset(slug), values.disclosed(slug)
+        p, model = presets.preset(slug), disclosed.model(slug)
         if model is None:
-            said = html("{} by {}", values.UNDISCLOSED, p.organization)
+            said = html("{} by {}", disclosed.UNDISCLOSED, p.organization)
         else:
             said = html(
                 "{:,} parameters<br>{} layers of width {:,}<br>{}",
@@ -184,7 +184,7 @@ def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
                 model.trace.symbols["d_model"],
                 kind_of(model)[0],
             )
-        listed.append(tag("li", tag("strong", anchor(p.name, link(slug) if link else None)), said))
+        listed.append(tag("li", tag("strong", linked(p.name, slug, link)), said))
     return tag("ul", *listed, cls="ep-cards")
 
 
@@ -203,14 +203,15 @@ def how_many(what: str = "models") -> str:
 @remembered
 def verification() -> Html:
     """What the build held all models to, and how many models each check holds for."""
-    known = [values.disclosed(slug) for slug, p in all_rows() if p.config is not None]
-    figures = [m.preset.published for m in known if m.preset.published]
-    listed = [m for m in known if reference(m.slug)]
+    known = disclosed.models(slug for slug, _ in all_rows())
+    figures = [m.published for m in known if m.published]
+    n_listed = n_tensors = 0
     for m in known:
         m.verify()
-    for m in listed:
-        compare(m.counts, reference(m.slug))
-    tensors = sum(int(w.copies) for m in listed for w in m.counts.weights + m.counts.buffers)
+        if listed := reference(m.slug):
+            compare(m.counts, listed)
+            n_listed += 1
+            n_tensors += sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
             "The published total, exact, is what the forward pass gives, with "
@@ -223,8 +224,8 @@ def verification() -> Html:
         ),
         ("No total is published", len(known) - len(figures)),
         (
-            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", tensors),
-            len(listed),
+            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", n_tensors),
+            n_listed,
         ),
         ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
         (

@@ -25,7 +25,7 @@ from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import Role
 from macros.views import costs as views
-from macros.views import tables, values
+from macros.views import disclosed, tables, values
 
 
 def of(slug: str) -> Costs:
@@ -794,7 +794,7 @@ def test_fits_table_lists_what_fits():
 
 
 def test_fits_table_leaves_out_models_that_cannot_read_so_much():
-    known = [s for s in presets.paths() if views.of(s)]
+    known = [s for s in presets.paths() if disclosed.model(s)]
     short = [s for s in known if (end := tables.limit(presets.model(s))[0]) and end < 8192]
     found = plain(views.fits_table(24, context=8192, format="int4", most=1000))
     assert "yi-34b" in short and "gpt2" in short and "llama3-8b" not in short and "mamba-1.4b" not in short

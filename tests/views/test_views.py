@@ -30,11 +30,13 @@ from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import registry
 from macros.views import (
+    disclosed,
     equations,
     figures,
     formulas,
     model_size,
     notation,
+    operations,
     rounding,
     tables,
     values,
@@ -67,7 +69,7 @@ V, D, L, N, K, H, F = 211, 101, 7, 6, 3, 26, 107
 def small(monkeypatch):
     """Puts a model of these keys behind a slug of its own: `small(tie_word_embeddings=True)` -> (slug, model)."""
     models: dict[str, Model] = {}
-    known = values.disclosed
+    known = disclosed.model
 
     def put(preset=None, **keys):
         model = make(f"small-{os.urandom(6).hex()}", SMALL | keys)
@@ -75,7 +77,7 @@ def small(monkeypatch):
         models[model.slug] = model
         return model.slug, model
 
-    monkeypatch.setattr(values, "disclosed", lambda slug: models.get(slug) or known(slug))
+    monkeypatch.setattr(disclosed, "model", lambda slug: models.get(slug) or known(slug))
     return put
 
 
@@ -471,7 +473,7 @@ def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_walkthrough_leaves_no_weight_and_no_flop_out(slug):
     model = presets.model(slug)
-    rows = list(walkthrough.sections(model).rows())
+    rows = list(operations.sections(model).operations())
     assert {w for r, _ in rows for w in r.weights} == set(model.trace.weights.values())
     at = model.counts.values(T=11, S=29)
     assert sum(r.flops.at(at) * n for r, n in rows) == model.counts.flops.at(at)
@@ -764,7 +766,7 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
     scored = (Role.SCORES, Role.LATENT_SCORES)
     said = [
         factor_of(walkthrough.with_scale(row, model).equation, model)
-        for row, _ in walkthrough.sections(model).rows()
+        for row, _ in operations.sections(model).operations()
         if row.node.role in scored
     ]
     monkeypatch.setattr(
@@ -795,7 +797,9 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
 )
 def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
     model = presets.model(slug)
-    assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
+    assert equation in [
+        walkthrough.with_scale(row, model).equation for row, _ in operations.sections(model).operations()
+    ]
     assert equations.math(equation) in walkthrough.walkthrough(slug)
 
 
