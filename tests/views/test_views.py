@@ -32,8 +32,8 @@ from macros.site import registry
 from macros.views import (
     disclosed,
     equations,
-    figures,
     formulas,
+    matmul,
     model_size,
     notation,
     operations,
@@ -197,7 +197,7 @@ def test_values(small):
         (lambda: walkthrough.walkthrough("llama3-8b", tokens=9, context=8), "less than tokens"),
         (lambda: walkthrough.walkthrough("gpt2", tokens=1025), "position table"),
         (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
-        (lambda: figures.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
+        (lambda: matmul.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
         (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
         (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
         (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
@@ -513,7 +513,7 @@ def svg_of(figure: str) -> ElementTree.Element:
 
 
 def test_a_figure_is_to_scale():
-    svg = svg_of(figures.matmul_figure(40, 60, 30, labels=("T", "D", "F")))
+    svg = svg_of(matmul.matmul_figure(40, 60, 30, labels=("T", "D", "F")))
     name = "{http://www.w3.org/2000/svg}"
     (x, w, y) = [(float(r.get("width")), float(r.get("height"))) for r in svg.iter(f"{name}rect")]
     scale = x[1] / 40
@@ -525,19 +525,19 @@ def test_a_figure_is_to_scale():
 
 @pytest.mark.parametrize("sizes", [(5, 4096, 128256), (1, 1, 1), (10**9, 1, 7), (1, 10**9, 1)])
 def test_a_side_too_short_to_see_is_broken_and_stays_inside(sizes):
-    svg = svg_of(figures.matmul_figure(*sizes))
+    svg = svg_of(matmul.matmul_figure(*sizes))
     name = "{http://www.w3.org/2000/svg}"
     assert (len([p for p in svg.iter(f"{name}path") if p.get("class") == "ep-break"]) > 0) == (len(set(sizes)) > 1)
     for r in svg.iter(f"{name}rect"):
-        assert float(r.get("x")) >= 0 and float(r.get("x")) + float(r.get("width")) <= figures.WIDTH
-        assert min(float(r.get("width")), float(r.get("height"))) >= figures.LEAST
+        assert float(r.get("x")) >= 0 and float(r.get("x")) + float(r.get("width")) <= matmul.WIDTH
+        assert min(float(r.get("width")), float(r.get("height"))) >= matmul.LEAST
 
 
 def test_a_models_multiplication(small):
     slug, _ = small()
-    said = plain(figures.matmul(slug, "down_proj", tokens=5))
+    said = plain(matmul.matmul(slug, "down_proj", tokens=5))
     assert f"[T, d_ff] × [d_ff, d_model] → [T, d_model], in numbers [5, {F}] × [{F}, {D}] → [5, {D}]" in said
-    said = plain(figures.matmul(slug, "scores", tokens=5, context=17))
+    said = plain(matmul.matmul(slug, "scores", tokens=5, context=17))
     assert (
         f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], "
         f"in numbers [5, {H}] × [{H}, 17] → [5, 17]" in said
@@ -810,7 +810,7 @@ def test_a_figure_names_its_factors_and_explains_its_letters(small):
         ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
         ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head."),
     ):
-        made = figures.matmul(slug, what)
+        made = matmul.matmul(slug, what)
         assert [t.text for t in svg_of(made).iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight")] == list(
             names
         )
