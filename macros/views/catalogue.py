@@ -12,6 +12,7 @@ from . import disclosed, rounding, values
 from .html import Cell, Html, Link, Row, block, conventions, html, joined, linked, number, table, tag
 from .layers import n_layers
 from .models import all_rows, growth, kind_of
+from .parts import is_sparse
 from .shapes import var
 
 # Bounds of the filter by size.
@@ -95,7 +96,7 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_lin
         are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
         cells += [
             _sorted(counts.total),
-            _sorted(counts.active if counts.active != counts.total else None),
+            _sorted(counts.active if is_sparse(model) else None),
             _sorted(n_layers(model)),
             _sorted(sizes["d_model"]),
             _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),

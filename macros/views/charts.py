@@ -20,6 +20,7 @@ from ..dependencies import remembered
 from . import disclosed, rounding, values
 from .html import Html, Link, anchor, html, joined, number, table, tag
 from .layers import n_layers
+from .parts import is_sparse
 from .shapes import var
 from .svg import (
     ACCENT,
@@ -115,7 +116,7 @@ def year(released: object) -> float:
 def kind(model: Model) -> int:
     """Which of KINDS a model is."""
     sizes, counts = model.counts.values(), model.counts
-    if counts.active != counts.total:
+    if is_sparse(model):
         return 2
     mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
     if not mixing or not all(p.is_attention for p in mixing) or "n_heads" not in sizes:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem
 from . import charts, disclosed, rounding, values
-from .arguments import one_of
+from .arguments import one_of, unknown
 from .html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from .layers import n_layers
 from .tables import limit
@@ -524,9 +524,7 @@ def roomy(content: Html, why: str) -> Html:
 def claims_table(group: str, link: Link | None = None) -> Html:
     """What is said beside what is computed, a row a claim: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
     if group not in CLAIMS:
-        raise Problem(
-            f"unknown group of claims {group!r}", nearest(str(group), CLAIMS, f"known ones: {', '.join(CLAIMS)}")
-        )
+        raise unknown(f"unknown group of claims {group!r}", group, CLAIMS)
     return table(
         f"{len(CLAIMS[group])} claims",
         ["What is said, and why it is so or not", number("What that gives"), number("Computed"), number("Difference")],
@@ -686,7 +684,7 @@ class Result(NamedTuple):
 def results(key: str) -> tuple[Result, ...]:
     """What a formula gives for each model that it is about."""
     if key not in FORMULAS:
-        raise Problem(f"unknown formula {key!r}", nearest(str(key), FORMULAS, f"known ones: {', '.join(FORMULAS)}"))
+        raise unknown(f"unknown formula {key!r}", key, FORMULAS)
     f, given = FORMULAS[key], []
     for entry in charts.entries():
         model = presets.model(entry.slug)

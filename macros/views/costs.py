@@ -19,15 +19,16 @@ from ..counting.formats import FORMATS
 from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem
 from ..engine.ops import Chunked
 from ..engine.steps import Holds
 from . import disclosed, rounding, values, words
-from .arguments import item_bytes, one_of, several, weight_format, whole_number
+from .arguments import item_bytes, one_of, several, unknown, weight_format, whole_number
 from .equations import on_its_own, total_latex
 from .html import Cell, Column, Html, Link, Row, block, conventions, html, joined, linked, number, small, tag, text
 from .html import table as any_table
 from .layers import kinds, layer_range
+from .parts import is_sparse
 from .shapes import in_symbols, var
 from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
 from .tables import FLOP_CONVENTIONS, cache_poly, dagger, end_of_positions, limit
@@ -273,7 +274,6 @@ def bytes_table(
         ]
         for title, new, batch in [*steps, (f"Reading a text of {context:,}", context, 1)]
     ]
-    has_experts = costs.counts.active != costs.counts.total
     return block(
         table(
             html(
@@ -296,7 +296,7 @@ def bytes_table(
                 _in(format, dtype),
             ),
             "Of the experts, those that some token is expected to choose if all are chosen evenly."
-            if has_experts
+            if is_sparse(model)
             else "",
             html("{}.", GB),
             _beyond_its(model, context),
@@ -1005,5 +1005,5 @@ def accelerator(name: str, what: str = "name", unit: str | None = None, digits: 
         "flops_per_byte": Fraction(a.peak(), a.bytes_per_second),
     }
     if what not in known:
-        raise Problem(f"an accelerator has no {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}"))
+        raise unknown(f"an accelerator has no {what!r}", what, known)
     return text(a.name) if what == "name" else values.shown(known[what], unit, digits)

@@ -14,8 +14,8 @@ from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.array import Node
 from ..engine.dims import Free, Poly
-from ..engine.errors import Problem, nearest
 from . import disclosed, words
+from .arguments import unknown
 from .dataflow import PAGES, Box, Drawing, Item, is_large
 from .html import Html, Link, anchor, html, joined, tag
 from .layers import kinds
@@ -44,10 +44,7 @@ def block(model: Model, kind: str | None = None, highlight: str | None = None, l
     if kind is None:
         kind = next(iter(known))
     if kind not in known:
-        raise Problem(
-            f"kind = {kind!r}: {model.slug} has no such layers",
-            nearest(str(kind), known, f"known ones: {', '.join(known)}"),
-        )
+        raise unknown(f"kind = {kind!r}: {model.slug} has no such layers", kind, known)
     which = f", {words.of_kind(kind)}" if len(known) > 1 else ""
     return figure(layer(model, kind, checked(model, highlight)), f"One layer of {model.name}{which}", link)
 
@@ -71,10 +68,7 @@ def checked(model: Model, symbol: str | None) -> str | None:
     """A symbol of the model, or None. Raises `Problem` with the nearest."""
     known = [*model.counts.values(), "T", "S"]
     if symbol is not None and symbol not in known:
-        raise Problem(
-            f"highlight = {symbol!r}: {model.slug} has no such size",
-            nearest(str(symbol), known, f"known ones: {', '.join(known)}"),
-        )
+        raise unknown(f"highlight = {symbol!r}: {model.slug} has no such size", symbol, known)
     return symbol
 
 

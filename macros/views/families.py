@@ -13,16 +13,17 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parts import INPUT_TABLES, Category
 from ..dependencies import remembered
-from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
 from ..engine.steps import ROPES, Role
 from . import disclosed, rounding, values, words
+from .arguments import unknown
 from .catalogue import iso
 from .charts import year
 from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
 from .layers import kinds, n_layers
-from .models import all_rows, growth, kind_of
+from .models import all_rows, growth, has_fixed_state, kind_of
 from .operations import Place, is_alibi, place_of_norm
+from .parts import is_sparse
 from .shapes import var
 from .svg import (
     DATA,
@@ -69,10 +70,7 @@ def members(family: str) -> list[str]:
     """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
     slugs = [slug for slug, p in all_rows() if p.family == family]
     if not slugs:
-        known = sorted({p.family for _, p in all_rows()})
-        raise Problem(
-            f"family = {family!r}: no model has it", nearest(str(family), known, f"known ones: {', '.join(known)}")
-        )
+        raise unknown(f"family = {family!r}: no model has it", family, sorted({p.family for _, p in all_rows()}))
     return slugs
 
 
@@ -81,7 +79,7 @@ def members(family: str) -> list[str]:
 
 def _experts(m: Model) -> str:
     sizes = m.counts.values()
-    if m.counts.active == m.counts.total:
+    if not is_sparse(m):
         return ""
     shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
     return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
@@ -143,7 +141,7 @@ def _positions(m: Model) -> str:
     ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")
-    return ", ".join(ways) or ("by the recurrence" if any(k.row is None for k in m.counts.kept) else "none")
+    return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")
 
 
 def _window(m: Model) -> int | None:
@@ -240,7 +238,7 @@ def before(model: Model) -> Model | None:
     earlier = [m for m in line if _is_earlier(_released(m), released)]
 
     def kind(m: Model) -> tuple[bool, bool]:
-        return m.counts.active != m.counts.total, any(k.row is not None for k in m.counts.kept)
+        return is_sparse(m), any(k.row is not None for k in m.counts.kept)
 
     def distance(m: Model) -> float:
         return (
@@ -319,7 +317,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
     if old:
         head += _was(f"beside {old.name}")
     c = model.counts
-    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if c.active != c.total else "")
+    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
     earlier = _values(old) if old else [None] * len(TRAITS)
     return [head, total, *(_compared(TRAITS[i], _values(model)[i], earlier[i], old is not None) for i in shown)]
 
@@ -383,7 +381,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     taken = [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)]
     for m, (px, py), kind in zip(models, points, kinds_of_models):
         said = f"{m.name}: {m.counts.total:,} parameters"
-        if m.counts.active != m.counts.total:
+        if is_sparse(m):
             below = y(m.counts.active)
             down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
             drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
@@ -424,9 +422,9 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
 
 
 def _kind(m: Model) -> Kind:
-    if any(k.row is None for k in m.counts.kept):
+    if has_fixed_state(m):
         return STATE
-    return DENSE if m.counts.active == m.counts.total else SPARSE
+    return SPARSE if is_sparse(m) else DENSE
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:

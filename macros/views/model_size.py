@@ -18,6 +18,7 @@ from .arguments import one_of
 from .html import Html, Link, Row, block, conventions, html, joined, linked, number, table, tag, text
 from .layers import n_layers
 from .models import listing
+from .parts import is_sparse
 from .shapes import var
 
 
@@ -118,7 +119,7 @@ def _gated() -> list[tuple[Fraction, str]]:
     return [
         (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), m.slug)
         for m in disclosed.models(e.slug for e in charts.entries())
-        if m.counts.active == m.counts.total and charts.matrices(m) == 3
+        if not is_sparse(m) and charts.matrices(m) == 3
     ]
 
 

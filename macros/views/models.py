@@ -18,6 +18,7 @@ from ..engine.steps import Holds
 from . import disclosed, rounding, values
 from .html import Html, Link, code, html, joined, linked, number, table, tag, text
 from .layers import n_layers
+from .parts import is_sparse
 
 
 @remembered
@@ -36,7 +37,7 @@ def intro(slug: str) -> Html:
         "{}, has exactly <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
         start,
         counts.total,
-        active if counts.active != counts.total else "",
+        active if is_sparse(model) else "",
     )
 
 
@@ -127,9 +128,8 @@ def numerics(model: Model) -> Html:
 
 def kind_of(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
-    experts = "mixture of experts" if model.counts.active != model.counts.total else "dense"
+    experts = "mixture of experts" if is_sparse(model) else "dense"
     growing = [k for k in model.counts.kept if k.row is not None]
-    fixed = [k for k in model.counts.kept if k.row is None]
     attention = []
     if any(k.holds is INDEX for k in growing):
         attention.append("sparse")
@@ -142,9 +142,14 @@ def kind_of(model: Model) -> tuple[str, str]:
         attention.append("sliding window")
     if any(isinstance(k.mask, Chunked) for k in growing):
         attention.append("chunked")
-    if fixed:
+    if has_fixed_state(model):
         attention.append("recurrent")
     return experts, ", ".join(attention)
+
+
+def has_fixed_state(model: Model) -> bool:
+    """Whether some layers keep a state whose size does not depend on the context."""
+    return any(k.row is None for k in model.counts.kept)
 
 
 @remembered

@@ -17,10 +17,10 @@ from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Dim, Poly
-from ..engine.errors import Problem, nearest
 from ..engine.steps import NORMS, ROPES, Role
 from ..engine.tensors import Cached, Weight
 from . import values, words
+from .arguments import unknown
 from .words import Words
 
 Shape = tuple[Dim, ...]
@@ -119,12 +119,8 @@ def multiplication(model: Model, what: str) -> Operation:
     for product in products:
         if product.node.role == what or any(values.is_named(w.name, what) for w in product.weights):
             return product
-    known = list(
-        dict.fromkeys(values.short_name(o.weights[0].name) if o.weights else str(o.node.role) for o in products)
-    )
-    raise Problem(
-        f"{model.slug} has no multiplication {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}")
-    )
+    names = (values.short_name(o.weights[0].name) if o.weights else str(o.node.role) for o in products)
+    raise unknown(f"{model.slug} has no multiplication {what!r}", what, dict.fromkeys(names))
 
 
 # A step

@@ -38,6 +38,11 @@ def group_title(group: Group, model: Model) -> Html:
     return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
 
 
+def is_sparse(model: Model) -> bool:
+    """Whether a token uses some of the parameters only: a mixture of experts."""
+    return model.counts.active != model.counts.total
+
+
 def experts_of(weights: Iterable[Weight]) -> tuple[int, int] | None:
     """(the routed experts, those that a token uses) of the first weight that has some; None where none has."""
     for w in weights:

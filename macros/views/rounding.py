@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..engine.errors import Problem, nearest
+from .arguments import unknown
 
 DIGITS = 3  # significant digits of a rounded count
 
@@ -106,7 +106,4 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
     for units, gap in ((SCALES, ""), (BYTES, " "), (FLOPS, " ")):
         if unit in units and not (unit == "B" and units is BYTES):
             return significant(Fraction(n, units[unit]), digits) + gap + unit
-    raise Problem(
-        f"unknown unit {unit!r}",
-        nearest(unit, [*SCALES, *BYTES, *FLOPS], f"known ones: {', '.join(u for u in [*SCALES, *BYTES, *FLOPS] if u)}"),
-    )
+    raise unknown(f"unknown unit {unit!r}", unit, filter(None, [*SCALES, *BYTES, *FLOPS]))

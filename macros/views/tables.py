@@ -36,7 +36,7 @@ from .html import (
     text,
 )
 from .layers import kinds, layer_range, n_layers
-from .parts import experts_of, group_title, groups
+from .parts import experts_of, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
@@ -220,7 +220,7 @@ def which_number(model: Model) -> Html:
         tables = [_step(tensor_name(w.name), -int(w.count), use) for w, use in _tables(model)]
         rest = _result("Non-embedding", counts.non_embedding, "what scaling laws count")
         sections.append(("Without the tables at both ends", [total, *tables, rest]))
-    if counts.active != counts.total:
+    if is_sparse(model):
         sections.append(("What one token uses", _active(model, total)))
     alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
     if alike:

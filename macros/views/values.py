@@ -14,7 +14,7 @@ from ..counting.figures import ALIASES, FIGURES, NUMBERS, PARAMETERS, Conditions
 from ..engine.errors import Problem, nearest
 from ..engine.tensors import Weight
 from . import disclosed, rounding
-from .arguments import significant_digits
+from .arguments import significant_digits, unknown
 from .html import text
 
 # What was published of some models only.
@@ -67,8 +67,7 @@ def number(model: Model, name: str, context: int | None = None, given: Condition
         return int(sizes["n_heads"])  # each head has keys and values of its own
     if any(p.name == name for p in model.counts.parts) or tensors(model, name):
         return count(model, name)
-    names = [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT]
-    raise Problem(f"{model.slug} has no {name!r}", nearest(name, names, f"known ones: {', '.join(names)}"))
+    raise unknown(f"{model.slug} has no {name!r}", name, [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT])
 
 
 def depends_on_context(name: str) -> bool:
@@ -214,9 +213,7 @@ def count(model: Model, what: str) -> int:
         *dict.fromkeys(p.name for p in model.counts.parts),
         *dict.fromkeys(short_name(w.name) for w in model.counts.weights),
     ]
-    raise Problem(
-        f"{model.slug} has no part or tensor {what!r}", nearest(str(what), names, f"known ones: {', '.join(names)}")
-    )
+    raise unknown(f"{model.slug} has no part or tensor {what!r}", what, names)
 
 
 def tensors(model: Model, tail: str) -> list[Weight]:
