@@ -775,6 +775,8 @@ def test_single_costs():
     assert views.cost("llama3-8b", "2 * cache_bytes / n_layers", context=1) == "8,192"
     assert views.cost("llama3-8b", "critical_batch", context=4096) == "never"
     assert views.cost("gpt-4", "weight_bytes") == "undisclosed"
+    with pytest.raises(Problem, match="never reached"):
+        views.cost("llama3-8b", "critical_batch / 2", context=4096)
     for wrong in (
         lambda: views.cost("llama3-8b", "cache_byte"),
         lambda: views.cost("llama3-8b", "weight_bytes", format="bf16"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import inspect
 import os
 import pathlib
 import re
@@ -30,6 +31,7 @@ from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import registry
 from macros.views import (
+    diagrams,
     disclosed,
     equations,
     formulas,
@@ -43,7 +45,7 @@ from macros.views import (
     walkthrough,
     words,
 )
-from macros.views.html import text
+from macros.views.html import tag, text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
 
@@ -226,6 +228,20 @@ def test_an_undisclosed_model_has_no_figures():
     ):
         assert not re.search(r"\d", plain(view(slug)).replace("Claude 3 Opus", "")) and "undisclosed" in view(slug)
     assert "undisclosed" in plain(tables.comparison(["gpt2", slug], ["total"]))
+
+
+def test_a_view_of_a_model_takes_its_slug():
+    for view in (tables.kv_cache, walkthrough.walkthrough, matmul.matmul, diagrams.block):
+        first, *others = inspect.signature(view).parameters
+        assert first == "slug" and "model" not in others
+    assert tables.kv_cache(slug="gpt2") == tables.kv_cache("gpt2")
+    assert list(inspect.signature(diagrams.block).parameters) == ["slug", "kind", "highlight", "link"]
+
+
+def test_an_attribute_is_left_out_or_has_no_value():
+    assert tag("pre", "a<b", cls="x y", data_search_exclude=True, id=None, aria_label="{{ 1 }}") == (
+        '<pre class="x y" data-search-exclude aria-label="&#123;&#123; 1 &#125;&#125;">a&#60;b</pre>'
+    )
 
 
 @pytest.mark.parametrize(
