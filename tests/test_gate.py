@@ -28,7 +28,6 @@ def clean(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, "\n".join((done.stdout + done.stderr).splitlines()[-60:])
 
 
-@pytest.mark.xfail(strict=True, reason="being mended")
 def test_lint():
     """Mend: `ruff check --fix .`, and the rest by hand."""
     clean(gate("lint"))
@@ -39,18 +38,9 @@ def test_format():
     clean(gate("format"))
 
 
-MENDED = [
-    *("macros/__init__.py", "macros/__main__.py", "macros/catalogue", "macros/cli", "macros/dependencies.py"),
-    "macros/site",
-]
-
-
-@pytest.mark.parametrize(
-    "rooms", [MENDED, pytest.param([], marks=pytest.mark.xfail(strict=True, reason="being mended"))]
-)
-def test_types(rooms):
-    """Strict where pyproject.toml says so; without a room, the whole of macros."""
-    clean(gate("types", *rooms))
+def test_types():
+    """Strict where pyproject.toml says so, and the whole of macros."""
+    clean(gate("types"))
 
 
 # --- a violation of each fails ----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def check(slug: str) -> Result:
 def published(counted: Model) -> str:
     """In which way the published figure agrees. Raises `Problem` where it does not."""
     counted.verify()
-    figure = counted.preset.published if counted.preset else None
+    figure = counted.published
     if figure is None:
         return "no total published"
     if figure.exact:

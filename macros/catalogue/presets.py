@@ -162,9 +162,14 @@ class Model:
         return Counts(self.trace)
 
     @property
+    def published(self) -> Published | None:
+        """The published number of parameters; None where the preset has none, and for a foreign config."""
+        return self.preset.published if self.preset else None
+
+    @property
     def published_file(self) -> Published | None:
         """The published number of values in the file at `hub`; None where none is known."""
-        published = self.preset.published if self.preset else None
+        published = self.published
         return published if published and published.exact and published.file else None
 
     @property
@@ -189,7 +194,7 @@ class Model:
 
     def verify(self) -> None:
         """Raise `Problem` if an exact published total is not what the forward pass gives."""
-        published = self.preset.published if self.preset else None
+        published = self.published
         if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
                 f"published.parameters = {published.parameters:,}, and the forward pass gives {held:,} "

@@ -114,8 +114,8 @@ def run(options) -> int:
         )
     if options.logits:
         try:
-            with open(options.logits, "wb") as out:
-                np.save(out, scores)
+            with open(options.logits, "wb") as file:
+                np.save(file, scores)
         except OSError as error:
             raise Problem(f"cannot be written: {error.strerror}", "check the path", options.logits) from None
     shares = softmax(scores[-1].astype(np.float64))
@@ -132,8 +132,8 @@ def add(options) -> int:
         print(text, end="")
         return 0
     try:
-        with open(options.output, "x", encoding="utf-8") as out:
-            out.write(text)
+        with open(options.output, "x", encoding="utf-8") as file:
+            file.write(text)
     except FileExistsError:
         raise Problem("exists already", "give another path, or remove it first", options.output) from None
     except OSError as error:

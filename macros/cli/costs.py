@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -45,7 +46,8 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     }
 
 
-def _plain(value: int | Fraction) -> int | float:
+def _plain(value: int | Fraction | None) -> int | float | None:
+    """A figure as JSON has it; null for a batch that is never reached."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -53,11 +55,11 @@ Line = tuple[str, int, str]  # what, its figure, a note
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
-    """A figure as the table of `describe` has it."""
+    """A figure as the table of `describe` has it; 0 stands for what is never reached."""
     figure, given = FIGURES[name], asked.at(context)
     width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
     said = figure.line.format(context=context)
-    return said, int(figure.compute(costs, given)), figure.note.format(width=width) if note is None else note
+    return said, int(figure.compute(costs, given) or 0), figure.note.format(width=width) if note is None else note
 
 
 def data(costs: Costs, asked: Asked) -> dict:
@@ -65,14 +67,14 @@ def data(costs: Costs, asked: Asked) -> dict:
     context."""
     item, form = asked.item_bytes, asked.weights
 
-    def at(figure) -> dict:
+    def at_each(figure: Callable[[int], object]) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
     return {
         "dtype": asked.dtype,
         "weights_format": form,
         "flops": {
-            "parts_at": at(
+            "parts_at": at_each(
                 lambda n: [
                     {
                         "part": one.name,
@@ -94,13 +96,13 @@ def data(costs: Costs, asked: Asked) -> dict:
                 "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": k.item_bytes or item,
-                "bytes_at": at(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
+                "bytes_at": at_each(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
             }
             for k in costs.counts.kept
         ],
         "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
-        "inference_bytes_at": at(lambda n: costs.inference_bytes(1, n, 1, form, item)),
-        "training_bytes_at": at(
+        "inference_bytes_at": at_each(lambda n: costs.inference_bytes(1, n, 1, form, item)),
+        "training_bytes_at": at_each(
             lambda n: {
                 **costs.training_bytes(n),
                 "activations_without_pairs": costs.activation_bytes(n, pairs=False),
@@ -110,13 +112,13 @@ def data(costs: Costs, asked: Asked) -> dict:
         "split_bytes": {
             str(d): {
                 "weights": costs.split_weight_bytes(d, form),
-                "cache_at": at(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
+                "cache_at": at_each(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
             }
             for d in DEVICES
         },
-        "decode_moves_at": at(lambda n: _moved(costs, 1, n, asked)),
-        "prefill_moves_at": at(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at(lambda n: {slug: _bounds(costs, a, n, asked) for slug, a in accelerators().items()}),
+        "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
+        "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, n, asked) for slug, a in accelerators().items()}),
         **keyed(costs, "costs", asked),
     }
 

@@ -82,13 +82,13 @@ def beyond(model: Model, asked: Asked) -> list[str]:
 
 def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     """A row per tensor, or with `collapse` per pattern, without a heading."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
     if collapse:
         rows.writerows([model.slug, w.name, _by(w.shape), int(w.copies), int(w.count)] for w in model.counts.weights)
     else:
         rows.writerows([model.slug, name, _by(shape), math.prod(shape)] for name, shape in _tensors(model))
-    return out.getvalue()
+    return text.getvalue()
 
 
 def _by(shape) -> str:

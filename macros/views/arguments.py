@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..counting.formats import CACHE_BYTES, FORMATS
 from ..engine.errors import Problem, nearest
+
+
+def unknown(message: str, name: object, names: Iterable[str]) -> Problem:
+    """What is wrong with a name that is none of those known; its mend is the nearest of them."""
+    names = list(names)
+    return Problem(message, nearest(str(name), names, f"known ones: {', '.join(names)}"))
 
 
 def whole_number(value: object, name: str, least: int = 1, most: int = 10**9) -> int:
@@ -24,33 +30,29 @@ def several(given: object, name: str) -> tuple:
     return listed
 
 
-def known(value: object, names: Iterable[str], name: str) -> str:
+def one_of(value: object, names: Collection[str], name: str) -> str:
     """One of several names."""
-    if value not in names:
-        raise Problem(f"{name} = {value!r}", nearest(str(value), names, f"known ones: {', '.join(names)}"))
+    if not isinstance(value, str) or value not in names:
+        raise unknown(f"{name} = {value!r}", value, names)
     return value
 
 
 def weight_format(name: object) -> str:
     """A format of weights."""
-    if name not in FORMATS:
-        raise Problem(f"unknown format {name!r}", nearest(str(name), FORMATS, f"known ones: {', '.join(FORMATS)}"))
+    if not isinstance(name, str) or name not in FORMATS:
+        raise unknown(f"unknown format {name!r}", name, FORMATS)
     return name
 
 
 def item_bytes(dtype: object) -> int:
     """Bytes of an element of the cache, by the name of its type."""
-    if dtype not in CACHE_BYTES:
-        raise Problem(
-            f"unknown dtype {dtype!r}", nearest(str(dtype), CACHE_BYTES, f"known ones: {', '.join(CACHE_BYTES)}")
-        )
+    if not isinstance(dtype, str) or dtype not in CACHE_BYTES:
+        raise unknown(f"unknown dtype {dtype!r}", dtype, CACHE_BYTES)
     return CACHE_BYTES[dtype]
 
 
-def significant_digits(digits: object) -> int | None:
-    """A number of significant digits, or None."""
-    if digits is None:
-        return None
+def significant_digits(digits: object) -> int:
+    """A number of significant digits."""
     if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 12:
         raise Problem(f"digits = {digits!r}: expected a whole number from 1 to 12", "correct the argument")
     return digits

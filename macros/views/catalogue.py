@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model, Preset
-from . import rounding, values
-from .html import Cell, Html, Link, Row, anchor, block, conventions, html, joined, number, table, tag
+from . import disclosed, rounding, values
+from .html import Cell, Html, Link, Row, block, conventions, html, joined, linked, number, table, tag
 from .layers import n_layers
 from .models import all_rows, growth, kind_of
+from .parts import is_sparse
 from .shapes import var
 from .tables import caveat
 
@@ -83,11 +84,11 @@ def verified(models: list[Preset]) -> Html:
 
 
 def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_link: Link | None) -> Row:
-    model = values.disclosed(slug)
-    cells: list[object] = [Cell(anchor(p.name, link(slug) if link else None), sort=p.name)]
+    model = disclosed.model(slug)
+    cells: list[object] = [Cell(linked(p.name, slug, link), sort=p.name)]
     data = {"family": p.family, "names": " ".join([slug, *(filter(None, [p.hub])), *p.aliases])}
     if model is None:
-        cells += [_sorted("", values.UNDISCLOSED, "ep-undisclosed"), *[_sorted("")] * 6, "", ""]
+        cells += [_sorted(None, disclosed.UNDISCLOSED, "ep-undisclosed"), *[_sorted(None)] * 6, "", ""]
     else:
         counts, sizes = model.counts, model.trace.symbols
         experts, attention = kind_of(model)
@@ -97,10 +98,10 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_lin
         are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
         cells += [
             _sorted(counts.total),
-            _sorted(counts.active if counts.active != counts.total else ""),
+            _sorted(counts.active if is_sparse(model) else None),
             _sorted(n_layers(model)),
             _sorted(sizes["d_model"]),
-            _sorted("" if heads is None else heads, html(f"{heads} / {kv_heads}") if are_shared else None),
+            _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),
             _sorted(sizes["vocab_size"]),
             _sorted(growth(model), _cache(model)),
             experts,
@@ -108,7 +109,7 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_lin
         ]
     cells.append(tag("time", values.date(p.released), datetime=iso(p.released)))
     if family is None:
-        cells.append(anchor(p.family, family_link(p.family) if family_link else None))
+        cells.append(linked(p.family, p.family, family_link))
     return Row(cells, data=data)
 
 
@@ -117,9 +118,11 @@ def _cache(model: Model) -> Html:
     return html("{:,}", now) + (tag("span", f"later {later:,}", cls="ep-was") if later != now else "")
 
 
-def _sorted(n: int | str, said: object = None, cls: str | None = None) -> Cell:
-    """A cell that sorts by its number, whatever it says."""
-    return Cell(said if said is not None else rounding.grouped(n) if n != "" else "", cls=cls, sort=n)
+def _sorted(n: int | None, said: object = None, cls: str | None = None) -> Cell:
+    """A cell that sorts by its number, whatever it says; one without a number is empty."""
+    if n is None:
+        return Cell(said or "", cls=cls, sort="")
+    return Cell(said or rounding.grouped(n), cls=cls, sort=n)
 
 
 def iso(released: object) -> str:
@@ -129,7 +132,7 @@ def iso(released: object) -> str:
 
 def _form(shown: list[tuple[str, Preset]]) -> Html:
     """The filter; hidden, for it needs the script that shows it."""
-    models = [values.disclosed(slug) for slug, p in shown if p.config is not None]
+    models = disclosed.models(slug for slug, _ in shown)
     attention = dict.fromkeys(word for m in models for word in kind_of(m)[1].split(", ") if word)
 
     def select(name: str, title: str, options: Iterable[tuple[object, str]], every: str = "all") -> Html:

@@ -17,9 +17,10 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parts import Category, by_category
 from ..dependencies import remembered
-from . import rounding, values
+from . import disclosed, rounding, values
 from .html import Html, Link, anchor, html, joined, number, table, tag
 from .layers import n_layers
+from .parts import is_sparse
 from .shapes import var
 from .svg import (
     ACCENT,
@@ -46,7 +47,6 @@ from .svg import (
     powers,
     svg,
 )
-from .tables import undisclosed
 
 PARTS = {
     Category.EMBEDDING: Kind("Embedding", "#b07d2b", "dots"),
@@ -58,9 +58,9 @@ PARTS = {
 
 
 @remembered
-def shares(slug: str) -> tuple[int, ...]:
+def shares(model: Model) -> tuple[int, ...]:
     """Parameters of the embedding, attention (or another mixing of tokens), feed-forward, norms and head of a model."""
-    counts = by_category(values.disclosed(slug).counts.parts)
+    counts = by_category(model.counts.parts)
     return tuple(counts[category] for category in PARTS)
 
 
@@ -90,18 +90,17 @@ KINDS = (
 @remembered
 def entries() -> tuple[Entry, ...]:
     """Every disclosed model, in the order of release."""
-    models = filter(None, map(values.disclosed, presets.paths()))
     listed = [
         Entry(
             model.slug,
             model.name,
-            year(model.preset.released),
+            year(presets.preset(model.slug).released),
             model.counts.total,
             model.counts.values()["d_model"],
             n_layers(model),
             kind(model),
         )
-        for model in models
+        for model in disclosed.models(presets.paths())
     ]
     return tuple(sorted(listed, key=lambda e: (e.year, e.total)))
 
@@ -117,7 +116,7 @@ def year(released: object) -> float:
 def kind(model: Model) -> int:
     """Which of KINDS a model is."""
     sizes, counts = model.counts.values(), model.counts
-    if counts.active != counts.total:
+    if is_sparse(model):
         return 2
     mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
     if not mixing or not all(p.is_attention for p in mixing) or "n_heads" not in sizes:
@@ -147,8 +146,8 @@ def parts_chart(models: Iterable[str], link: Link | None = None) -> Html:
     """One bar a model: the shares of embedding, attention, feed-forward, norms and head."""
     slugs = (models,) if isinstance(models, str) else tuple(models)
     for slug in slugs:
-        if values.disclosed(slug) is None:
-            return undisclosed(slug, "this chart")
+        if disclosed.model(slug) is None:
+            return disclosed.undisclosed(slug, "this chart")
     return _parts_chart(slugs, tuple(link(s) if link else None for s in slugs))
 
 
@@ -159,9 +158,9 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     for i, part in enumerate(PARTS.values()):
         x, y = left + (i % 3) * 112, 12.0 + 18 * (i // 3)
         drawn += [area(part, prefix, x, y - 10, 14, 12), label(x + 19, y, part.title)]
-    y += 14
-    for slug, url in zip(slugs, links):
-        model, counts = values.disclosed(slug), shares(slug)
+    models, y = [presets.model(slug) for slug in slugs], 26.0 + 18 * ((len(PARTS) - 1) // 3)
+    for model, url in zip(models, links):
+        counts = shares(model)
         total, x = sum(counts), float(left)
         drawn += [
             label(left, y + 15, model.name, size=12, weight="650"),
@@ -187,11 +186,11 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
         name="Where the parameters are",
     )
     described = "; ".join(
-        f"{values.disclosed(s).name}: "
+        f"{m.name}: "
         + ", ".join(
-            f"{k.title.lower()} {rounding.percent(n, sum(shares(s)))}" for k, n in zip(PARTS.values(), shares(s)) if n
+            f"{k.title.lower()} {rounding.percent(n, sum(shares(m)))}" for k, n in zip(PARTS.values(), shares(m)) if n
         )
-        for s in slugs
+        for m in models
     )
     return figure(
         [svg(y, joined(drawn), "Where the parameters are", described)],
@@ -217,10 +216,10 @@ def size_chart() -> Html:
         drawn = [axes(x, y, *ticks, f"{title} (each line: twice as much)", "parameters")]
         if name == "d_model":  # the rule for a typical depth
             depth = round(median(e.n_layers for e in models))
-            start, end = max(x.least, maths.sqrt(least / 12 / depth)), x.most
-            ends = [(x(width), y(12 * depth * width**2)) for width in (start, end)]
+            narrowest, widest = max(x.least, maths.sqrt(least / 12 / depth)), x.most
+            start, end = ((x(width), y(12 * depth * width**2)) for width in (narrowest, widest))
             points = [(x(e.d_model), y(e.total)) for e in models]
-            drawn += [line(*ends, "currentColor", 1.2, "5 4"), _beside(*ends, f"12·{depth}·D²", points)]
+            drawn += [line(start, end, "currentColor", 1.2, "5 4"), _beside(start, end, f"12·{depth}·D²", points)]
         for e, size in zip(models, sizes):
             said = f"{e.name}: {name} = {size:,}, {rounding.grouped(e.total)} parameters"
             drawn.append(mark(KINDS[e.kind], x(size), y(e.total), said))
@@ -331,13 +330,13 @@ def shape_history_chart() -> Html:
     models, rows = entries(), []
     series: dict[str, list] = {"ratio": [], "heads": [], "width": []}
     for e in models:
-        model = values.disclosed(e.slug)
+        model = presets.model(e.slug)
         sizes, n = model.counts.values(), matrices(model)
         ratio = Fraction(sizes["d_ff"], sizes["d_model"]) if n in (2, 3) and e.kind != 2 else None
         heads, shared = sizes.get("n_heads"), sizes.get("n_kv_heads")
         how = None if heads is None else 2 if "kv_lora_rank" in sizes else 0 if shared in (None, heads) else 1
         width = sizes.get("d_head")
-        if ratio is not None:
+        if ratio is not None and n is not None:
             series["ratio"].append((e, float(ratio), n - 2, f"d_ff / d_model = {rounding.significant(ratio)}"))
         if heads is not None:
             series["heads"].append((e, heads, how, f"{heads} heads"))
@@ -346,7 +345,7 @@ def shape_history_chart() -> Html:
         rows.append(
             [
                 e.name,
-                values.date(model.preset.released),
+                values.date(presets.preset(e.slug).released),
                 "–" if ratio is None else rounding.significant(ratio),
                 "–" if ratio is None else n,
                 heads or "–",

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
-from ..engine.errors import Problem, nearest
-from . import charts, rounding, values
-from .arguments import known
-from .html import Html, Link, anchor, block, conventions, html, joined, number, small, table, tag
+from ..engine.errors import Problem
+from . import charts, disclosed, rounding, values
+from .arguments import one_of, unknown
+from .html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from .layers import n_layers
 from .tables import caveat, limit
 
@@ -472,18 +472,18 @@ def _nothing(owner: str | None, name: str) -> None:
 def _sizes(claim: Claim) -> Lookup | None:
     """The sizes of the models that a claim is about; None where one of them is undisclosed."""
     owners = "abcd" if len(claim.models) > 1 else (None,)
-    models = {owner: values.disclosed(slug) for owner, slug in zip(owners, claim.models)}
-    if not models:
+    models = {owner: known for owner, slug in zip(owners, claim.models) if (known := disclosed.model(slug))}
+    if not claim.models:
         return _nothing
 
-    def lookup(owner: str | None, name: str) -> int:
+    def lookup(owner: str | None, name: str) -> int | Fraction:
         if owner is not None and None in models:  # a tensor by two parts of its name
             return values.number(models[None], f"{owner}.{name}", claim.context)
         if owner not in models:
             raise Problem(f"the claim “{claim.said}” names the model {owner!r}", "correct macros/views/claims.py")
         return values.number(models[owner], name, claim.context)
 
-    return None if None in models.values() else lookup
+    return lookup if len(models) == len(claim.models) else None
 
 
 def amount(figure: int | Fraction, digits: int | None = None) -> str:
@@ -524,9 +524,7 @@ def roomy(content: Html, why: str) -> Html:
 def claims_table(group: str, link: Link | None = None) -> Html:
     """What is said beside what is computed, a row a claim: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
     if group not in CLAIMS:
-        raise Problem(
-            f"unknown group of claims {group!r}", nearest(str(group), CLAIMS, f"known ones: {', '.join(CLAIMS)}")
-        )
+        raise unknown(f"unknown group of claims {group!r}", group, CLAIMS)
     return table(
         f"{len(CLAIMS[group])} claims",
         ["What is said, and why it is so or not", number("What that gives"), number("Computed"), number("Difference")],
@@ -541,12 +539,12 @@ def _claim(claim: Claim, link: Link | None) -> list:
     claimed = values.compute(claim.claimed, lookup or _nothing)
     is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", claim.claimed)
     worked = "" if is_plain else html("<br>{}", small(arithmetic(claim.claimed)))
-    names = joined((anchor(presets.preset(s).name, link(s) if link else None) for s in claim.models), ", ")
+    names = joined((linked(presets.preset(s).name, s, link) for s in claim.models), ", ")
     context = f" at a context of {claim.context:,}" if claim.context else ""
     of = html("{}{}{}{}", claim.of, context, html(": ") if names else "", names)
     said = html("“{}”{}<br>{}", claim.said, worked, small(of))
     if lookup is None:
-        return [roomy(said, claim.why), amount(claimed, claim.digits), values.UNDISCLOSED, "unknown"]
+        return [roomy(said, claim.why), amount(claimed, claim.digits), disclosed.UNDISCLOSED, "unknown"]
     true = values.compute(claim.true, lookup)
     why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), claim.why)
     return [roomy(said, why), amount(claimed, claim.digits), amount(true, claim.digits), difference(claimed, true)]
@@ -668,8 +666,7 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
     if name == "d_head" and name not in sizes:
         return Fraction(sizes["d_model"], sizes["n_heads"])
     if name == "spare_experts":  # all routed experts but one of each layer
-        routed = [w for w in model.counts.weights if w.routed is not None]
-        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in routed)
+        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in model.counts.weights if w.routed)
     return values.number(model, name, context)
 
 
@@ -678,7 +675,7 @@ class Result(NamedTuple):
 
     entry: charts.Entry
     claimed: Fraction
-    true: int
+    true: int | Fraction
     is_as_assumed: bool
 
     @property
@@ -690,10 +687,10 @@ class Result(NamedTuple):
 def results(key: str) -> tuple[Result, ...]:
     """What a formula gives for each model that it is about."""
     if key not in FORMULAS:
-        raise Problem(f"unknown formula {key!r}", nearest(str(key), FORMULAS, f"known ones: {', '.join(FORMULAS)}"))
+        raise unknown(f"unknown formula {key!r}", key, FORMULAS)
     f, given = FORMULAS[key], []
     for entry in charts.entries():
-        model = values.disclosed(entry.slug)
+        model = presets.model(entry.slug)
         if f.needs and f.needs not in model.counts.values():
             continue
         if f.context and (limit(model)[0] or 0) < f.context:
@@ -722,21 +719,17 @@ BY_CHANCE = "exact by chance"
 
 def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
     """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
-    `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those that are `exact by chance`."""
+    `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those `exact by chance`."""
     given = results(key)
-    if known(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
+    if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
         return str(sum(COUNTED[what](result) for result in given))
     if what == BY_CHANCE:
         by_chance = [r for r in given if r.ratio == 1 and not r.is_as_assumed]
-        return joined((_linked(result.entry, link) for result in by_chance), ", ") or "none"
+        return joined((linked(result.entry.name, result.entry.slug, link) for result in by_chance), ", ") or "none"
     if len({result.ratio for result in given}) == 1:
         return html("all alike ({})", off(given[0].ratio))
     furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
-    return html("{} ({})", _linked(furthest.entry, link), off(furthest.ratio))
-
-
-def _linked(entry: charts.Entry, link: Link | None) -> Html:
-    return anchor(entry.name, link(entry.slug) if link else None)
+    return html("{} ({})", linked(furthest.entry.name, furthest.entry.slug, link), off(furthest.ratio))
 
 
 def formulas_table(link: Link | None = None) -> Html:
@@ -778,7 +771,7 @@ def formula_table(key: str, link: Link | None = None) -> Html:
     f, given = FORMULAS[key], results(key)
     rows = [
         [
-            _linked(result.entry, link),
+            linked(result.entry.name, result.entry.slug, link),
             amount(result.claimed, 9),
             rounding.grouped(result.true),
             off(result.ratio) if result.ratio != 1 else "exact",

@@ -10,25 +10,26 @@ from typing import NamedTuple
 
 from ..catalogue import presets
 from ..catalogue import published_costs as published
+from ..catalogue.presets import Model
 from ..counting import accelerators as machines
 from ..counting.costs import Bound, Costs
 from ..counting.costs import of as costs_of
-from ..counting.figures import figure as known_figure
+from ..counting.figures import Conditions, figure
 from ..counting.formats import FORMATS
 from ..counting.parameters import INDEX
 from ..dependencies import remembered
 from ..engine.dims import latex_name
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem
 from ..engine.steps import Holds
-from . import rounding, values, words
-from .arguments import item_bytes, known, several, weight_format, whole_number
+from . import disclosed, rounding, values, words
+from .arguments import item_bytes, one_of, several, unknown, weight_format, whole_number
 from .equations import on_its_own, total_latex
-from .html import Cell, Column, Html, Link, Row, anchor, block, conventions, html, joined, number, small, tag, text
+from .html import Cell, Column, Html, Link, Row, block, conventions, html, joined, linked, number, small, tag, text
 from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
 from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
-from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, limit, undisclosed
+from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, end_of_positions, limit
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
 UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
@@ -36,8 +37,8 @@ CAUSAL = html(
     "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
 )
 EXPERTS = (
-    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself and "
-    "evenly."
+    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself "
+    "and evenly."
 )
 BOUNDS = html(
     "Lower bounds under what they assume: dense peaks, full bandwidth, no time for anything else, devices that "
@@ -52,39 +53,28 @@ def table(caption: object, columns: Iterable[Column | str], rows: Iterable[Row |
 # --- arguments and cells ----------------------------------------------------------------------------------------------
 
 
-def of(slug: str) -> Costs | None:
-    """The costs of a preset's model; None where its maker disclosed no sizes. Raises `Problem`."""
-    model = values.disclosed(slug)
-    return costs_of(model.counts) if model else None
+def of(model: Model) -> Costs:
+    """The costs of a model."""
+    return costs_of(model.counts)
 
 
 def _context(context: object, name: str = "context") -> int:
     return whole_number(context, name)
 
 
-def _read(slug: str, context: object, usual: int = 4096) -> int:
+def _read(model: Model, context: object, usual: int = 4096) -> int:
     """The context asked for; where none is, the usual one, or as many tokens as the model reads."""
-    model = values.disclosed(slug)
-    return min(usual, model and limit(model)[0] or usual) if context is None else _context(context)
+    return min(usual, limit(model)[0] or usual) if context is None else _context(context)
 
 
 def _name(slug: str) -> str:
     return presets.preset(slug).name
 
 
-def _linked(slug: str, link: Link | None) -> Html:
-    return anchor(_name(slug), link(slug) if link else None)
-
-
-def _dagger(slug: str, context: int) -> Html:
-    """The dagger of a context that is beyond the model's."""
-    return dagger(context, values.disclosed(slug))
-
-
-def _ends(slug: str, context: int) -> int | None:
-    """Where a learned position table ends, if before the context: what lies behind it the model cannot compute."""
-    end, is_hard = limit(values.disclosed(slug))
-    return end if is_hard and context > end else None
+def _ends(model: Model, context: int) -> int | None:
+    """Where a learned position table ends, if before the context."""
+    end = end_of_positions(model)
+    return end if end is not None and context > end else None
 
 
 def _beyond(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
@@ -92,16 +82,16 @@ def _beyond(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
     most = max(contexts)
     past = [
         html("{} {:,}", model.name, limit(model)[0])
-        for slug in dict.fromkeys(slugs)
-        if (model := values.disclosed(slug)) and _dagger(slug, most) and not _ends(slug, most)
+        for model in disclosed.models(dict.fromkeys(slugs))
+        if dagger(most, model) and not _ends(model, most)
     ]
     return html("† beyond the tokens that the config allows: {}.", joined(past, ", ")) if past else ""
 
 
-def _beyond_its(slug: str, context: int) -> Html | str:
+def _beyond_its(model: Model, context: int) -> Html | str:
     """The same below a table of one model."""
-    end, is_hard = limit(values.disclosed(slug))
-    if not _dagger(slug, context):
+    end, is_hard = limit(model)
+    if not dagger(context, model):
         return ""
     return html("† beyond the {:,} tokens of the {}.", end, "position table" if is_hard else "config")
 
@@ -111,7 +101,7 @@ def _in(weights: str, cache: str) -> Html:
     return html("Weights in {}, cache in {}", weights, cache)
 
 
-def _bytes(n: int | Fraction, mark: str = "") -> Html:
+def _bytes(n: int | Fraction, mark: Html | str = "") -> Html:
     """`17.2 GB`, and below it in powers of two."""
     return html("{}{}<br>{}", rounding.decimal_bytes(n), mark, small(rounding.binary_bytes(n)))
 
@@ -121,9 +111,8 @@ def _change(part: int, whole: int) -> str:
 
 
 def _seconds(seconds: Fraction) -> str:
-    for unit, scale in (("s", 1), ("ms", 10**3), ("µs", 10**6)):
-        if seconds * scale >= 1 or unit == "µs":
-            return f"{rounding.significant(seconds * scale)} {unit}"
+    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 10**3) if seconds * 10**3 >= 1 else ("µs", 10**6)
+    return f"{rounding.significant(seconds * scale)} {unit}"
 
 
 def _limited(bound: Bound) -> Html:
@@ -132,30 +121,29 @@ def _limited(bound: Bound) -> Html:
 
 
 def _rows(
-    slugs: tuple, width: int, cells: Callable[[str, Costs], list], link: Link | None, context: int = 1
+    slugs: tuple, width: int, cells: Callable[[Model, Costs], list], link: Link | None, context: int = 1
 ) -> Iterable[list]:
     """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to
     count."""
     for slug in slugs:
-        costs, name = of(slug), _linked(slug, link)
-        if costs is None:
-            yield [name, Cell(values.UNDISCLOSED, width, is_number=False)]
-        elif end := _ends(slug, context):
+        model, name = disclosed.model(slug), linked(_name(slug), slug, link)
+        if model is None:
+            yield [name, Cell(disclosed.UNDISCLOSED, width, is_number=False)]
+        elif end := _ends(model, context):
             yield [name, Cell(f"reads {end:,} tokens at most", width, is_number=False)]
         else:
-            yield [name + _dagger(slug, context), *cells(slug, costs)]
+            yield [name + dagger(context, model), *cells(model, of(model))]
 
 
 # --- compute ----------------------------------------------------------------------------------------------------------
 
 
 @remembered
-def flops_table(slug: str, context: int | None = None) -> Html:
+@disclosed.view("its FLOPs")
+def flops_table(model: Model, context: int | None = None) -> Html:
     """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal
     half."""
-    costs, context = of(slug), _read(slug, context)
-    if costs is None:
-        return undisclosed(slug, "its FLOPs")
+    costs, context = of(model), _read(model, context)
     one, whole = costs.flops_by_part(1, context), costs.flops_by_part(context, context)
     n_kinds = len({p.kind for p in whole if p.layers})
     decode, full, causal = sum(p.total for p in one), sum(p.total for p in whole), sum(p.causal for p in whole)
@@ -182,7 +170,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
             for said, of_one, of_all, of_seen in lines
         ]
     sums = ["Together", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
-    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(slug, context), caveat([slug])]
+    notes = [*FLOP_CONVENTIONS, CAUSAL, _beyond_its(model, context), caveat([model.slug])]
     if costs.has_latents:
         notes.append(
             html(
@@ -194,7 +182,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
         )
     return block(
         table(
-            html("FLOPs of {} at {:,}{} tokens", _name(slug), context, _dagger(slug, context)),
+            html("FLOPs of {} at {:,}{} tokens", model.name, context, dagger(context, model)),
             [
                 "Part",
                 "Where",
@@ -205,7 +193,7 @@ def flops_table(slug: str, context: int | None = None) -> Html:
                 number("Share"),
             ],
             [*rows, Row(sums, "total")],
-            f"FLOPs of {_name(slug)} by part",
+            f"FLOPs of {model.name} by part",
         ),
         conventions(*notes),
     )
@@ -222,7 +210,7 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
     """FLOPs of training on one token, beside 6 for each parameter."""
     slugs, context = several(models, "models"), _context(context)
 
-    def cells(slug: str, c: Costs) -> list:
+    def cells(model: Model, c: Costs) -> list:
         full, causal = c.training_flops_per_token(context), c.training_flops_per_token(context, causal=True)
         rule = 6 * c.counts.active
         return [
@@ -263,8 +251,9 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
 
 
 @remembered
+@disclosed.view("what it moves")
 def bytes_table(
-    slug: str,
+    model: Model,
     context: int | None = None,
     batches: tuple = (1, 8, 64, 512),
     format: str = "bfloat16",
@@ -272,9 +261,7 @@ def bytes_table(
 ) -> Html:
     """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one
     text."""
-    costs, context, format, item = of(slug), _read(slug, context), weight_format(format), item_bytes(dtype)
-    if costs is None:
-        return undisclosed(slug, "what it moves")
+    costs, context, format, item = of(model), _read(model, context), weight_format(format), item_bytes(dtype)
     steps = [
         (f"One new token, {b:,} text{'s' if b > 1 else ''}", 1, whole_number(b, "batches"))
         for b in several(batches, "batches")
@@ -295,16 +282,16 @@ def bytes_table(
         table(
             html(
                 "What a step of {} computes and moves, each text {:,}{} tokens long",
-                _name(slug),
+                model.name,
                 context,
-                _dagger(slug, context),
+                dagger(context, model),
             ),
             [
                 "Step",
                 *map(number, ("FLOPs", "Weights read", "Cache read", "Cache written", "FLOPs per byte")),
             ],
             rows,
-            f"Bytes moved by {_name(slug)}",
+            f"Bytes moved by {model.name}",
         ),
         conventions(
             html(
@@ -314,8 +301,8 @@ def bytes_table(
             ),
             EXPERTS if has_experts else "",
             html("{}.", GB),
-            _beyond_its(slug, context),
-            caveat([slug]),
+            _beyond_its(model, context),
+            caveat([model.slug]),
         ),
     )
 
@@ -334,16 +321,16 @@ def cache_table(
     out."""
     slugs, item = several(models, "models"), item_bytes(dtype)
     contexts = [_context(c, "contexts") for c in several(contexts, "contexts")]
-    disclosed = [c for c in map(of, slugs) if c]
-    has_latents = any(c.has_latents for c in disclosed)
-    has_index = any(c.counts.index_bytes_per_token() for c in disclosed)
-    is_fixed = any(k.item_bytes for c in disclosed for k in c.counts.kept)
-    is_capped = any(c.counts.cache_bytes_per_token() != c.counts.cache_bytes_per_token_uncapped() for c in disclosed)
+    known = disclosed.models(slugs)
+    has_latents = any(of(m).has_latents for m in known)
+    has_index = any(m.counts.index_bytes_per_token() for m in known)
+    is_fixed = any(k.item_bytes for m in known for k in m.counts.kept)
+    is_capped = any(m.counts.cache_bytes_per_token() != m.counts.cache_bytes_per_token_uncapped() for m in known)
     last = contexts[-1]
 
-    def cells(slug: str, c: Costs) -> list:
+    def cells(model: Model, c: Costs) -> list:
         def size(n: int, context: int) -> Html | str:
-            return "–" if _ends(slug, context) else _bytes(n, _dagger(slug, context))
+            return "–" if _ends(model, context) else _bytes(n, dagger(context, model))
 
         row = [rounding.grouped(c.counts.cache_bytes_per_token(item))]
         row += [size(c.counts.cache_bytes(context, item), context) for context in contexts]
@@ -383,20 +370,19 @@ def cache_table(
             _beyond(slugs, contexts),
             caveat(slugs),
             html("“–”: behind the end of the position table.")
-            if any(_ends(s, context) for s in slugs if of(s) for context in contexts)
+            if any(_ends(m, context) for m in known for context in contexts)
             else "",
         ),
     )
 
 
 @remembered
-def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> Html:
+@disclosed.view("its KV cache")
+def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -> Html:
     """What each kind of layer keeps: shape, elements and bytes at a context."""
-    costs, context, item = of(slug), _context(context), item_bytes(dtype)
-    if costs is None:
-        return undisclosed(slug, "its KV cache")
+    costs, context, item = of(model), _context(context), item_bytes(dtype)
     total = costs.counts.cache_bytes(context, item)
-    names = {node.layers: node.kind for node in kinds(values.disclosed(slug))}
+    names = {node.layers: node.kind for node in kinds(model)}
     rows = [
         [
             html("{}: {}", names[k.layers], layer_range(k.layers)) if len(names) > 1 else layer_range(k.layers),
@@ -418,14 +404,14 @@ def cache_layers(slug: str, context: int = 131072, dtype: str = "bfloat16") -> H
     ]
     return block(
         table(
-            f"What {_name(slug)} keeps",
+            f"What {model.name} keeps",
             columns,
             [*rows, Row(["Together", "", "", "", rounding.grouped(total), ""], "total")],
-            f"Cache of {_name(slug)} by layer kind",
+            f"Cache of {model.name} by layer kind",
         ),
         conventions(
             html("{}, fixed states at their own size. {} is the context.", _elements_of(item, dtype), var("S")),
-            caveat([slug]),
+            caveat([model.slug]),
         ),
     )
 
@@ -440,13 +426,11 @@ ENTRIES = {
 
 
 @remembered
-def cache_formula(slug: str) -> Html:
+@disclosed.view("its KV cache")
+def cache_formula(model: Model) -> Html:
     """Elements of the KV cache after S tokens, as a formula."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "its KV cache")
     formula = on_its_own(total_latex(cache_poly(model), latex_name))
-    return block(formula, conventions(said)) if (said := caveat([slug])) else formula
+    return block(formula, conventions(said)) if (said := caveat([model.slug])) else formula
 
 
 CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
@@ -474,7 +458,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 600, 350, 58, 148, 14, 44
 def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = None) -> Html:
     """The KV cache of one text from 1K to 1M tokens as a chart on logarithmic axes, and the same as a table."""
     slugs, item = several(models, "models"), item_bytes(dtype)
-    drawn = [s for s in slugs if of(s)]
+    drawn = [model.slug for model in disclosed.models(slugs)]
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
     caption = html(
@@ -491,7 +475,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 @remembered
 def _chart(slugs: tuple, item: int) -> Html:
     contexts = [2 ** (k / 4) for k in range(40, 81)]
-    sizes = {slug: [of(slug).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs}
+    sizes = {slug: [of(presets.model(slug)).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs}
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
     x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
@@ -584,7 +568,7 @@ def memory_table(
     """Memory of the weights by format."""
     slugs, formats = several(models, "models"), [weight_format(f) for f in several(formats, "formats")]
 
-    def cells(slug: str, c: Costs) -> list:
+    def cells(model: Model, c: Costs) -> list:
         return [rounding.grouped(c.counts.total), *(_bytes(c.weight_bytes(f)) for f in formats)]
 
     return block(
@@ -617,7 +601,7 @@ def inference_table(
     slugs, context, batch = several(models, "models"), _context(context), whole_number(batch, "batch")
     format, item = weight_format(format), item_bytes(dtype)
 
-    def cells(slug: str, c: Costs) -> list:
+    def cells(model: Model, c: Costs) -> list:
         terms = c.inference_bytes(1, context, batch, format, item)
         return [*map(rounding.decimal_bytes, terms.values()), _bytes(sum(terms.values()))]
 
@@ -671,11 +655,10 @@ KEPT_FOR_TRAINING = (
 
 
 @remembered
-def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Html:
+@disclosed.view("the memory to train it")
+def training_memory(model: Model, context: int | None = None, batch: int = 1) -> Html:
     """Memory of training with AdamW in mixed precision, term by term, activations kept in three ways."""
-    costs, context, batch = of(slug), _read(slug, context), whole_number(batch, "batch")
-    if costs is None:
-        return undisclosed(slug, "the memory to train it")
+    costs, context, batch = of(model), _read(model, context), whole_number(batch, "batch")
     terms = costs.training_bytes(context, batch)
     n, states = rounding.grouped(costs.counts.total), sum(terms[name] for name in TRAINED)
     rows: list[Row | list] = [
@@ -691,10 +674,10 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
         ]
     return block(
         table(
-            html("Memory to train {} on {} at once", _name(slug), _texts(batch, context, _dagger(slug, context))),
+            html("Memory to train {} on {} at once", model.name, _texts(batch, context, dagger(context, model))),
             ["Term", number("Memory"), "What it is"],
             rows,
-            f"Training memory of {_name(slug)}",
+            f"Training memory of {model.name}",
         ),
         conventions(
             html(
@@ -702,15 +685,16 @@ def training_memory(slug: str, context: int | None = None, batch: int = 1) -> Ht
                 "tokens at 4; no dropout, nothing split over devices. {}",
                 UNITS,
             ),
-            _beyond_its(slug, context),
-            caveat([slug]),
+            _beyond_its(model, context),
+            caveat([model.slug]),
         ),
     )
 
 
 @remembered
+@disclosed.view("how it is split")
 def split_table(
-    slug: str,
+    model: Model,
     devices: tuple = (1, 2, 4, 8, 16),
     context: int | None = None,
     batch: int = 1,
@@ -718,10 +702,8 @@ def split_table(
     dtype: str = "bfloat16",
 ) -> Html:
     """Weights and cache on each of several devices under tensor parallelism, beside an even split."""
-    costs, context, batch = of(slug), _read(slug, context, 8192), whole_number(batch, "batch")
+    costs, context, batch = of(model), _read(model, context, 8192), whole_number(batch, "batch")
     format, item = weight_format(format), item_bytes(dtype)
-    if costs is None:
-        return undisclosed(slug, "how it is split")
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch
     rows = []
     for n in several(devices, "devices"):
@@ -743,14 +725,10 @@ def split_table(
     columns = ["Devices", "Weights on each", "copied", "Cache on each", "copied", "Together"]
     return block(
         table(
-            html(
-                "{} split over several devices, {}",
-                _name(slug),
-                _texts(batch, context, _dagger(slug, context)),
-            ),
+            html("{} split over several devices, {}", model.name, _texts(batch, context, dagger(context, model))),
             map(number, columns),
             rows,
-            f"{_name(slug)} on several devices",
+            f"{model.name} on several devices",
         ),
         conventions(
             html(
@@ -770,8 +748,8 @@ def split_table(
                 "Copied: norms, biases, routers, {}.",
                 "the maps into the latents, and the latents in the cache" if costs.has_latents else "position tables",
             ),
-            _beyond_its(slug, context),
-            caveat([slug]),
+            _beyond_its(model, context),
+            caveat([model.slug]),
         ),
     )
 
@@ -791,21 +769,21 @@ def fits_table(
     context, batch, most = _context(context), whole_number(batch, "batch"), whole_number(most, "most")
     format, item = weight_format(format), item_bytes(dtype)
     memory = int(gigabytes * 10**9)
-    disclosed = [s for s in presets.paths() if of(s)]
-    able = [s for s in disclosed if (limit(values.disclosed(s))[0] or context) >= context]
-    terms = {slug: of(slug).inference_bytes(1, context, batch, format, item) for slug in able}
+    known = disclosed.models(presets.paths())
+    able = [model for model in known if (limit(model)[0] or context) >= context]
+    terms = {model: of(model).inference_bytes(1, context, batch, format, item) for model in able}
     fitting = sorted(
-        (slug for slug in able if sum(terms[slug].values()) <= memory), key=lambda slug: (-of(slug).counts.total, slug)
+        (model for model in able if sum(terms[model].values()) <= memory), key=lambda m: (-m.counts.total, m.slug)
     )
     rows = [
         [
-            _linked(slug, link),
-            rounding.grouped(of(slug).counts.total),
-            *map(rounding.decimal_bytes, terms[slug].values()),
-            rounding.decimal_bytes(sum(terms[slug].values())),
-            rounding.grouped(of(slug).largest_batch(memory, context, format, item)),
+            linked(model.name, model.slug, link),
+            rounding.grouped(model.counts.total),
+            *map(rounding.decimal_bytes, terms[model].values()),
+            rounding.decimal_bytes(sum(terms[model].values())),
+            rounding.grouped(of(model).largest_batch(memory, context, format, item)),
         ]
-        for slug in fitting[:most]
+        for model in fitting[:most]
     ]
     columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Together", "Texts at most")
     room = rounding.significant(Fraction(memory, 10**9))
@@ -818,15 +796,15 @@ def fits_table(
         ),
         conventions(
             html("{} of {} models fit; the {} largest are shown.", len(fitting), len(able), min(len(fitting), most)),
-            f"{len(disclosed) - len(able)} more are left out, whose configs allow less than {context:,} tokens."
-            if len(able) < len(disclosed)
+            f"{len(known) - len(able)} more are left out, whose configs allow less than {context:,} tokens."
+            if len(able) < len(known)
             else "",
             html(
                 "{}. Programs, fragmentation and the reading of the prompt take room besides. {}",
                 _in(format, dtype),
                 UNITS,
             ),
-            caveat(fitting[:most]),
+            caveat(m.slug for m in fitting[:most]),
         ),
     )
 
@@ -838,7 +816,7 @@ def published_costs(about: str | None = None) -> Html:
     """Costs that papers state, each beside the same figure from the model's own forward pass; `about` cache, compute or
     memory only."""
     if about is not None:
-        known(about, ("cache", "compute", "memory"), "about")
+        one_of(about, ("cache", "compute", "memory"), "about")
     claims = [claim for claim in published.claims() if about in (None, _subject(claim))]
     rows = []
     for claim in claims:
@@ -873,10 +851,8 @@ def _subject(claim: published.Claim) -> str:
 
 def compute(claim: published.Claim) -> Fraction:
     """The same figure from the forward pass, in the claim's unit."""
-    model = values.disclosed(claim.model)
-    computed = values.compute(
-        claim.cost, lambda owner, name: values.number(model, name, claim.context, dtype=claim.dtype)
-    )
+    model, given = presets.model(claim.model), Conditions(claim.context, dtype=claim.dtype)
+    computed = values.compute(claim.cost, lambda owner, name: values.number(model, name, given=given))
     return Fraction(computed) / claim.scale
 
 
@@ -941,14 +917,13 @@ def time_table(
     """The least time to read a text and to write one more token, what limits each, and the batch from which compute
     does."""
     chosen = tuple(machines.accelerators()) if accelerators is None else several(accelerators, "accelerators")
-    return _time_table(model, chosen, _read(model, context), whole_number(batch, "batch"), weight_format(format), dtype)
+    return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
 
 @remembered
-def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str, dtype: str) -> Html:
-    costs, item = of(slug), item_bytes(dtype)
-    if costs is None:
-        return undisclosed(slug, "the least time it takes")
+@disclosed.view("the least time it takes")
+def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, format: str, dtype: str) -> Html:
+    costs, context, item = of(model), _read(model, context), item_bytes(dtype)
     rows, has_never = [], False
     has_experts = batch > 1 and costs.counts.active != costs.counts.total
     for name in chosen:
@@ -980,13 +955,13 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
         table(
             html(
                 "The least time for {}: {}, {}",
-                _name(slug),
-                _texts(batch, context, _dagger(slug, context)),
+                model.name,
+                _texts(batch, context, dagger(context, model)),
                 _formats(format, dtype),
             ),
             ["Accelerator", *(number(html(column)) for column in columns)],
             rows,
-            f"Bounds on time of {_name(slug)}, {_formats(format, dtype)}",
+            f"Bounds on time of {model.name}, {_formats(format, dtype)}",
         ),
         conventions(
             BOUNDS,
@@ -998,8 +973,8 @@ def _time_table(slug: str, chosen: tuple, context: int, batch: int, format: str,
             ),
             EXPERTS if has_experts else "",
             html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
-            _beyond_its(slug, context),
-            caveat([slug]),
+            _beyond_its(model, context),
+            caveat([model.slug]),
         ),
     )
 
@@ -1022,24 +997,24 @@ def cost(
 ) -> str:
     """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes",
     context=8192, unit="GB")`."""
-    asked = values.disclosed(model)
+    asked = disclosed.model(model)
     if asked is None:
-        return values.UNDISCLOSED
+        return disclosed.UNDISCLOSED
     item_bytes(dtype)
-    conditions = {
-        "context": _context(context),
-        "batch": whole_number(batch, "batch"),
-        "format": weight_format(format),
-        "dtype": dtype,
-        "devices": whole_number(devices, "devices", most=65536),
-        "accelerator": machines.accelerator(accelerator),
-    }
+    given = Conditions(
+        _context(context),
+        whole_number(batch, "batch"),
+        weight_format(format),
+        dtype,
+        whole_number(devices, "devices", most=65536),
+        machines.accelerator(accelerator),
+    )
+    if (known := figure(name)) and known.of(asked.counts, given) is None:
+        return "never"
 
     def lookup(owner: str | None, what: str) -> int | Fraction | None:
-        return values.number(asked, what, **conditions) if owner is None else None
+        return values.number(asked, what, given=given) if owner is None else None
 
-    if known_figure(name) and lookup(None, name) is None:
-        return "never"
     return values.shown(values.compute(str(name), lookup), unit, digits)
 
 
@@ -1055,5 +1030,5 @@ def accelerator(name: str, what: str = "name", unit: str | None = None, digits: 
         "flops_per_byte": Fraction(a.peak(), a.bytes_per_second),
     }
     if what not in known:
-        raise Problem(f"an accelerator has no {what!r}", nearest(str(what), known, f"known ones: {', '.join(known)}"))
+        raise unknown(f"an accelerator has no {what!r}", what, known)
     return text(a.name) if what == "name" else values.shown(known[what], unit, digits)

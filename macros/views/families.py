@@ -13,15 +13,17 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parts import INPUT_TABLES, Category
 from ..dependencies import remembered
-from ..engine.errors import Problem, nearest
 from ..engine.ops import SlidingWindow
 from ..engine.steps import EVERY_NORM, ROPES, Role
-from . import rounding, values, words
+from . import disclosed, rounding, values, words
+from .arguments import unknown
 from .catalogue import iso
 from .charts import year
-from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, number, table, tag
+from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
 from .layers import kinds, n_layers
-from .models import all_rows, growth, kind_of
+from .models import all_rows, growth, has_fixed_state, kind_of
+from .operations import Place, is_alibi, place_of_norm
+from .parts import is_sparse
 from .shapes import var
 from .svg import (
     DATA,
@@ -45,7 +47,6 @@ from .svg import (
     svg,
 )
 from .tables import caveat, limit
-from .walkthrough import place_of_norm
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
 HALF_A_YEAR = 0.5
@@ -58,17 +59,18 @@ ACTIVATION_TITLES = {
     Role.RELU_SQUARED: "squared ReLU",
     Role.XIELU: "xIELU",
 }
-NORM_TITLES = {Role.LAYER_NORM: "LayerNorm", Role.RMS_NORM: "RMSNorm", Role.GATED_RMS_NORM: "RMSNorm"}
+NORM_TITLES: dict[Role | None, str] = {
+    Role.LAYER_NORM: "LayerNorm",
+    Role.RMS_NORM: "RMSNorm",
+    Role.GATED_RMS_NORM: "RMSNorm",
+}
 
 
 def members(family: str) -> list[str]:
     """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
     slugs = [slug for slug, p in all_rows() if p.family == family]
     if not slugs:
-        known = sorted({p.family for _, p in all_rows()})
-        raise Problem(
-            f"family = {family!r}: no model has it", nearest(str(family), known, f"known ones: {', '.join(known)}")
-        )
+        raise unknown(f"family = {family!r}: no model has it", family, sorted({p.family for _, p in all_rows()}))
     return slugs
 
 
@@ -77,7 +79,7 @@ def members(family: str) -> list[str]:
 
 def _experts(m: Model) -> str:
     sizes = m.counts.values()
-    if m.counts.active == m.counts.total:
+    if not is_sparse(m):
         return ""
     shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
     return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
@@ -132,7 +134,9 @@ def _inner_biases(m: Model) -> dict[str, bool]:
 
 def _norms(m: Model) -> str:
     """The kind of norm, and what it stands before or after in a layer."""
-    norms, places, of_heads = {}, {}, False
+    norms: dict[str, None] = {}
+    places: set[Place] = set()
+    of_heads = False
     for layer in kinds(m):
         for node in layer.walk():
             if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
@@ -141,10 +145,10 @@ def _norms(m: Model) -> str:
                 of_heads = True
             elif node.parent is layer and node.role in NORM_TITLES:
                 norms[NORM_TITLES[node.role]] = None
-                title = place_of_norm(node)
-                places["after" if title.endswith("found") else "sum" if title.endswith("stream") else "before"] = None
-    where = " and ".join(p for p in ("before", "after") if p in places)
-    where = " and ".join([f"{where} each part"] * bool(where) + ["after each sum"] * ("sum" in places))
+                place, _ = place_of_norm(node)
+                places.add(place if place in (Place.AFTER, Place.STREAM) else Place.BEFORE)
+    where = " and ".join(word for place, word in ((Place.BEFORE, "before"), (Place.AFTER, "after")) if place in places)
+    where = " and ".join([f"{where} each part"] * bool(where) + ["after each sum"] * (Place.STREAM in places))
     return f"{', '.join(norms)} {where}" + (", q and k too" if of_heads else "") if norms else ""
 
 
@@ -155,13 +159,10 @@ def _positions(m: Model) -> str:
         for layer in kinds(m)
         if any(n.role is Role.ATTENTION for n in layer.walk())
     ]
-    biased = any(
-        n.function is np.add and n.parent.role is Role.ATTENTION and n.inputs[0].ndim == 3 for n in m.trace.root.walk()
-    )  # a term for each head
-    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * biased
+    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")
-    return ", ".join(ways) or ("by the recurrence" if any(k.row is None for k in m.counts.kept) else "none")
+    return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")
 
 
 def _window(m: Model) -> int | None:
@@ -242,32 +243,30 @@ HEADS, KV_HEADS = 2, 3  # of TRAITS
 
 
 @remembered
-def _values(slug: str) -> tuple[int | str | None, ...]:
-    model = values.disclosed(slug)
+def _values(model: Model) -> tuple[int | str | None, ...]:
     return tuple(None if (value := trait.get(model)) == "" else value for trait in TRAITS)
 
 
-def before(slug: str) -> str | None:
+def _released(model: Model) -> object:
+    return presets.preset(model.slug).released
+
+
+def before(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is."""
-    model, p = values.disclosed(slug), presets.preset(slug)
-    earlier = [
-        s
-        for s in members(p.family)
-        if values.disclosed(s) is not None and _is_earlier(presets.preset(s).released, p.released)
-    ]
+    released = _released(model)
+    line = disclosed.models(members(presets.preset(model.slug).family))
+    earlier = [m for m in line if _is_earlier(_released(m), released)]
 
-    def kind(s: str) -> tuple[bool, bool]:
-        m = values.disclosed(s)
-        return m.counts.active != m.counts.total, any(k.row is not None for k in m.counts.kept)
+    def kind(m: Model) -> tuple[bool, bool]:
+        return is_sparse(m), any(k.row is not None for k in m.counts.kept)
 
-    def distance(s: str) -> float:
+    def distance(m: Model) -> float:
         return (
-            abs(maths.log2(values.disclosed(s).counts.total / model.counts.total))
-            + (year(p.released) - year(presets.preset(s).released)) / HALF_A_YEAR
+            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(_released(m))) / HALF_A_YEAR
         )
 
-    return min([s for s in earlier if kind(s) == kind(slug)] or earlier, key=distance, default=None)
+    return min([m for m in earlier if kind(m) == kind(model)] or earlier, key=distance, default=None)
 
 
 def _is_earlier(a: object, b: object) -> bool:
@@ -284,17 +283,17 @@ def changes(family: str, link: Link | None = None) -> Html:
     """The sizes of a family's models in the order of release; what differs from the earlier model of the line is
     marked."""
     slugs = members(family)
-    known = [s for s in slugs if values.disclosed(s) is not None]
+    known = disclosed.models(slugs)
     if not known:
         names = ", ".join(presets.preset(s).name for s in slugs)
-        return tag("p", html("The sizes of {} are {}.", names, values.UNDISCLOSED), cls="ep-undisclosed")
-    having = [i for i in range(len(TRAITS)) if any(_values(s)[i] is not None for s in known)]
+        return tag("p", html("The sizes of {} are {}.", names, disclosed.UNDISCLOSED), cls="ep-undisclosed")
+    having = [i for i in range(len(TRAITS)) if any(_values(m)[i] is not None for m in known)]
     same = [
         i
         for i in having
-        if len(known) > 1 and not TRAITS[i].column.is_number and len({_values(s)[i] for s in known}) == 1
+        if len(known) > 1 and not TRAITS[i].column.is_number and len({_values(m)[i] for m in known}) == 1
     ]
-    own_keys = [i for i in having if i == KV_HEADS and all(_values(s)[i] == _values(s)[HEADS] for s in known)]
+    own_keys = [i for i in having if i == KV_HEADS and all(_values(m)[i] == _values(m)[HEADS] for m in known)]
     shown = [i for i in having if i not in same + own_keys]
     as_table = table(
         f"{family} in the order of release",
@@ -304,7 +303,7 @@ def changes(family: str, link: Link | None = None) -> Html:
         cls="ep-table ep-changes",
     )
     notes = []
-    if any(before(s) for s in known):
+    if any(before(m) for m in known):
         notes.append(
             html(
                 "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year "
@@ -329,20 +328,20 @@ def changes(family: str, link: Link | None = None) -> Html:
 
 def _changed(slug: str, shown: list[int], link: Link | None) -> list:
     """The row of a model, beside the earlier one of its line."""
-    preset, model = presets.preset(slug), values.disclosed(slug)
-    old = before(slug) if model else None
-    head = anchor(preset.name, link(slug) if link else None) + _was(
+    preset, model = presets.preset(slug), disclosed.model(slug)
+    head = linked(preset.name, slug, link) + _was(
         tag("time", values.date(preset.released), datetime=iso(preset.released))
     )
     if model is None:
-        undisclosed = tag("span", values.UNDISCLOSED, cls="ep-undisclosed")
+        undisclosed = tag("span", disclosed.UNDISCLOSED, cls="ep-undisclosed")
         return [head, undisclosed, *[Cell("", is_number=False)] * len(shown)]
+    old = before(model)
     if old:
-        head += _was(f"beside {presets.preset(old).name}")
+        head += _was(f"beside {old.name}")
     c = model.counts
-    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if c.active != c.total else "")
+    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
     earlier = _values(old) if old else [None] * len(TRAITS)
-    return [head, total, *(_compared(TRAITS[i], _values(slug)[i], earlier[i], old is not None) for i in shown)]
+    return [head, total, *(_compared(TRAITS[i], _values(model)[i], earlier[i], old is not None) for i in shown)]
 
 
 def _was(content: object) -> Html:
@@ -359,7 +358,7 @@ def _compared(trait: Trait, now: int | str | None, was: int | str | None, is_com
         else f"gone, was {_said(was)}"
         if now is None
         else f"{'↑' if now > was else '↓'} from {_said(was)}"
-        if isinstance(now, int)
+        if isinstance(now, int) and isinstance(was, int)
         else f"was {_said(was)}"
     )
     return tag("strong", said) + _was(how)
@@ -382,16 +381,16 @@ DENSE, SPARSE, STATE = (
 
 def chart(family: str, link: Link | None = None) -> Html:
     """A family's parameters by the date of release, on a logarithmic axis."""
-    slugs = [s for s in members(family) if values.disclosed(s) is not None]
-    if len(slugs) < 2:
+    models = disclosed.models(members(family))
+    if len(models) < 2:
         return Html()
-    return _chart(family, tuple(slugs), tuple(link(s) if link else None for s in slugs))
+    return _chart(family, tuple(m.slug for m in models), tuple(link(m.slug) if link else None for m in models))
 
 
 @remembered
 def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
-    models = [values.disclosed(s) for s in slugs]
-    years = [year(m.preset.released) for m in models]
+    models = disclosed.models(slugs)
+    years = [year(_released(m)) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
     first_year = maths.floor(min(years))
     x = Scale(first_year, max(maths.ceil(max(years) + 0.05), first_year + 1), PLOT[0], PLOT[2], False)
@@ -404,7 +403,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     taken = [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)]
     for m, (px, py), kind in zip(models, points, kinds_of_models):
         said = f"{m.name}: {m.counts.total:,} parameters"
-        if m.counts.active != m.counts.total:
+        if is_sparse(m):
             below = y(m.counts.active)
             down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
             drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
@@ -419,13 +418,13 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
             taken.append(box)
             drawn.append(label(px, py, m.name, side, NAME, halo=True))
     below, height = legend([kind for kind in (DENSE, SPARSE, STATE) if kind in kinds_of_models], HEIGHT + 12)
-    first, last = (values.date(m.preset.released) for m in (models[0], models[-1]))
+    first, last = (values.date(_released(m)) for m in (models[0], models[-1]))
     described = (
         f"{len(models)} models from {first} to {last}, the smallest of "
         f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
     )
     rows = [
-        [anchor(m.name, url), values.date(m.preset.released), f"{m.counts.total:,}", f"{m.counts.active:,}"]
+        [anchor(m.name, url), values.date(_released(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
         for m, url in zip(models, links)
     ]
     as_table = table(
@@ -445,9 +444,9 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
 
 
 def _kind(m: Model) -> Kind:
-    if any(k.row is None for k in m.counts.kept):
+    if has_fixed_state(m):
         return STATE
-    return DENSE if m.counts.active == m.counts.total else SPARSE
+    return SPARSE if is_sparse(m) else DENSE
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:
@@ -485,7 +484,7 @@ def _room(
             and top - 6 <= box[1]
             and box[3] <= bottom
             and all(apart(box, other) > 1 for other in taken)
-            and all(apart(box, p * 2) > apart(box, own * 2) + 3 for p in others)
+            and all(apart(box, (*p, *p)) > apart(box, (*own, *own)) + 3 for p in others)
         ):
             return (x, y, side), box
     return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..catalogue.presets import Model
 from ..counting.parts import Group
 from ..dependencies import remembered
 from ..engine.dims import Poly, latex_name
-from . import rounding, values
+from . import disclosed, rounding
 from .equations import by_letter, math, total_latex
 from .html import Html, Row, block, conventions, html, joined, number, table, tag
 from .parts import group_title, groups
-from .tables import undisclosed
 
 
 def in_symbols(group: Group, name=latex_name) -> str:
@@ -46,11 +46,9 @@ def _of_a_layer(group: Group) -> tuple[Poly | None, Poly]:
 
 
 @remembered
-def formula(slug: str) -> Html:
+@disclosed.view("the formula of its size")
+def formula(model: Model) -> Html:
     """The parameters part by part: symbols, numbers, count, and their sum."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "the formula of its size")
     sizes = model.counts.values()
     rows = [
         [
@@ -75,9 +73,9 @@ def formula(slug: str) -> Html:
 @remembered
 def parameter_formula(slug: str, names: bool = False) -> Html | str:
     """The whole total in one line, in letters, or with `names` in names: `2VD + L(…) + D`."""
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
-        return values.UNDISCLOSED
+        return disclosed.UNDISCLOSED
     latex = total_latex(model.counts.total_poly, latex_name if names else by_letter)
     return tag("span", joined(map(math, _terms(latex)), " + "), cls="ep-formula")
 

@@ -51,22 +51,31 @@ def html(template: str, *values: object, **named: object) -> Html:
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
     """Pieces behind each other; what stands between them is HTML."""
-    return Html(between).join(pieces)
+    return Html(str.join(between, map(text, pieces)))
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Html:
-    """An element; `cls` is the class, and an attribute that is None is left out."""
+    """An element; `cls` is the class, an attribute that is None is left out, one that is True has no value."""
     given = "".join(
-        f' {"class" if key == "cls" else key.replace("_", "-")}="{text(value)}"'
-        for key, value in attributes.items()
+        f" {_attribute(name)}" if value is True else f' {_attribute(name)}="{text(value)}"'
+        for name, value in attributes.items()
         if value is not None
     )
     return Html(f"<{name}{given}>{''.join(map(text, content))}</{name}>")
 
 
+def _attribute(name: str) -> str:
+    return "class" if name == "cls" else name.replace("_", "-")
+
+
 def anchor(content: object, address: str | None) -> Html:
     """A link, or its words alone where it would lead nowhere."""
     return tag("a", content, href=address) if address else text(content)
+
+
+def linked(content: object, to: str, link: Link | None) -> Html:
+    """A link to a page by what it is about; its words alone where there are no links, or no such page."""
+    return anchor(content, link(to) if link else None)
 
 
 def code(content: object) -> Html:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..catalogue.presets import Model
 from ..engine.array import Node
+from . import words
 
 ORDINALS = {
     2: "second",
@@ -28,6 +29,12 @@ def kinds(model: Model) -> list[Node]:
 def n_layers(model: Model) -> int:
     """Layers of all kinds."""
     return sum(int(node.layer_count) for node in kinds(model))
+
+
+def layer_title(node: Node, model: Model) -> tuple[str, str]:
+    """(`Layer × 32`, its kind in words, which is empty where the model has one kind only)."""
+    n = len(node.layers or ())
+    return "Layer" + (f" × {n}" if n > 1 else ""), words.of_kind(node.kind) if len(kinds(model)) > 1 else ""
 
 
 def layer_range(layers: Iterable[int] | None) -> str:

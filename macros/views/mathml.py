@@ -6,10 +6,11 @@ import atexit
 import re
 import threading
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from ..engine.errors import Problem
 
+TEMML = Path(__file__).with_name("temml.min.js")
 _OPTIONS = {"throwOnError": True, "strict": False, "trust": False}
 _engine = threading.local()  # a V8 context belongs to the thread that made it
 
@@ -20,7 +21,7 @@ def _temml():
 
         _engine.context, _engine.error = MiniRacer(), JSEvalException
         atexit.register(_engine.context.close)  # left to the interpreter's own end, it often waits there for ever
-        _engine.context.eval(files(__package__).joinpath("temml.min.js").read_text("utf-8") + ";0")
+        _engine.context.eval(TEMML.read_text("utf-8") + ";0")
     return _engine
 
 

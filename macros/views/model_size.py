@@ -9,36 +9,35 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from ..catalogue import presets
+from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest
-from . import charts, notation, rounding, values
-from .arguments import known
+from . import charts, disclosed, notation, rounding, values
+from .arguments import one_of
 from .excerpts import LINE_END, listing
-from .html import Html, Link, Row, anchor, block, conventions, html, joined, number, table, tag, text
+from .html import Html, Link, Row, block, conventions, html, joined, linked, number, table, tag, text
 from .layers import n_layers
+from .parts import is_sparse
 from .shapes import var
-from .tables import undisclosed
 
 
 def model_link(slug: str, words: str | None = None, link: Link | None = None) -> Html:
     """The way to a model's page, by the model's name or in words of one's own."""
-    return anchor(words if words is not None else presets.preset(slug).name, link(slug) if link else None)
+    return linked(words if words is not None else presets.preset(slug).name, slug, link)
 
 
-def config_file(slug: str, highlight: Iterable[str] = ()) -> Html:
+@disclosed.view("a config.json")
+def config_file(model: Model, highlight: Iterable[str] = ()) -> Html:
     """The published config.json, key by key as the preset holds it; the lines of `highlight` marked, sizes with the
     site's name."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "a config.json")
-    raw = model.preset.config
+    raw = model.raw
     names = {k.key: k.field for k in fields_of(model.architecture.config) if k.key and k.is_size}
     wanted = (highlight,) if isinstance(highlight, str) else tuple(highlight)
     for key in wanted:
         if key not in raw:
             raise Problem(
-                f"{slug} has no key {key!r} in its config", nearest(str(key), raw, "see the preset's [config]")
+                f"{model.slug} has no key {key!r} in its config", nearest(str(key), raw, "see the preset's [config]")
             )
     widest = max(len(json.dumps({k: v})) for k, v in raw.items() if not isinstance(v, dict | list)) + 1
     lines = []
@@ -107,7 +106,7 @@ def width_result(what: str, link: Link | None = None) -> Html | str:
         "most": max(widths),
         "multiples of 128": sum(width % 128 == 0 for width in widths),
     }
-    if known(what, [*facts, "least d_ff", "most d_ff"], "what") in facts:
+    if one_of(what, [*facts, "least d_ff", "most d_ff"], "what") in facts:
         return f"{facts[what]:,}"
     ratio, slug = (min if what == "least d_ff" else max)(_gated(), key=lambda pair: pair[0])
     return html("{}·D ({})", values.shown(ratio), model_link(slug, link=link))
@@ -115,11 +114,10 @@ def width_result(what: str, link: Link | None = None) -> Html | str:
 
 def _gated() -> list[tuple[Fraction, str]]:
     """d_ff / d_model of every dense model whose feed-forward part has three matrices, in the order of release."""
-    models = {e.slug: values.disclosed(e.slug) for e in charts.entries()}
     return [
-        (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), slug)
-        for slug, m in models.items()
-        if m.counts.active == m.counts.total and charts.matrices(m) == 3
+        (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), m.slug)
+        for m in disclosed.models(e.slug for e in charts.entries())
+        if not is_sparse(m) and charts.matrices(m) == 3
     ]
 
 
@@ -130,7 +128,7 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
     for pair in pairs:
         if isinstance(pair, str) or len(tuple(pair)) != 2:
             raise Problem(f"pairs holds {pair!r}: expected two models", 'write pairs=[["…", "…"], …]')
-        a, b = map(values.disclosed, pair)
+        a, b = map(disclosed.model, pair)
         if a is None or b is None:
             raise Problem(f"{pair!r}: a model without sizes", "choose two that are disclosed")
         width, in_layers, total = (
@@ -154,16 +152,14 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
 
 
 @remembered
-def formula_against_parts(slug: str) -> Html:
+@disclosed.view("a comparison with the formula")
+def formula_against_parts(model: Model) -> Html:
     """4·D², 8·D² and what else there is, part by part: what the formula has for it, what the model has."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "a comparison with the formula")
     square = n_layers(model) * model.counts.values()["d_model"] ** 2
     formulas = (("–", 0), ("4 · L · D²", 4 * square), ("8 · L · D²", 8 * square), ("–", 0), ("–", 0))
     parts = [
         (part.title, formula, given, count)
-        for part, (formula, given), count in zip(charts.PARTS.values(), formulas, charts.shares(slug))
+        for part, (formula, given), count in zip(charts.PARTS.values(), formulas, charts.shares(model))
     ]
     whole = ("All", "12 · L · D²", sum(given for *_, given, _ in parts), sum(count for *_, count in parts))
 

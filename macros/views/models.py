@@ -17,10 +17,11 @@ from ..engine.errors import Problem
 from ..engine.files import place, read_text
 from ..engine.ops import Chunked, SlidingWindow
 from ..engine.steps import Holds
-from . import rounding, values
+from . import disclosed, rounding, values
 from .excerpts import LINE_END, listing
-from .html import Html, Link, Row, anchor, code, html, joined, number, table, tag, text
+from .html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
 from .layers import n_layers
+from .parts import is_sparse
 from .tables import names_line, tensor_name
 
 
@@ -29,7 +30,7 @@ def intro(slug: str) -> Html:
     """One sentence: what the model is, who made it, when, how large exactly."""
     p = presets.preset(slug)
     start = html("{} by {}, released {}", p.name, p.organization, values.date(p.released))
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
         return start + html(
             ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
@@ -40,7 +41,7 @@ def intro(slug: str) -> Html:
         "{}, has exactly <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
         start,
         counts.total,
-        active if counts.active != counts.total else "",
+        active if is_sparse(model) else "",
     )
 
 
@@ -77,7 +78,7 @@ def sources(slug: str) -> Html:
 @remembered
 def checked(slug: str) -> Html:
     """What this build held the model to, and what it could not check."""
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
         return tag("p", "There is nothing to check.")
     counts, listed = model.counts, reference(slug)
@@ -94,7 +95,7 @@ def checked(slug: str) -> Html:
 
 def _held_to_the_published(model: Model) -> Html:
     """What the count was held against: an exact figure with each difference by name, or a rounded one."""
-    total, published = model.counts.total, model.preset.published
+    total, published = model.counts.total, model.published
     if published is None:
         return text("No published total was found to hold the count against.")
     if not published.exact:
@@ -128,7 +129,7 @@ def _named_differences(model: Model) -> list[Html]:
     for w in model.counts.buffers:
         buffers[w.name] = buffers.get(w.name, 0) + int(w.count)
     named = [html("{}, stored and not trained ({:,})", tensor_name(name), n) for name, n in buffers.items()]
-    for extra in model.preset.published.extra:
+    for extra in model.published.extra if model.published else ():
         said = html("{:,}", extra.count) if extra.count > 0 else html("{:,} left out", -extra.count)
         named.append(html("{} ({})", extra.name, said))
     return named
@@ -154,9 +155,8 @@ def numerics(model: Model) -> Html:
 
 def kind_of(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
-    experts = "mixture of experts" if model.counts.active != model.counts.total else "dense"
+    experts = "mixture of experts" if is_sparse(model) else "dense"
     growing = [k for k in model.counts.kept if k.row is not None]
-    fixed = [k for k in model.counts.kept if k.row is None]
     attention = []
     if any(k.holds is INDEX for k in growing):
         attention.append("sparse")
@@ -169,9 +169,14 @@ def kind_of(model: Model) -> tuple[str, str]:
         attention.append("sliding window")
     if any(isinstance(k.mask, Chunked) for k in growing):
         attention.append("chunked")
-    if fixed:
+    if has_fixed_state(model):
         attention.append("recurrent")
     return experts, ", ".join(attention)
+
+
+def has_fixed_state(model: Model) -> bool:
+    """Whether some layers keep a state whose size does not depend on the context."""
+    return any(k.row is None for k in model.counts.kept)
 
 
 @remembered
@@ -179,7 +184,7 @@ def all_rows() -> tuple[tuple[str, Preset], ...]:
     """Every slug with its preset: by family, in it by release, of one day the smallest first."""
 
     def order(slug: str, preset: Preset) -> tuple:
-        size = values.disclosed(slug).counts.total if preset.config else 0
+        size = presets.model(slug).counts.total if preset.config else 0
         return preset.family.lower(), released(preset), size
 
     rows = [(slug, presets.preset(slug)) for slug in presets.paths()]
@@ -200,9 +205,9 @@ def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
     """A few models as cards, each the way to its page: exact total, layers and width, kind."""
     listed = []
     for slug in slugs:
-        p, model = presets.preset(slug), values.disclosed(slug)
+        p, model = presets.preset(slug), disclosed.model(slug)
         if model is None:
-            said = html("{} by {}", values.UNDISCLOSED, p.organization)
+            said = html("{} by {}", disclosed.UNDISCLOSED, p.organization)
         else:
             said = html(
                 "{:,} parameters<br>{} layers of width {:,}<br>{}",
@@ -211,7 +216,7 @@ def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
                 model.trace.symbols["d_model"],
                 kind_of(model)[0],
             )
-        listed.append(tag("li", tag("strong", anchor(p.name, link(slug) if link else None)), said))
+        listed.append(tag("li", tag("strong", linked(p.name, slug, link)), said))
     return tag("ul", *listed, cls="ep-cards")
 
 
@@ -230,14 +235,15 @@ def how_many(what: str = "models") -> str:
 @remembered
 def verification() -> Html:
     """What the build held all models to, and how many models each check holds for."""
-    known = [values.disclosed(slug) for slug, p in all_rows() if p.config is not None]
-    figures = [m.preset.published for m in known if m.preset.published]
-    listed = [m for m in known if reference(m.slug)]
+    known = disclosed.models(slug for slug, _ in all_rows())
+    figures = [m.published for m in known if m.published]
+    n_listed = n_tensors = 0
     for m in known:
         m.verify()
-    for m in listed:
-        compare(m.counts, reference(m.slug))
-    tensors = sum(int(w.copies) for m in listed for w in m.counts.weights + m.counts.buffers)
+        if listed := reference(m.slug):
+            compare(m.counts, listed)
+            n_listed += 1
+            n_tensors += sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
             "The published total, exact, is what the forward pass gives, with every difference named row by row",
@@ -249,8 +255,8 @@ def verification() -> Html:
         ),
         ("No total is published", len(known) - len(figures)),
         (
-            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", tensors),
-            len(listed),
+            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", n_tensors),
+            n_listed,
         ),
         ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
         (

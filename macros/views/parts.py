@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..catalogue.presets import Model
 from ..counting.parts import Category, Group, Part, grouped
 from ..dependencies import remembered
+from ..engine.tensors import Weight
 from . import words
 from .html import Html, html, text
 from .layers import kinds, layer_range
@@ -31,6 +34,19 @@ def group_title(group: Group, model: Model) -> Html:
     where = layer_range(group.layers)
     if where and len(names) > 1:
         return html("{} in {} ({})", group.title, Html(where), names[group.layers])
-    if where and len(group.layers) > 1:
-        return html("{} × {} layers", group.title, len(group.layers))
-    return text(group.title)
+    n = len(group.layers or ())
+    return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
+
+
+def is_sparse(model: Model) -> bool:
+    """Whether a token uses some of the parameters only: a mixture of experts."""
+    return model.counts.active != model.counts.total
+
+
+def experts_of(weights: Iterable[Weight]) -> tuple[int, int] | None:
+    """(the routed experts, those that a token uses) of the first weight that has some; None where none has."""
+    for w in weights:
+        if w.routed is not None:
+            held, used = w.routed
+            return int(held), int(used)
+    return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..engine.files import PACKAGE, read_text
-from .arguments import known
+from .arguments import one_of
 from .html import Html, code, html, joined, tag, text
 from .svg import WIDTH, box_of, element, figure, label, svg
 
@@ -129,7 +129,7 @@ def _imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
 def room(name: str) -> Html:
     """What a room imports and which rooms import it, read from its files."""
     by_name = {one.name: one for one in rooms()}
-    facts = _facts(by_name[known(name, by_name, "name")], by_name.values())
+    facts = _facts(by_name[one_of(name, by_name, "name")], by_name.values())
     return tag("dl", *(tag("dt", title) + tag("dd", said) for title, said in facts), cls="ep-facts")
 
 

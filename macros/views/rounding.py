@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..engine.errors import Problem, nearest
+from .arguments import unknown
 
 DIGITS = 3  # significant digits of a rounded count
 
@@ -23,7 +23,7 @@ BYTES = {
 FLOPS = {"FLOP": 1, "KFLOP": 10**3, "MFLOP": 10**6, "GFLOP": 10**9, "TFLOP": 10**12, "PFLOP": 10**15, "EFLOP": 10**18}
 
 
-def grouped(n: int) -> str:
+def grouped(n: int | Fraction) -> str:
     """Every digit, in groups of three: `8,030,261,248`."""
     return f"{int(n):,}".replace("-", "−")
 
@@ -63,18 +63,18 @@ def short(n: int, digits: int = DIGITS) -> str:
     return "".join(scaled(n, SCALES, digits))
 
 
-def decimal_bytes(n: int, digits: int = DIGITS) -> str:
+def decimal_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of ten: `16.1 GB`."""
     return " ".join(scaled(n, {u: s for u, s in BYTES.items() if "i" not in u}, digits))
 
 
-def binary_bytes(n: int, digits: int = DIGITS) -> str:
+def binary_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of two: `1.00 GiB`."""
     number, unit = scaled(n, {u: s for u, s in BYTES.items() if "i" in u or s == 1}, digits)
     return f"{number} {unit}"
 
 
-def flops(n: int, digits: int = DIGITS) -> str:
+def flops(n: int | Fraction, digits: int = DIGITS) -> str:
     """FLOPs: `15.0 GFLOP`."""
     return " ".join(scaled(n, FLOPS, digits))
 
@@ -106,7 +106,4 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
     for units, gap in ((SCALES, ""), (BYTES, " "), (FLOPS, " ")):
         if unit in units and not (unit == "B" and units is BYTES):
             return significant(Fraction(n, units[unit]), digits) + gap + unit
-    raise Problem(
-        f"unknown unit {unit!r}",
-        nearest(unit, [*SCALES, *BYTES, *FLOPS], f"known ones: {', '.join(u for u in [*SCALES, *BYTES, *FLOPS] if u)}"),
-    )
+    raise unknown(f"unknown unit {unit!r}", unit, filter(None, [*SCALES, *BYTES, *FLOPS]))

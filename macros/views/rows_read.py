@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+from ..catalogue.presets import Model
 from ..counting.costs import of as costs_of
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.ops import Chunked
-from . import rounding, values
+from . import disclosed, rounding
 from .costs import LINES
 from .html import Column, Html, block, html, joined, number, table, tag
 from .svg import Scale, axes, element, label, svg
-from .tables import undisclosed
 
 WIDTH, HEIGHT = 600, 220
 CHUNKS = 3  # how many of them are drawn
 
 
 @remembered
-def read_chart(model: str) -> Html:
+@disclosed.view("what a step reads")
+def read_chart(model: Model) -> Html:
     """Rows that a chunked layer holds and those that one new token reads, over three chunks of the context."""
-    known = values.disclosed(model)
-    if known is None:
-        return undisclosed(model, "what a step reads")
-    costs = costs_of(known.counts)
-    entries = [k for k in known.counts.kept if isinstance(k.mask, Chunked)]
-    if not entries:
-        raise Problem(f"{model} has no layers that see chunks", "name a model that has some, such as llama4-scout")
-    entry, size = entries[0], int(entries[0].mask.size)
+    costs = costs_of(model.counts)
+    found = [
+        (k.shape[0], k.seen, int(k.mask.size)) for k in model.counts.kept if k.seen and isinstance(k.mask, Chunked)
+    ]
+    if not found:
+        raise Problem(f"{model.slug} has no layers that see chunks", "name a model that has some, such as llama4-scout")
+    rows_held, rows_seen, size = found[0]
 
     def held(context: int) -> int:
-        return entry.shape[0].expr.at(costs.counts.values(S=context))
+        return rows_held.expr.at(costs.counts.values(S=context))
 
     def read(context: int) -> int:
         """Earlier rows, and the new one."""
-        return entry.seen.expr.at(costs.counts.values(T=1, S=context)) + 1
+        return rows_seen.expr.at(costs.counts.values(T=1, S=context)) + 1
 
     x, y = Scale(0, CHUNKS * size, 62, WIDTH - 24, False), Scale(0, size * 1.12, HEIGHT - 44, 14, False)
     ends = [(x, y) for n in range(CHUNKS) for x, y in ((n * size + 1, 1), ((n + 1) * size, size))]
@@ -59,12 +59,12 @@ def read_chart(model: str) -> Html:
     )
     contexts = [size - 1, size, size + 1, 2 * size, 2 * size + 1]
     rows = [[f"{c:,}", rounding.grouped(held(c)), rounding.grouped(read(c))] for c in contexts]
-    name = f"Rows of a chunked layer of {known.name}"
+    name = f"Rows of a chunked layer of {model.name}"
     return block(
         tag(
             "figure",
             tag("div", svg(HEIGHT, joined(drawn), name, described, WIDTH)),
-            tag("figcaption", f"One chunked layer of {known.name}, whose chunks have {size:,} tokens."),
+            tag("figcaption", f"One chunked layer of {model.name}, whose chunks have {size:,} tokens."),
             cls="ep-figure ep-chart",
         ),
         table(name, [Column("Context"), number("Rows held"), number("Rows that a step reads")], rows, name=name),

@@ -7,25 +7,23 @@ from ..counting.parts import Part
 from ..dependencies import remembered
 from ..engine.array import Node
 from ..engine.dims import Poly
-from . import rounding, values
-from .arguments import known
+from . import disclosed, rounding
+from .arguments import one_of
 from .html import Html, block, code, conventions, html, joined, table
 from .shapes import expression, in_symbols, var
-from .tables import tensor_name, undisclosed
+from .tables import tensor_name
 
 
 def _part(model: Model, name: str) -> Part:
     """A part of a model by its word, the first where several kinds of layers have one."""
     parts = {part.name: part for part in reversed(model.counts.parts)}
-    return parts[known(name, parts, "part")]
+    return parts[one_of(name, parts, "part")]
 
 
 @remembered
-def trace_steps(slug: str, part: str) -> Html:
+@disclosed.view("its trace")
+def trace_steps(model: Model, part: str) -> Html:
     """The steps of a part as the trace has them: the function, its arrays, its weights, its FLOPs in one layer."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "its trace")
     node = _part(model, part).node
     return block(
         table(
@@ -50,9 +48,9 @@ def _of_node(node: Node, indent: str) -> list[object]:
 @remembered
 def part_formula(slug: str, part: str) -> Html | str:
     """The parameters of a part in one line: the symbols, the numbers, the count."""
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
-        return values.UNDISCLOSED
+        return disclosed.UNDISCLOSED
     weights = _part(model, part).weights
     poly = Poly.sum(weight.count.expr for weight in weights)
     sizes = model.counts.values()

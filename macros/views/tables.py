@@ -16,46 +16,30 @@ from ..engine.architectures.config import fields_of
 from ..engine.dims import Dim, Poly, latex_name
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
-from . import notation, rounding, values, words
+from . import disclosed, notation, rounding, values, words
 from .equations import math, on_its_own, total_latex
 from .html import (
     Cell,
     Html,
     Link,
     Row,
-    anchor,
     block,
     code,
     conventions,
     heading,
     html,
     joined,
+    linked,
     number,
     table,
     tag,
     text,
 )
 from .layers import kinds, layer_range, n_layers
-from .parts import group_title, groups
+from .parts import experts_of, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
-
-
-def undisclosed(slug: str, what: str) -> Html:
-    """One sentence in the place of a view of a model without sizes."""
-    preset = presets.preset(slug)
-    return tag(
-        "p",
-        html(
-            "{} has not disclosed the sizes of {}: {} is {}.",
-            preset.organization,
-            preset.name,
-            what,
-            values.UNDISCLOSED,
-        ),
-        cls="ep-undisclosed",
-    )
 
 
 def copies(weight: Weight) -> str:
@@ -66,14 +50,9 @@ def copies(weight: Weight) -> str:
 
 
 @remembered
-def parameter_table(slug: str) -> Html:
+@disclosed.view("its parameter table")
+def parameter_table(model: Model) -> Html:
     """Every tensor of the checkpoint with its shape and count, grouped by part, to the exact total."""
-    model = values.disclosed(slug)
-    return undisclosed(slug, "its parameter table") if model is None else of_model(model)
-
-
-def of_model(model: Model) -> Html:
-    """The parameter table of any model, a preset's or a foreign config's."""
     counts = model.counts
     is_stacked = any(w.members is not None for w in counts.weights)
     return block(
@@ -142,18 +121,19 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         yield [*_tensor(w, sizes, html("{} (buffer, not trained)", tensor_name(w.name))), ""]
     for extra in exact.extra if exact else ():
         yield _sum_row(extra.name, extra.count, 0)
-    yield _sum_row(
-        html("As published: {}", exact.source) if exact else "Parameters and buffers in all", held, 0, "total"
-    )
+    counted: Html | str = "Parameters and buffers in all"
+    if exact:
+        counted = html("As published: {}", exact.source)
+    yield _sum_row(counted, held, 0, "total")
 
 
 def _experts(group: Group) -> list[Row]:
     """A line for the routed experts of a part: experts × one expert; none where it has none."""
-    routed = [w for w in group.weights if w.routed is not None]
-    if not routed:
+    experts = experts_of(group.weights)
+    if experts is None:
         return []
-    held, used = map(int, routed[0].routed)
-    layer = sum(int(w.count) // int(w.layer_count) for w in routed)
+    held, used = experts
+    layer = sum(int(w.count) // int(w.layer_count) for w in group.weights if w.routed is not None)
     n = len(group.layers or (0,))
     said = html(
         "{:,} experts × {:,} parameters = {:,} in each {}; a token uses {:,}",
@@ -203,17 +183,16 @@ def _sum_row(title: object, count: int, whole: int, cls: str | None = None) -> R
 
 
 @remembered
-def layer_table(slug: str) -> Html:
+@disclosed.view("the kinds of its layers")
+def layer_table(model: Model) -> Html:
     """Each kind of layer of a model: which layers are of it, how many, and their parameters."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "the kinds of its layers")
     rows = []
     for node in kinds(model):
         count = sum(int(w.count) for w in model.counts.weights if w.layers == node.layers)
-        n, where = len(node.layers), layer_range(node.layers)
+        layers = node.layers or ()
+        n, where = len(layers), layer_range(layers)
         if "…" in where:
-            where = "layers " + ", ".join(map(str, node.layers))
+            where = "layers " + ", ".join(map(str, layers))
         rows.append([words.of_kind(node.kind), where, n, rounding.grouped(count // n), rounding.grouped(count)])
     return table(
         f"The {n_layers(model)} layers of {model.name}, by kind",
@@ -227,13 +206,10 @@ def layer_table(slug: str) -> Html:
 
 
 @remembered
-def which_number(slug: str) -> Html:
+@disclosed.view("every count of it")
+def which_number(model: Model) -> Html:
     """The counts that are all called "the size", each difference explained down to zero."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "every count of it")
-    counts, preset = model.counts, model.preset
-    published = preset.published if preset else None
+    counts, preset, published = model.counts, model.preset, model.published
     figures = [published, *published.other] if published else []
     total = _result("Unique trainable parameters", counts.total)
 
@@ -250,7 +226,7 @@ def which_number(slug: str) -> Html:
             "what the scaling laws of Kaplan et al. count; Chinchilla’s count all",
         )
         sections.append(("Without the tables at both ends", [total, *tables, rest]))
-    if counts.active != counts.total:
+    if is_sparse(model):
         sections.append(("What one token uses", _active(model, total)))
     alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
     if alike:
@@ -286,14 +262,14 @@ def _step(title: object, n: int, why: object) -> Row:
 
 def _active(model: Model, total: Row) -> list[Row]:
     """From the total to what a token uses, by both conventions, and what the maker gives."""
-    counts, published = model.counts, model.preset.published if model.preset else None
-    idle: dict[str, list[Weight]] = {}
+    counts, published = model.counts, model.published
+    idle: dict[tuple[str, int, int], list[Weight]] = {}
     for w in counts.weights:
-        if int(w.active) != int(w.count):
-            idle.setdefault(w.name, []).append(w)  # of every kind of layer
+        if w.routed is not None and int(w.active) != int(w.count):
+            held, used = map(int, w.routed)
+            idle.setdefault((w.name, held, used), []).append(w)  # of every kind of layer
     rows = [total]
-    for name, weights in idle.items():
-        held, used = map(int, weights[0].routed)
+    for (name, held, used), weights in idle.items():
         n = sum(int(w.layer_count) for w in weights)
         left_out = sum(int(w.active) - int(w.count) for w in weights)
         layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
@@ -316,7 +292,7 @@ def _active(model: Model, total: Row) -> list[Row]:
 
 def _headline(model: Model, said: str) -> Html:
     """Which count a maker's headline rounds."""
-    counts, published = model.counts, model.preset.published
+    counts, published = model.counts, model.published
     known = [("the unique parameters", counts.total)]
     if said.startswith("A"):
         known = [
@@ -425,15 +401,15 @@ def comparison(
     slugs: Iterable[str], columns: Iterable[str], context: int | None = None, link: Link | None = None
 ) -> Html:
     """Models × chosen figures; each model's name leads to its page."""
-    slugs, columns = tuple(_listed(slugs, "models")), [_labelled(c) for c in _listed(columns, "columns")]
+    slugs, labelled = tuple(_listed(slugs, "models")), [_labelled(c) for c in _listed(columns, "columns")]
     rows = [
         [
-            anchor(presets.preset(slug).name, link(slug) if link else None),
-            *(_figure(slug, name, context) for name, _ in columns),
+            linked(presets.preset(slug).name, slug, link),
+            *(_figure(slug, name, context) for name, _ in labelled),
         ]
         for slug in slugs
     ]
-    used, known = {n for c, _ in columns for n in _names(c)}, {s: m for s in slugs if (m := values.disclosed(s))}
+    used, known = {n for c, _ in labelled for n in _names(c)}, {m.slug: m for m in disclosed.models(slugs)}
     at_context = f" at {context:,} tokens" if context and any(map(values.depends_on_context, used)) else ""
     notes = []
     if any("cache" in n for n in used):
@@ -456,17 +432,17 @@ def comparison(
                 "keeps latents" if len(latent) == 1 else "keep latents",
             )
         )
-    past = [m for m in known.values() if _is_past(context, m)] if at_context else []
+    past = [m for m in known.values() if _is_past(context, m)] if context and at_context else []
     if past:
         ends = [html("{} {:,}{}", m.name, *_end(m)) for m in past]
         notes.append(html("† beyond the tokens that the config allows: {}.", joined(ends, ", ")))
     if any("cache" in n or "flops" in n for n in used):
         notes.append(caveat(slugs))
     if len(known) < len(set(slugs)):
-        notes.append(html("“{}”: the maker has published no sizes, and guesses are left out.", values.UNDISCLOSED))
+        notes.append(html("“{}”: the maker has published no sizes, and guesses are left out.", disclosed.UNDISCLOSED))
     as_table = table(
         f"{len(slugs)} models side by side{at_context}",
-        ["Model", *(number(label) if name not in values.ABOUT else label for name, label in columns)],
+        ["Model", *(number(label) if name not in values.ABOUT else label for name, label in labelled)],
         rows,
         name="Comparison of models",
     )
@@ -528,10 +504,10 @@ def _figure(slug: str, name: str, context: int | None) -> Html | str:
         if name in values.PUBLISHED or name.isidentifier() and (notation.known(name) or name in _all_symbols()):
             return "–"
         raise
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None:
         return shown
-    is_past = any(map(values.depends_on_context, _names(name))) and _is_past(context, model)
+    is_past = any(map(values.depends_on_context, _names(name))) and context is not None and _is_past(context, model)
     is_computed = "stored" in _names(name) and model.is_stored_computed
     marks = [mark for mark, applies in ((_PAST, is_past), (_COMPUTED, is_computed)) if applies]
     return html("{} {}", joined(marks), shown) if marks else shown
@@ -551,10 +527,16 @@ def limit(model: Model) -> tuple[int | None, bool]:
     return model.longest_context
 
 
+def end_of_positions(model: Model) -> int | None:
+    """Where a learned position table ends: what lies behind it the model cannot compute; None for any other model."""
+    end, is_hard = limit(model)
+    return end if is_hard else None
+
+
 def contexts(model: Model) -> list[int]:
     """1K to 128K tokens; where a learned position table ends, up to there."""
-    end, is_hard = limit(model)
-    return [c for c in CONTEXTS if not (is_hard and c > end)] or [end]
+    end = end_of_positions(model)
+    return list(CONTEXTS) if end is None else [c for c in CONTEXTS if c <= end] or [end]
 
 
 _COMPUTED = html('<span class="ep-mark" title="computed, not published">‡</span>')
@@ -586,7 +568,7 @@ def decode_poly(model: Model) -> Poly:
 
 def caveat(slugs: Iterable[str]) -> Html:
     """What the costs of these models leave out of account, as their presets say, each said once."""
-    described = [m.preset for m in map(values.disclosed, slugs) if m and m.preset]
+    described = [m.preset for m in disclosed.models(slugs) if m.preset]
     return joined(map(text, dict.fromkeys(p.caveat for p in described if p.caveat)), " ")
 
 
@@ -596,11 +578,9 @@ def cache_poly(model: Model) -> Poly:
 
 
 @remembered
-def kv_cache(slug: str) -> Html:
+@disclosed.view("its KV cache")
+def kv_cache(model: Model) -> Html:
     """The KV cache: its formula and its size at growing contexts."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "its KV cache")
     counts = model.counts
     rows = []
     for c in contexts(model):
@@ -634,17 +614,15 @@ def kv_cache(slug: str) -> Html:
             ),
             "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "",
             _limit_line(model),
-            caveat([slug]),
+            caveat([model.slug]),
         ),
     )
 
 
 @remembered
-def flops(slug: str) -> Html:
+@disclosed.view("its FLOPs")
+def flops(model: Model) -> Html:
     """FLOPs of one new token and of reading a whole text: the formula and figures at growing contexts."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "its FLOPs")
     counts = model.counts
     rows = []
     for c in contexts(model):
@@ -663,7 +641,7 @@ def flops(slug: str) -> Html:
     formula = html("<p>One new token that sees {}:</p>", var("S")) + on_its_own(
         total_latex(decode_poly(model), latex_name)
     )
-    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model), caveat([slug])))
+    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, _limit_line(model), caveat([model.slug])))
 
 
 FLOP_CONVENTIONS = (
@@ -676,11 +654,9 @@ FLOP_CONVENTIONS = (
 
 
 @remembered
-def costs(slug: str) -> Html:
+@disclosed.view("what it costs to run")
+def costs(model: Model) -> Html:
     """Weights, cache and FLOPs at growing contexts, in rounded units."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "what it costs to run")
     counts, weights = model.counts, 2 * model.counts.total
     rows = [
         [
@@ -700,7 +676,7 @@ def costs(slug: str) -> Html:
             html("Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out."),
             *FLOP_CONVENTIONS,
             _limit_line(model),
-            caveat([slug]),
+            caveat([model.slug]),
         ),
     )
 

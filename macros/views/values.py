@@ -12,13 +12,11 @@ from math import isqrt
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.figures import ALIASES, FIGURES, NUMBERS, PARAMETERS, Conditions, figure
-from ..dependencies import remembered
 from ..engine.errors import Problem, nearest
-from . import rounding
-from .arguments import significant_digits
+from ..engine.tensors import Weight
+from . import disclosed, rounding
+from .arguments import significant_digits, unknown
 from .html import text
-
-UNDISCLOSED = "undisclosed"
 
 # What was published of some models only.
 PUBLISHED = {"stored": "numbers in the file"}
@@ -27,27 +25,24 @@ PUBLISHED = {"stored": "numbers in the file"}
 ABOUT = ("name", "family", "organization", "released", "hub", "headline")
 
 
-@remembered
-def disclosed(slug: str) -> Model | None:
-    """The model, or None for one whose maker disclosed nothing. Raises `Problem` for an unknown slug."""
-    if not isinstance(slug, str):
-        raise Problem(f"model = {slug!r}: expected a preset's slug", 'write it in quotes, such as "llama3-8b"')
-    return presets.model(slug) if presets.preset(slug).config is not None else None
-
-
-def number(model: Model, name: str, context: int | None = None, **conditions: object) -> int | Fraction:
-    """The value of a figure (under conditions other than the usual ones), a symbol, a part or a tensor.
+def number(model: Model, name: str, context: int | None = None, given: Conditions | None = None) -> int | Fraction:
+    """The value of a figure (at a context, or under the conditions given), a symbol, a part or a tensor.
 
     Raises `Problem` with the nearest known name.
     """
     if known := figure(name):
+        given = given or Conditions(context)
         if "context" in known.needs and (
-            isinstance(context, bool) or not isinstance(context, int) or not 0 < context <= 10**9
+            isinstance(given.context, bool) or not isinstance(given.context, int) or not 0 < given.context <= 10**9
         ):
-            raise Problem(f"{name} at context = {context!r}", "give a whole number of tokens, such as context=4096")
-        if "accelerator" in known.needs and "accelerator" not in conditions:
+            raise Problem(
+                f"{name} at context = {given.context!r}", "give a whole number of tokens, such as context=4096"
+            )
+        if "accelerator" in known.needs and given.accelerator is None:
             raise Problem(f"{name} depends on an accelerator", "ask for it with the macro cost")
-        return known.of(model.counts, Conditions(context, **conditions))
+        if (amount := known.of(model.counts, given)) is None:
+            raise Problem(f"{name} of {model.slug} is never reached", "ask for it alone, not in a formula")
+        return amount
     if name in PUBLISHED:
         return model.stored
     sizes = model.counts.values()
@@ -57,8 +52,7 @@ def number(model: Model, name: str, context: int | None = None, **conditions: ob
         return int(sizes["n_heads"])  # each head has keys and values of its own
     if any(p.name == name for p in model.counts.parts) or tensors(model, name):
         return count(model, name)
-    names = [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT]
-    raise Problem(f"{model.slug} has no {name!r}", nearest(name, names, f"known ones: {', '.join(names)}"))
+    raise unknown(f"{model.slug} has no {name!r}", name, [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT])
 
 
 def depends_on_context(name: str) -> bool:
@@ -131,11 +125,11 @@ def calc(
 
     The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
     """
-    asked = {owner: disclosed(slug) for owner, slug in models.items()}
-    if None in asked.values():
-        return UNDISCLOSED
+    asked = {owner: known for owner, slug in models.items() if (known := disclosed.model(slug))}
+    if len(asked) < len(models):
+        return disclosed.UNDISCLOSED
 
-    def lookup(owner, name):
+    def lookup(owner: str | None, name: str) -> int | Fraction:
         if owner is None:
             raise Problem(
                 f"{name!r} in {expression!r} names no model",
@@ -159,20 +153,20 @@ def value(
     model: str, name: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None
 ) -> str:
     """Any size, count or formula of them, every digit; rounded only with `unit` or `digits`."""
-    asked = disclosed(model)
+    asked = disclosed.model(model)
     if not isinstance(name, str):
         raise Problem(f"name = {name!r}: expected a size or a count", 'write it in quotes, such as "d_model"')
     if name in ABOUT:
         about = getattr(presets.preset(model), name)
         return text(date(about) if name == "released" else "–" if about is None else about)
     if asked is None:
-        return UNDISCLOSED
+        return disclosed.UNDISCLOSED
     return shown(evaluate(asked, name.strip(), context), unit, digits)
 
 
 def shown(value: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:
     """A figure in the form asked for: exact and grouped, in a unit, or to so many significant digits."""
-    digits = significant_digits(digits)
+    digits = None if digits is None else significant_digits(digits)
     if unit is not None:
         return rounding.in_unit(value, str(unit), digits or rounding.DIGITS)
     if Fraction(value).denominator != 1:
@@ -184,9 +178,9 @@ def shown(value: int | Fraction, unit: str | None = None, digits: int | None = N
 
 def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
     """A number of parameters, every digit or `rounded`; `what` is a count, a part or a tensor's name."""
-    asked = disclosed(model)
+    asked = disclosed.model(model)
     if asked is None:
-        return UNDISCLOSED
+        return disclosed.UNDISCLOSED
     n = count(asked, what)
     if rounded is False:
         return rounding.grouped(n)
@@ -200,7 +194,7 @@ def count(model: Model, what: str) -> int:
     """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so
     (`q_proj`)."""
     if what in COUNTABLE:
-        return number(model, what)
+        return int(number(model, what))
     parts = [p for p in model.counts.parts if p.name == what]
     if parts:
         return sum(p.count for p in parts)
@@ -212,19 +206,17 @@ def count(model: Model, what: str) -> int:
         *dict.fromkeys(p.name for p in model.counts.parts),
         *dict.fromkeys(short_name(w.name) for w in model.counts.weights),
     ]
-    raise Problem(
-        f"{model.slug} has no part or tensor {what!r}", nearest(str(what), names, f"known ones: {', '.join(names)}")
-    )
+    raise unknown(f"{model.slug} has no part or tensor {what!r}", what, names)
 
 
-def tensors(model: Model, tail: str) -> list:
+def tensors(model: Model, tail: str) -> list[Weight]:
     """The tensors whose name ends with these parts, with or without `.weight`."""
-    ends = (f".{tail}", f".{tail}.weight")
-    return [
-        w
-        for w in model.counts.weights + model.counts.buffers
-        if w.name in (tail, f"{tail}.weight") or w.name.endswith(ends)
-    ]
+    return [w for w in model.counts.weights + model.counts.buffers if is_named(w.name, tail)]
+
+
+def is_named(name: str, tail: str) -> bool:
+    """Whether a tensor's name ends with these parts, with or without `.weight`."""
+    return f".{name}".endswith((f".{tail}", f".{tail}.weight"))
 
 
 def short_name(name: str) -> str:

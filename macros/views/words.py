@@ -1,9 +1,10 @@
 """Plain words for steps and weights: what an operation does, its equation, and why it is there.
 
-`STEPS` is keyed by a step's role (or by the role around it and its own), `WEIGHTS` by the last parts of a tensor's checkpoint name without `.weight` or `.bias`
-(the longest match wins: `mlp.c_proj` before `c_proj`). A family with names of its own adds rows, nothing else. What has no
-row falls back to the step's docstring and its name; a test lists those, so that none of the presets needs it.
-What stands in ⟨ ⟩ is multiplied by a number of the model's own, which the walkthrough puts in.
+`STEPS` is keyed by a step's role (or by the role around it and its own), `WEIGHTS` by the last parts of a tensor's
+checkpoint name without `.weight` or `.bias` (the longest match wins: `mlp.c_proj` before `c_proj`). A family with names
+of its own adds rows, nothing else. What has no row falls back to the step's docstring and its name; a test lists those,
+so that none of the presets needs it. What stands in ⟨ ⟩ is multiplied by a number of the model's own, which the
+walkthrough puts in.
 """
 
 from __future__ import annotations
@@ -27,9 +28,23 @@ class Words(NamedTuple):
 _NORM_WHY = "Sums of many layers grow; a common size before each part keeps the numbers in range and training stable."
 _EXPERT = "Only the chosen experts compute: the others’ weights wait in memory for other tokens."
 _GATE_WHY = "The gate decides, number by number, how much of the other half passes."
+_FIXED_STATE = "Information moves along the text through a state of fixed size, one token after the other."
+_BOUNDED = "Keeps the scores from growing without bound."
+_BEND = "Without a bend between them, two matrices would be one."
 
-# What a step does, by the name of its function. The parts that hold other steps come first.
-STEPS = {
+
+def _norm(title: str) -> Words:
+    """A norm, which has the equation of its step."""
+    return Words(title, why=_NORM_WHY)
+
+
+def _in_experts(title: str, equation: str, gives: str = "") -> Words:
+    """What each of a token's experts does."""
+    return Words(f"{title}, in each chosen expert", equation, _EXPERT, gives)
+
+
+# What a step does, by its role. The parts that hold other steps come first.
+STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.FORWARD: Words("From token ids to a score for every token of the vocabulary"),
     Role.LAYER: Words("Layer"),
     Role.ATTENTION: Words(
@@ -45,14 +60,7 @@ STEPS = {
         why="Many feed-forward parts of which each token uses a few: more weights at little more work.",
     ),
     Role.EXPERTS: Words("Experts", why=_EXPERT),
-    Role.MAMBA: Words(
-        "State-space mixer",
-        why="Information moves along the text through a state of fixed size, one token after the other.",
-    ),
-    Role.MAMBA2: Words(
-        "State-space mixer",
-        why="Information moves along the text through a state of fixed size, one token after the other.",
-    ),
+    **dict.fromkeys((Role.MAMBA, Role.MAMBA2), Words("State-space mixer", why=_FIXED_STATE)),
     Role.TIME_MIX: Words(
         "Time mixing", why="A recurrence in the place of attention: the past is held in a state of fixed size."
     ),
@@ -76,7 +84,8 @@ STEPS = {
     Role.UNEMBED: Words(
         "Score every token of the vocabulary",
         r"\mathrm{logits} = x_T \, W_U^{\top}",
-        "The last token’s vector is compared with one row for each possible next token; softmax turns the scores into probabilities.",
+        "The last token’s vector is compared with one row for each possible next token; softmax turns the scores into "
+        "probabilities.",
     ),
     Role.SOFT_CAP: Words("Squeeze large scores", r"c \tanh(x / c)", "Keeps every score between −c and c."),
     # norms and activations
@@ -95,22 +104,17 @@ STEPS = {
     Role.UNIT_NORM: Words(
         "Normalise, without weights",
         r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
-        "Keeps the scores from growing without bound.",
+        _BOUNDED,
     ),
     Role.TEMPERATURE: Words(
         "Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."
     ),
-    Role.GELU: Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
-    Role.GELU_TANH: Words("Bend (GELU)", r"x \cdot \Phi(x)", "Without a bend between them, two matrices would be one."),
-    Role.SILU: Words("Bend (SiLU)", r"x \cdot \sigma(x)", "Without a bend between them, two matrices would be one."),
-    Role.RELU: Words("Bend (ReLU)", r"\max(x, 0)", "Without a bend between them, two matrices would be one."),
-    Role.RELU_SQUARED: Words(
-        "Bend (squared ReLU)", r"\max(x, 0)^2", "Without a bend between them, two matrices would be one."
-    ),
+    **dict.fromkeys((Role.GELU, Role.GELU_TANH), Words("Bend (GELU)", r"x \cdot \Phi(x)", _BEND)),
+    Role.SILU: Words("Bend (SiLU)", r"x \cdot \sigma(x)", _BEND),
+    Role.RELU: Words("Bend (ReLU)", r"\max(x, 0)", _BEND),
+    Role.RELU_SQUARED: Words("Bend (squared ReLU)", r"\max(x, 0)^2", _BEND),
     Role.XIELU: Words(
-        "Bend (xIELU)",
-        r"\mathrm{xielu}(x)",
-        "Without a bend between them, two matrices would be one; two trained numbers shape this one.",
+        "Bend (xIELU)", r"\mathrm{xielu}(x)", f"{_BEND.rstrip('.')}; two trained numbers shape this one."
     ),
     Role.CLIPPED_SWIGLU: Words(
         "Clip both halves, and gate",
@@ -133,7 +137,8 @@ STEPS = {
     Role.ROPE_PAIRS: Words(
         "Rotate by position",
         r"\mathrm{rope}(x, t)",
-        "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their distance.",
+        "Each pair of neighbouring numbers turns with the position, so that a query and a key compare by their "
+        "distance.",
     ),
     Role.REPEAT_KV: Words(
         "Let query heads share key/value heads",
@@ -174,8 +179,7 @@ STEPS = {
     Role.EXPERT_GROUPS: Words(
         "Leave only the best groups of experts", "", "A token’s experts then sit on few machines."
     ),
-    Role.GATED_EXPERTS: Words("Chosen experts", why=_EXPERT),
-    Role.PACKED_EXPERTS: Words("Chosen experts", why=_EXPERT),
+    **dict.fromkeys((Role.GATED_EXPERTS, Role.PACKED_EXPERTS), Words("Chosen experts", why=_EXPERT)),
     Role.INDEXER: Words(
         "Pick the tokens to look at", why="A small, cheap attention chooses which earlier tokens the real one looks at."
     ),
@@ -263,6 +267,7 @@ _UP = Words(
 )
 _GATE = Words("Make the gate", r"g = x \, W_{gate}^{\top}", _GATE_WHY, "gate")
 _GATE_UP = Words("Make gate and widened vector", r"[g, u] = x \, W_{gate,up}^{\top}", _GATE_WHY, "gate, up")
+_RECEPTANCE = Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r")
 _DOWN = Words(
     "Narrow back", r"y \, W_{down}^{\top}", "The answers to those questions, written back at the model’s width."
 )
@@ -276,18 +281,16 @@ _ROUTER_BIAS = Words(
 )
 _SHARED = "The shared expert computes for every token."
 _HEAD = Words("Score every token of the vocabulary", STEPS[Role.UNEMBED].equation, STEPS[Role.UNEMBED].why)
-_BEFORE_ATTENTION = Words("Normalise before attention", "", _NORM_WHY)
-_BEFORE_FF = Words("Normalise before the feed-forward part", "", _NORM_WHY)
-_AFTER_ATTENTION = Words("Normalise what attention found", "", _NORM_WHY)
-_AFTER_FF = Words("Normalise what the feed-forward part found", "", _NORM_WHY)
+_BEFORE_ATTENTION = _norm("Normalise before attention")
+_BEFORE_FF = _norm("Normalise before the feed-forward part")
+_AFTER_ATTENTION = _norm("Normalise what attention found")
+_AFTER_FF = _norm("Normalise what the feed-forward part found")
+_OF_EMBEDDINGS = _norm("Normalise the embeddings")
+_OF_MIXER = _norm("Normalise the mixer’s result, gated")
 _LAST_NORM = Words("Normalise the last time", "", "The head expects vectors of a common size.")
-_Q_NORM = Words("Normalise the queries", "", "Keeps the scores from growing without bound.", "q")
-_K_NORM = Words("Normalise the keys", "", "Keeps the scores from growing without bound.", "k")
-_CONV = Words(
-    "Mix each channel over the last few tokens",
-    r"\sum_j w_j \, x_{t-j}",
-    "A short convolution sees only the tokens just before.",
-)
+_Q_NORM = Words("Normalise the queries", "", _BOUNDED, "q")
+_K_NORM = Words("Normalise the keys", "", _BOUNDED, "k")
+_CONV = STEPS[Role.CONVOLUTION]
 _TABLE = STEPS[Role.EMBED]
 _POSITIONS = STEPS[Role.EMBED_POSITIONS]
 _IN = Words(
@@ -331,11 +334,11 @@ WEIGHTS = {
     "ln_2": _BEFORE_FF,
     "ln1": _BEFORE_ATTENTION,
     "ln2": _BEFORE_FF,
-    "input_layernorm": Words("Normalise before the layer’s first part", "", _NORM_WHY),
+    "input_layernorm": _norm("Normalise before the layer’s first part"),
     "attention_layernorm": _BEFORE_ATTENTION,
-    "self_attn_layer_norm": Words("Normalise around attention", "", _NORM_WHY),
+    "self_attn_layer_norm": _norm("Normalise around attention"),
     "ln_attn": _BEFORE_ATTENTION,
-    "post_attention_layernorm": Words("Normalise after attention", "", _NORM_WHY),
+    "post_attention_layernorm": _norm("Normalise after attention"),
     "ln_mlp": _BEFORE_FF,
     "feedforward_layernorm": _BEFORE_FF,
     "pre_feedforward_layernorm": _BEFORE_FF,
@@ -343,32 +346,32 @@ WEIGHTS = {
     "post_feedforward_layernorm": _AFTER_FF,
     "post_self_attn_layernorm": _AFTER_ATTENTION,
     "post_mlp_layernorm": _AFTER_FF,
-    "layers.final_layer_norm": Words("Normalise around the feed-forward part", "", _NORM_WHY),
-    "pre_ln": Words("Normalise the embeddings", "", _NORM_WHY),
-    "word_embeddings_layernorm": Words("Normalise the embeddings", "", _NORM_WHY),
+    "layers.final_layer_norm": _norm("Normalise around the feed-forward part"),
+    "pre_ln": _OF_EMBEDDINGS,
+    "word_embeddings_layernorm": _OF_EMBEDDINGS,
     "ln_f": _LAST_NORM,
     "norm_f": _LAST_NORM,
     "ln_out": _LAST_NORM,
     "final_layer_norm": _LAST_NORM,
     "final_layernorm": _LAST_NORM,
     "model.norm": _LAST_NORM,
-    "layers.norm": Words("Normalise before the mixer", "", _NORM_WHY),
-    "mixer.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY),
-    "mamba.norm": Words("Normalise the mixer’s result, gated", "", _NORM_WHY),
-    "linear_attn.norm": Words("Normalise each head’s result, gated", "", _NORM_WHY),
-    "self_attn.norm": Words("Normalise the heads’ answers", "", _NORM_WHY),
+    "layers.norm": _norm("Normalise before the mixer"),
+    "mixer.norm": _OF_MIXER,
+    "mamba.norm": _OF_MIXER,
+    "linear_attn.norm": _norm("Normalise each head’s result, gated"),
+    "self_attn.norm": _norm("Normalise the heads’ answers"),
     "q_norm": _Q_NORM,
     "k_norm": _K_NORM,
     "q_layernorm": _Q_NORM,
     "k_layernorm": _K_NORM,
     "query_layernorm": _Q_NORM,
     "key_layernorm": _K_NORM,
-    "q_a_layernorm": Words("Normalise the compressed queries", "", _NORM_WHY),
-    "kv_a_layernorm": Words("Normalise the latent", "", _NORM_WHY),
-    "dt_layernorm": Words("Normalise the step sizes", "", _NORM_WHY),
-    "b_layernorm": Words("Normalise the input map", "", _NORM_WHY),
-    "c_layernorm": Words("Normalise the output map", "", _NORM_WHY),
-    "indexer.k_norm": Words("Normalise the indexer’s keys", "", _NORM_WHY),
+    "q_a_layernorm": _norm("Normalise the compressed queries"),
+    "kv_a_layernorm": _norm("Normalise the latent"),
+    "dt_layernorm": _norm("Normalise the step sizes"),
+    "b_layernorm": _norm("Normalise the input map"),
+    "c_layernorm": _norm("Normalise the output map"),
+    "indexer.k_norm": _norm("Normalise the indexer’s keys"),
     # attention
     "q_proj": _Q,
     "k_proj": _K,
@@ -452,23 +455,19 @@ WEIGHTS = {
         r"\sigma(x \, w_g^{\top})",
         "How much of the shared expert’s answer passes, one number for each token.",
     ),
-    "experts.gate_proj": Words(
-        "Make the gate, in each chosen expert", r"g_e = x \, W_{gate,e}^{\top}", _EXPERT, "gate"
-    ),
-    "experts.up_proj": Words("Widen, in each chosen expert", r"u_e = x \, W_{up,e}^{\top}", _EXPERT, "up"),
-    "experts.down_proj": Words("Narrow back, in each chosen expert", r"y_e \, W_{down,e}^{\top}", _EXPERT),
-    "experts.w1": Words("Make the gate, in each chosen expert", r"g_e = x \, W_{1,e}^{\top}", _EXPERT, "gate"),
-    "experts.w3": Words("Widen, in each chosen expert", r"u_e = x \, W_{3,e}^{\top}", _EXPERT, "up"),
-    "experts.w2": Words("Narrow back, in each chosen expert", r"y_e \, W_{2,e}^{\top}", _EXPERT),
-    "experts.gate_up_proj": Words(
-        "Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e", _EXPERT, "gate, up"
-    ),
+    "experts.gate_proj": _in_experts("Make the gate", r"g_e = x \, W_{gate,e}^{\top}", "gate"),
+    "experts.up_proj": _in_experts("Widen", r"u_e = x \, W_{up,e}^{\top}", "up"),
+    "experts.down_proj": _in_experts("Narrow back", r"y_e \, W_{down,e}^{\top}"),
+    "experts.w1": _in_experts("Make the gate", r"g_e = x \, W_{1,e}^{\top}", "gate"),
+    "experts.w3": _in_experts("Widen", r"u_e = x \, W_{3,e}^{\top}", "up"),
+    "experts.w2": _in_experts("Narrow back", r"y_e \, W_{2,e}^{\top}"),
+    "experts.gate_up_proj": _in_experts("Make gate and widened vector", r"[g_e, u_e] = x \, W_e", "gate, up"),
     "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT),
     "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT),
-    "block_sparse_moe.input_linear": Words(
-        "Make gate and widened vector, in each chosen expert", r"[g_e, u_e] = x \, W_e^{\top}", _EXPERT, "gate, up"
+    "block_sparse_moe.input_linear": _in_experts(
+        "Make gate and widened vector", r"[g_e, u_e] = x \, W_e^{\top}", "gate, up"
     ),
-    "block_sparse_moe.output_linear": Words("Narrow back, in each chosen expert", r"y_e \, W_e^{\top}", _EXPERT),
+    "block_sparse_moe.output_linear": _in_experts("Narrow back", r"y_e \, W_e^{\top}"),
     "shared_mlp.input_linear": Words(
         "Make gate and widened vector, in the shared expert", _GATE_UP.equation, _SHARED, "gate, up"
     ),
@@ -516,33 +515,26 @@ WEIGHTS = {
         "How fast each channel forgets", r"e^{-e^{w}}", "Trained for each channel; the same for every token."
     ),
     "time_first": Words("A bonus for the token itself", r"u", "The newest token is not yet in the state."),
-    "time_mix_key": Words(
-        "Blend with the token before, for the key",
-        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
-        "Each channel learns how much of the previous token it sees.",
-    ),
-    "time_mix_value": Words(
-        "Blend with the token before, for the value",
-        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
-        "Each channel learns how much of the previous token it sees.",
-    ),
-    "time_mix_receptance": Words(
-        "Blend with the token before, for the gate",
-        r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
-        "Each channel learns how much of the previous token it sees.",
-    ),
+    **{
+        f"time_mix_{name}": Words(
+            f"Blend with the token before, for the {purpose}",
+            r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
+            "Each channel learns how much of the previous token it sees.",
+        )
+        for name, purpose in (("key", "key"), ("value", "value"), ("receptance", "gate"))
+    },
     "attention.key": _K,
     "attention.value": _V,
-    "attention.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"),
+    "attention.receptance": _RECEPTANCE,
     "attention.output": _O,
     "feed_forward.key": _UP,
     "feed_forward.value": _DOWN,
-    "feed_forward.receptance": Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r"),
+    "feed_forward.receptance": _RECEPTANCE,
     "embed": _TABLE,
 }
 
 # NumPy calls between the steps that mean something to a reader; the rest is glue.
-LEAVES = {
+CALLS = {
     "alibi": Words(
         "Give each head its own fading with distance",
         r"b_{n,s} = -m_n \, (t - s)",
@@ -585,7 +577,7 @@ NAMED_BY_WEIGHT = frozenset(
 )
 
 # The factors and the result of a product of two arrays, neither of them a weight, by its step.
-FACTORS = {
+FACTORS: dict[Role | None, tuple[str, str, str]] = {
     Role.SCORES: ("q", "kᵀ", "scores"),
     Role.MIX: ("shares", "v", "averages"),
     Role.MIX_LATENTS: ("shares", "c", "averages"),
@@ -593,20 +585,18 @@ FACTORS = {
 }
 
 # Parts whose name in a sentence is not their title in lower case.
-IN_A_SENTENCE = {
+IN_A_SENTENCE: dict[Role | None, str] = {
     Role.FEED_FORWARD: "the feed-forward part",
     Role.MIXTURE_OF_EXPERTS: "the experts",
     Role.EXPERTS: "the experts",
-    Role.GATED_EXPERTS: "the chosen experts",
-    Role.PACKED_EXPERTS: "the chosen experts",
+    **dict.fromkeys((Role.GATED_EXPERTS, Role.PACKED_EXPERTS), "the chosen experts"),
     Role.SHARED_EXPERTS: "the shared experts",
-    Role.MAMBA: "the state-space mixer",
-    Role.MAMBA2: "the state-space mixer",
+    **dict.fromkeys((Role.MAMBA, Role.MAMBA2), "the state-space mixer"),
     Role.GATED_DELTA_NET: "the delta rule",
 }
 
 # Headings of a parameter table's groups, by the step that uses the weights.
-GROUPS = {
+GROUPS: dict[Role | None, str] = {
     Role.EMBED: "Token embedding",
     Role.EMBED_POSITIONS: "Position embedding",
     Role.UNEMBED: "Head",
@@ -632,10 +622,10 @@ KINDS = {
 
 def of_kind(kind: object) -> str:
     """The kind of a layer in words: `sliding, moe` is sliding window, mixture of experts."""
-    words, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
+    name, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
     if not number.isdigit():
-        words, number = str(kind), ""
-    return ", ".join(KINDS.get(part, part) for part in words.split(", ")) + (f" {number}" if number else "")
+        name, number = str(kind), ""
+    return ", ".join(KINDS.get(part, part) for part in name.split(", ")) + (f" {number}" if number else "")
 
 
 @cache

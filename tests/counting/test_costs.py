@@ -25,7 +25,7 @@ from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import Role
 from macros.views import costs as views
-from macros.views import tables, values
+from macros.views import disclosed, tables, values
 
 
 def of(slug: str) -> Costs:
@@ -631,7 +631,7 @@ def test_a_bound_is_the_longer_of_the_two():
 
 @pytest.mark.parametrize("name", list(accelerators.accelerators()))
 def test_fewer_bits_are_never_slower(name):
-    """A format that another type holds exactly is computed at least as fast as in that type: MXFP4 as FP8 as bfloat16."""
+    """A format that another type holds exactly is at least as fast as that type: MXFP4 as FP8 as bfloat16."""
     a, costs = accelerators.accelerator(name), of("gpt-oss-120b")
     for wide, narrow in (("bfloat16", "fp8"), ("fp8", "mxfp4"), ("bfloat16", "int8"), ("int8", "int4")):
         slow, fast = (costs.bound(a, 4096, 4096, 8, format) for format in (wide, narrow))
@@ -841,6 +841,8 @@ def test_single_costs():
     assert views.cost("llama3-8b", "2 * cache_bytes / n_layers", context=1) == "8,192"
     assert views.cost("llama3-8b", "critical_batch", context=4096) == "never"
     assert views.cost("gpt-4", "weight_bytes") == "undisclosed"
+    with pytest.raises(Problem, match="never reached"):
+        views.cost("llama3-8b", "critical_batch / 2", context=4096)
     for wrong in (
         lambda: views.cost("llama3-8b", "cache_byte"),
         lambda: views.cost("llama3-8b", "weight_bytes", format="bf16"),
@@ -860,7 +862,7 @@ def test_fits_table_lists_what_fits():
 
 
 def test_fits_table_leaves_out_models_that_cannot_read_so_much():
-    known = [s for s in presets.paths() if views.of(s)]
+    known = [s for s in presets.paths() if disclosed.model(s)]
     short = [s for s in known if (end := tables.limit(presets.model(s))[0]) and end < 8192]
     found = plain(views.fits_table(24, context=8192, format="int4", most=1000))
     assert "yi-34b" in short and "gpt2" in short and "llama3-8b" not in short and "mamba-1.4b" not in short

@@ -52,9 +52,9 @@ calls = macros(Env())
 said = {}
 for slug in sys.argv[2:]:
     said[slug, "data"] = as_json(presets.model(slug), True)
-    for macro in ("parameter_table", "layer_table", "which_number", "kv_cache", "flops", "costs", "flops_table", "cache_layers",
-                  "cache_formula", "memory_table", "training_memory", "split_table", "formula", "walkthrough", "parts_chart",
-                  "pipeline_diagram", "model_intro", "model_checked", "bytes_table"):
+    for macro in ("parameter_table", "layer_table", "which_number", "kv_cache", "flops", "costs", "flops_table",
+                  "cache_layers", "cache_formula", "memory_table", "training_memory", "split_table", "formula",
+                  "walkthrough", "parts_chart", "pipeline_diagram", "model_intro", "model_checked", "bytes_table"):
         said[slug, macro] = calls[macro](slug)
     for node in presets.model(slug).trace.root.children:
         if node.layers is not None:
@@ -89,7 +89,7 @@ def counts_of(raw: dict) -> Counts:
 
 @pytest.mark.parametrize("model_type", sorted(RANDOM))
 def test_the_polynomials_are_the_integers(model_type):
-    """Of every random config of every architecture: the total, each tensor's share of it, the cache, every size of the trace.
+    """Of every random config of every architecture: the total, each tensor's share, the cache, every size of the trace.
 
     And each step's docstring gives its shapes.
     """

@@ -170,10 +170,10 @@ FIGURES = """
 import json, sys
 from macros.catalogue import presets
 from macros.counting.figures import FIGURES, Conditions
-from macros.views import rounding, values
+from macros.views import disclosed, rounding, values
 found = {}
 for slug in sys.argv[1:] or presets.paths():
-    model = values.disclosed(slug)
+    model = disclosed.model(slug)
     if model is None: continue
     c, mine = model.counts, set()
     figures = (f for f in FIGURES.values() if not {"context", "accelerator"} & {*f.needs})

@@ -69,7 +69,7 @@ class List(HTMLParser):
     def __init__(self, html):
         super().__init__(convert_charrefs=True)
         self.tags, self.source, self.entries, self.links, self.open = [], "", [], [], []
-        self.feed(html)
+        self.feed(str(html))  # an `Html` would escape what is cut out of it
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)

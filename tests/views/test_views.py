@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import inspect
 import json
 import os
 import re
@@ -32,18 +33,21 @@ from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import page_macros
 from macros.views import (
+    diagrams,
+    disclosed,
     equations,
-    figures,
     formulas,
+    matmul,
     model_size,
     notation,
+    operations,
     rounding,
     tables,
     values,
     walkthrough,
     words,
 )
-from macros.views.html import text
+from macros.views.html import tag, text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
 
@@ -68,7 +72,7 @@ V, D, L, N, K, H, F = 211, 101, 7, 6, 3, 26, 107
 def small(monkeypatch):
     """Puts a model of these keys behind a slug of its own: `small(tie_word_embeddings=True)` -> (slug, model)."""
     models: dict[str, Model] = {}
-    known = values.disclosed
+    known = disclosed.model
 
     def put(preset=None, **keys):
         model = make(f"small-{os.urandom(6).hex()}", SMALL | keys)
@@ -76,7 +80,7 @@ def small(monkeypatch):
         models[model.slug] = model
         return model.slug, model
 
-    monkeypatch.setattr(values, "disclosed", lambda slug: models.get(slug) or known(slug))
+    monkeypatch.setattr(disclosed, "model", lambda slug: models.get(slug) or known(slug))
     return put
 
 
@@ -196,7 +200,7 @@ def test_values(small):
         (lambda: walkthrough.walkthrough("llama3-8b", tokens=9, context=8), "less than tokens"),
         (lambda: walkthrough.walkthrough("gpt2", tokens=1025), "position table"),
         (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
-        (lambda: figures.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
+        (lambda: matmul.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
         (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
         (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
         (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
@@ -224,6 +228,20 @@ def test_an_undisclosed_model_has_no_figures():
     ):
         assert not re.search(r"\d", plain(view(slug)).replace("Claude 3 Opus", "")) and "undisclosed" in view(slug)
     assert "undisclosed" in plain(tables.comparison(["gpt2", slug], ["total"]))
+
+
+def test_a_view_of_a_model_takes_its_slug():
+    for view in (tables.kv_cache, walkthrough.walkthrough, matmul.matmul, diagrams.block):
+        first, *others = inspect.signature(view).parameters
+        assert first == "slug" and "model" not in others
+    assert tables.kv_cache(slug="gpt2") == tables.kv_cache("gpt2")
+    assert list(inspect.signature(diagrams.block).parameters) == ["slug", "kind", "highlight", "link"]
+
+
+def test_an_attribute_is_left_out_or_has_no_value():
+    assert tag("pre", "a<b", cls="x y", data_search_exclude=True, id=None, aria_label="{{ 1 }}") == (
+        '<pre class="x y" data-search-exclude aria-label="&#123;&#123; 1 &#125;&#125;">a&#60;b</pre>'
+    )
 
 
 @pytest.mark.parametrize(
@@ -483,7 +501,7 @@ def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_walkthrough_leaves_no_weight_and_no_flop_out(slug):
     model = presets.model(slug)
-    rows = list(walkthrough.sections(model).rows())
+    rows = list(operations.sections(model).operations())
     assert {w for r, _ in rows for w in r.weights} == set(model.trace.weights.values())
     at = model.counts.values(T=11, S=29)
     assert sum(r.flops.at(at) * n for r, n in rows) == model.counts.flops.at(at)
@@ -523,7 +541,7 @@ def svg_of(figure: str) -> ElementTree.Element:
 
 
 def test_a_figure_is_to_scale():
-    svg = svg_of(figures.matmul_figure(40, 60, 30, labels=("T", "D", "F")))
+    svg = svg_of(matmul.matmul_figure(40, 60, 30, labels=("T", "D", "F")))
     name = "{http://www.w3.org/2000/svg}"
     (x, w, y) = [(float(r.get("width")), float(r.get("height"))) for r in svg.iter(f"{name}rect")]
     scale = x[1] / 40
@@ -535,19 +553,19 @@ def test_a_figure_is_to_scale():
 
 @pytest.mark.parametrize("sizes", [(5, 4096, 128256), (1, 1, 1), (10**9, 1, 7), (1, 10**9, 1)])
 def test_a_side_too_short_to_see_is_broken_and_stays_inside(sizes):
-    svg = svg_of(figures.matmul_figure(*sizes))
+    svg = svg_of(matmul.matmul_figure(*sizes))
     name = "{http://www.w3.org/2000/svg}"
     assert (len([p for p in svg.iter(f"{name}path") if p.get("class") == "ep-break"]) > 0) == (len(set(sizes)) > 1)
     for r in svg.iter(f"{name}rect"):
-        assert float(r.get("x")) >= 0 and float(r.get("x")) + float(r.get("width")) <= figures.WIDTH
-        assert min(float(r.get("width")), float(r.get("height"))) >= figures.LEAST
+        assert float(r.get("x")) >= 0 and float(r.get("x")) + float(r.get("width")) <= matmul.WIDTH
+        assert min(float(r.get("width")), float(r.get("height"))) >= matmul.LEAST
 
 
 def test_a_models_multiplication(small):
     slug, _ = small()
-    said = plain(figures.matmul(slug, "down_proj", tokens=5))
+    said = plain(matmul.matmul(slug, "down_proj", tokens=5))
     assert f"[T, d_ff] × [d_ff, d_model] → [T, d_model], in numbers [5, {F}] × [{F}, {D}] → [5, {D}]" in said
-    said = plain(figures.matmul(slug, "scores", tokens=5, context=17))
+    said = plain(matmul.matmul(slug, "scores", tokens=5, context=17))
     assert (
         f"once for each of the n_heads = {N}: [T, d_head] × [d_head, S] → [T, S], "
         f"in numbers [5, {H}] × [{H}, 17] → [5, 17]" in said
@@ -776,7 +794,7 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
     scored = (Role.SCORES, Role.LATENT_SCORES)
     said = [
         factor_of(walkthrough.with_scale(row, model).equation, model)
-        for row, _ in walkthrough.sections(model).rows()
+        for row, _ in operations.sections(model).operations()
         if row.node.role in scored
     ]
     monkeypatch.setattr(
@@ -807,7 +825,9 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
 )
 def test_the_scale_of_the_scores_as_it_is_written(slug, equation):
     model = presets.model(slug)
-    assert equation in [walkthrough.with_scale(row, model).equation for row, _ in walkthrough.sections(model).rows()]
+    assert equation in [
+        walkthrough.with_scale(row, model).equation for row, _ in operations.sections(model).operations()
+    ]
     assert equations.math(equation) in walkthrough.walkthrough(slug)
 
 
@@ -818,7 +838,7 @@ def test_a_figure_names_its_factors_and_explains_its_letters(small):
         ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
         ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head."),
     ):
-        made = figures.matmul(slug, what)
+        made = matmul.matmul(slug, what)
         assert [t.text for t in svg_of(made).iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight")] == list(
             names
         )

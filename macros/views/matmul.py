@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from ..catalogue.presets import Model
 from ..dependencies import remembered
+from ..engine.array import Node
 from ..engine.dims import Dim, Poly
-from . import notation, rounding, svg, values, walkthrough, words
-from .arguments import whole_number
+from ..engine.dims import product as number_of_elements
+from ..engine.errors import Problem
+from . import disclosed, notation, rounding, svg, walkthrough, words
+from .arguments import several, whole_number
 from .html import Html, html, joined, tag
+from .operations import Shape, multiplication
 from .shapes import expression, in_numbers, in_symbols, var
 from .svg import DATA, PAPER, WEIGHT, element, label
-from .tables import tensor_name, undisclosed
+from .tables import tensor_name
 
 WIDTH, GAP, TOP, LEAST, TALLEST = 360, 26, 22, 12, 150
 
@@ -33,41 +38,42 @@ class Matrix(NamedTuple):
 
 
 @remembered
-def matmul(slug: str, what: str, tokens: int = 5, context: int | None = None) -> Html:
+@disclosed.view("this multiplication")
+def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None) -> Html:
     """One multiplication of a model to scale, by its weight's name (`q_proj`) or its step's (`scores`)."""
-    model = values.disclosed(slug)
-    if model is None:
-        return undisclosed(slug, "this multiplication")
-    values_of = walkthrough.sizes(model, tokens, context)
-    row = walkthrough.find(model, what)
-    (left, left_weight), (right, right_weight) = row.factors
+    values = walkthrough.sizes(model, tokens, context)
+    multiplied = multiplication(model, what)
+    node, (left, right) = multiplied.node, multiplied.factors
     product = (
-        next(n for n in row.node.walk() if n.function is np.einsum and n.own_flops is not None)
-        if row.node.own_flops is None or row.node.function is np.einsum
+        next(n for n in node.walk() if n.function is np.einsum and n.own_flops is not None)
+        if node.own_flops is None or node.function is np.einsum
         else None
     )
-    each, sides = _sides(product, left, right)
+    each, sides = _sides(product, left.shape, right.shape)
     rows, inner, columns = sides
+    labels = letters(rows.expr), letters(inner.expr), letters(columns.expr)
+    names = ("x", "W", "y") if right.is_weight else words.FACTORS.get(node.role, ("A", "B", "C"))
+    title = multiplied.words.title
     drawn = drawing(
-        *(d.expr.at(values_of) for d in sides),
-        labels=tuple(letters(d.expr) for d in sides),
-        names=("x", "W", "y") if right_weight else words.FACTORS.get(row.node.role, ("A", "B", "C")),
-        weights=(left_weight, right_weight),
-        title=f"{row.words.title}, {model.name}",
+        *(d.expr.at(values) for d in sides),
+        labels=labels,
+        names=names,
+        weights=(left.is_weight, right.is_weight),
+        title=f"{title}, {model.name}",
     )
     pairs = ((rows, inner), (inner, columns), (rows, columns))
     caption = html(
         "<strong>{}</strong>{}: {} × {} → {}, in numbers {} × {} → {}.{}{}",
-        row.words.title,
-        html(", once for each of the {} = {:,}", expression(each.expr), each.expr.at(values_of))
+        title,
+        html(", once for each of the {} = {:,}", expression(each.expr), each.expr.at(values))
         if each is not None
         else "",
         *(in_symbols(pair) for pair in pairs),
-        *(in_numbers(pair, values_of) for pair in pairs),
+        *(in_numbers(pair, values) for pair in pairs),
         _meanings(sides),
         joined(
             html(" {}, {} parameters.", tensor_name(w.name), rounding.grouped(int(w.count) // int(w.copies)))
-            for w in row.weights[:1]
+            for w in multiplied.weights[:1]
         ),
     )
     return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
@@ -85,7 +91,7 @@ def matmul_figure(
     """[rows, inner] × [inner, columns] → [rows, columns] to scale, for any sizes; `labels` name the three sizes."""
     for n, name in ((rows, "rows"), (inner, "inner"), (columns, "columns")):
         whole_number(n, name)
-    labels, names = tuple(map(str, labels)), tuple(map(str, names))
+    labels, names = _three(labels, "labels"), _three(names, "names")
     title = title or f"{names[0]} × {names[1]} = {names[2]}"
     said = [
         html("{} = {:,}", label, n) if label else html("{:,}", n) for label, n in zip(labels, (rows, inner, columns))
@@ -99,7 +105,16 @@ def matmul_figure(
     return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
 
 
-def _sides(product, left, right):
+def _three(given: object, name: str) -> tuple[str, str, str]:
+    """Three words, as text. Raises `Problem`."""
+    listed = several(given, name)
+    if len(listed) != 3:
+        raise Problem(f"{name} = {given!r}: expected three words", f'write {name}=["…", "…", "…"]')
+    first, second, third = map(str, listed)
+    return first, second, third
+
+
+def _sides(product: Node | None, left: Shape, right: Shape) -> tuple[Dim | None, tuple[Dim, Dim, Dim]]:
     """Of a contraction, (the axis that it is repeated over, (rows, inner, columns))."""
     if product is None:
         return None, (left[0], left[-1], right[-2] if len(right) == 3 else right[-1])
@@ -112,7 +127,7 @@ def _sides(product, left, right):
     columns = [axis for axis in b if axis not in batch and axis not in inner]
 
     def together(axes: list[str]) -> Dim:
-        return math.prod((size[axis] for axis in axes), start=Dim(1))
+        return number_of_elements(size[axis] for axis in axes)
 
     return (together(batch) if batch else None), (together(rows), together(inner), together(columns))
 
@@ -122,7 +137,7 @@ def letters(p: Poly) -> str:
     return p.text(name=notation.letter)
 
 
-def _meanings(sides) -> Html:
+def _meanings(sides: Iterable[Dim]) -> Html:
     """What the letters beside the rectangles stand for, in the order of the sides."""
     names = dict.fromkeys(
         name
