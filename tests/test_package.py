@@ -179,10 +179,6 @@ def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
 
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
 
-# Engine, counting, catalogue, command line and views; the whole site is built besides.
-QUICK = ["test_dims", "test_spec", "test_counts", "test_costs", "test_presets", "test_cli", "test_catalogue"]
-
-
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
@@ -195,9 +191,9 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     )
     uv("pip", "install", "--python", python, "--requirements", requirements)
     uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
-    modules = [f"tests/{name}.py" for name in QUICK]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    run(python, "-m", "pytest", "-q", "-m", "not slow and not browser", *modules, cwd=ROOT, env=quiet)
+    rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
+    run(python, "-m", "pytest", "-q", "-m", "quick", *rooms, cwd=ROOT, env=quiet)
     built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
     assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
     assert not built.stdout, built.stdout[-3000:]

@@ -271,6 +271,14 @@ def sentence(slug: str) -> str:
     return plain(models.checked(slug).partition("</li>")[0])
 
 
+@pytest.mark.parametrize("slug", KNOWN)
+def test_an_exact_number_is_that_of_a_file(slug):
+    """Without published weights, the number is that of the paper's sizes."""
+    said = plain(models.intro(slug))
+    assert ("has exactly " in said) == (presets.preset(slug).hub is not None)
+    assert ("by the sizes of its paper" in said) == presets.preset(slug).sources.config.startswith("arXiv")
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 def test_what_was_checked(slug):
     """The generated sentences of each model, against what its preset says and the trace counts."""

@@ -38,8 +38,9 @@ def intro(slug: str) -> Html:
     counts = model.counts
     active = html(", of which a token uses <strong>{:,}</strong>", counts.active)
     return html(
-        "{}, has exactly <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
+        "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
         start,
+        "exactly" if p.hub else "by the sizes of its paper",
         counts.total,
         active if is_sparse(model) else "",
     )
