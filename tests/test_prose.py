@@ -344,7 +344,8 @@ OF_SHAPES = set(
     preset_file layer_range calc cost model_link config_file parts_chart size_chart shape_history_chart
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
-    token_ids_claim published_origins read_chart figure_table
+    token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
+    rooms_picture
     """.split()
 )
 
