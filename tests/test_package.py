@@ -179,6 +179,7 @@ def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
 
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
 
+
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
