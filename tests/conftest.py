@@ -35,6 +35,11 @@ def pytest_configure(config):
         config.site = config.workerinput["site"]
 
 
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: those that wait for a server or for Chromium leave theirs to the others."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure_node(node):
     node.workerinput["site"] = node.config.site
 
@@ -43,7 +48,7 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out what is slow, unless it was asked for; marks the quick ones; puts those first that take longest.
 
     The workers begin with an equal share of this list each, and steal from the end of each other's: so the tests in the
-    browser, at its beginning, fall to one worker, and those that start processes, at its middle, to the other.
+    browser, at its beginning, fall to one worker, and those that start processes, at the next share's, to another.
     """
     named = [argument for argument in config.args if "::" in argument]
     chosen, browser, processes, left_out = [], [], [], []
@@ -64,8 +69,9 @@ def pytest_collection_modifyitems(config, items):
             chosen.append(item)
     config.hook.pytest_deselected(items=left_out)
     processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
-    half = max(len(chosen) + len(processes) - len(browser), 0) // 2
-    items[:] = [*browser, *chosen[:half], *processes, *chosen[half:]]
+    share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)
+    rest = max(share - len(browser), 0)
+    items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
 
 
 def pytest_sessionfinish(session):

@@ -1,6 +1,6 @@
-"""Mutants of a module, by hand: each is the module with one thing changed, in a copy where a test should then fail.
+"""Mutants of modules, by hand: each is a module with one thing changed, in a copy where a test should then fail.
 
-python tests/mutation.py macros/engine/dims.py [--every 10] prints each mutant that survives, then how many do not.
+python tests/mutation.py macros/engine/dims.py ... [--every 10] prints each mutant that survives, then how many do not.
 The tests named after the module come first, then the quick ones of the rooms that compute; the first failure ends them.
 """
 
@@ -89,39 +89,42 @@ def survives(copy: Path, stages: list[list[str]], seconds: float, write: bool = 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("module", type=Path)
+    parser.add_argument("modules", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one mutant of N")
     options = parser.parse_args()
-    module = options.module.resolve().relative_to(ROOT)
-    source = (ROOT / module).read_text("utf-8")
-    chosen = range(0, len(list(mutations(ast.parse(source)))), options.every)
-    nearest = [str(path.relative_to(ROOT)) for path in ROOT.glob(f"tests/*/test_{module.stem}.py")]
-    stages = [stage for stage in (nearest, *([room] for room in ROOMS)) if stage]
+    modules = [module.resolve().relative_to(ROOT) for module in options.modules]
+    sources = {module: (ROOT / module).read_text("utf-8") for module in modules}
+    mutants = [(module, n) for module in modules for n, _ in enumerate(mutations(ast.parse(sources[module])))]
+    chosen = mutants[:: options.every]
     jobs = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         first, start = whole(Path(folder) / "0", "tests", "pyproject.toml"), time.monotonic()
-        assert survives(first, stages, 3600, write=True), f"the tests of {module} fail without a mutant"
+        assert survives(first, [[room] for room in ROOMS], 3600, write=True), "the tests fail without a mutant"
         seconds = time.monotonic() - start
-        for compiled in (first / module).parent.glob(f"__pycache__/{module.stem}.*"):
-            compiled.unlink()
+        for module in modules:
+            for compiled in (first / module).parent.glob(f"__pycache__/{module.stem}.*"):
+                compiled.unlink()
         copies: SimpleQueue[Path] = SimpleQueue()
         for n in range(jobs):
             copies.put(shutil.copytree(first, Path(folder) / str(n)) if n else first)
 
-        def run(n: int) -> tuple[int, str, bool]:
-            tree, copy = ast.parse(source), copies.get()
+        def run(mutant: tuple[Path, int]) -> tuple[Path, int, str, bool]:
+            module, n = mutant
+            tree, copy = ast.parse(sources[module]), copies.get()
             line, what, change = list(mutations(tree))[n]
             change()
             (copy / module).write_text(ast.unparse(ast.fix_missing_locations(tree)), "utf-8")
-            alive = survives(copy, stages, 3 * seconds + 30)
+            nearest = [str(path.relative_to(ROOT)) for path in ROOT.glob(f"tests/*/test_{module.stem}.py")]
+            alive = survives(copy, [*([nearest] if nearest else []), *([room] for room in ROOMS)], 3 * seconds + 30)
+            (copy / module).write_text(sources[module], "utf-8")
             copies.put(copy)
-            return line, what, alive
+            return module, line, what, alive
 
         survivors, start = 0, time.monotonic()
-        for line, what, alive in pool.map(run, chosen):
+        for module, line, what, alive in pool.map(run, chosen):
             survivors += alive
             if alive:
-                print(f"{module}:{line}: {what}: {source.splitlines()[line - 1].strip()}", flush=True)
+                print(f"{module}:{line}: {what}: {sources[module].splitlines()[line - 1].strip()}", flush=True)
     each, killed = (time.monotonic() - start) / len(chosen), len(chosen) - survivors
     print(
         f"{killed} of {len(chosen)} killed ({killed / len(chosen):.0%}), {each:.1f} s each; all tests {seconds:.0f} s"

@@ -184,6 +184,7 @@ def test_a_plain_list_of_pages_is_enough_for_links():
     assert links.link_to_model(Env, "llama3-8b") is None and links.link_to_page(Env, "nowhere.md") is None
 
 
+@pytest.mark.processes
 def test_the_generated_pages_are_plain_data():
     """Path, Markdown and navigation of each, in a Python that has no MkDocs."""
     program = """

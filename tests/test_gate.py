@@ -38,6 +38,7 @@ def test_format():
     clean(gate("format"))
 
 
+@pytest.mark.processes
 def test_types():
     """Strict where pyproject.toml says so, and the whole of macros."""
     clean(gate("types"))

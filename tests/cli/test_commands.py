@@ -562,6 +562,7 @@ def test_an_interrupt(monkeypatch):
     assert main(["describe", "gpt2"]) == 130
 
 
+@pytest.mark.processes
 def test_check_of_the_whole_catalogue_as_a_process():
     done = process("check")
     assert "Traceback" not in done.stderr and len(done.stdout.splitlines()) == len(presets.paths()) + 1

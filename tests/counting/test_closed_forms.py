@@ -984,7 +984,7 @@ def test_every_form_meets_random_configs():
 
 @pytest.mark.parametrize("model_type", RANDOM)
 def test_random_configs(model_type):
-    @examples(25)
+    @examples(10)
     @given(RANDOM[model_type])
     def holds(raw):
         counts = presets.make("random", {"model_type": model_type, **raw}).counts
