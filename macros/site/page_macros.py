@@ -102,6 +102,7 @@ def macros(env) -> dict[str, Callable]:
         "flops": tables.flops,
         "costs": tables.costs,
         "notation_table": tables.notation_table,
+        "terms_table": tables.terms_table,
         "cost": cost_views.cost,
         "figure_table": figure_table,
         "flops_table": cost_views.flops_table,

@@ -17,7 +17,7 @@ from ..engine.tensors import Weight
 from . import disclosed, rounding
 from .arguments import whole_number
 from .equations import math
-from .html import Html, block, conventions, html, joined, small, tag
+from .html import Html, beside, block, conventions, html, joined, small, tag
 from .layers import layer_range, layer_title
 from .operations import Factor, Operation, Section, Shape, sections
 from .parts import experts_of
@@ -86,8 +86,8 @@ def sizes(model: Model, tokens: int, context: int | None) -> Sizes:
 # Entries
 
 
-def _what(title: object, more: object = "") -> Html:
-    return tag("div", tag("strong", title), more, cls="ep-what")
+def _what(title: object, terms: Iterable[str] = (), more: object = "") -> Html:
+    return tag("div", tag("strong", title), beside(terms), more, cls="ep-what")
 
 
 def _meta(said: object) -> Html:
@@ -108,12 +108,12 @@ def _content(section: Section, model: Model, values: Sizes, depth: str) -> Html:
                 entries.append(_operation(item, values, with_scale(item, model)))
         elif item.node.layers is not None:
             inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
-            entries.append(tag("li", _what(_layer(item.node, model)), inner, cls="ep-layer"))
+            entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
         elif depth == "parts":
             entries.append(_part(item, values))
         else:
             inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
-            said = [_what(item.words.title), _why(item.words.why), _touched(item.node)]
+            said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
             entries.append(tag("li", *said, inner, cls="ep-part"))
     return joined(entries)
 
@@ -152,7 +152,7 @@ def _part(section: Section, values: Sizes) -> Html:
     count = _in_each_layer(w for w in node.all_weights() if not w.is_buffer)
     return tag(
         "li",
-        _what(section.words.title),
+        _what(section.words.title, section.words.terms),
         _shapes([Factor(node.inputs[0].shape, False)], [o.shape for o in node.outputs], values),
         _meta(html("{} parameters in each layer · {}", rounding.grouped(count), _flops(node.flops, values))),
         _why(section.words.why),
@@ -168,7 +168,7 @@ def _operation(operation: Operation, values: Sizes, said: Words) -> Html:
     between = "×" if has_flops and len(operation.factors) == 2 else "and"
     return tag(
         "li",
-        _what(html("{}{}{}", said.title, about, times), equation),
+        _what(html("{}{}{}", said.title, about, times), said.terms, equation),
         _shapes(operation.factors, operation.outputs, values, between),
         *(_weight(w) for w in operation.weights),
         _meta(_flops(operation.flops, values)) if has_flops else "",
