@@ -82,6 +82,24 @@ def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None)
     return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
 
 
+@remembered
+@disclosed.view("its heads")
+def one_head(model: Model, tokens: int = 5) -> Html:
+    """The queries of one head, and those of all heads side by side, to scale."""
+    values = walkthrough.sizes(model, tokens, None)
+    T, D, N, H = (values[name] for name in ("T", "d_model", "n_heads", "d_head"))
+    drawn, is_broken = drawing(T, D, H, ("T", "D", "H"), ("x", "W", "q"), (False, True), f"One head, {model.name}")
+    whole = html("&#91;{}, {}&#93;", T, N * H)
+    caption = html(
+        "<strong>The queries of one head</strong>: &#91;{0}, {1}&#93; × &#91;{1}, {2}&#93; → &#91;{0}, {2}&#93;. There "
+        "are {3} heads: {3} × {2} = {4} numbers for each token, {5} side by side.{6}",
+        *(f"{n}" for n in (T, D, H, N, N * H)),
+        whole,
+        BREAK if is_broken else "",
+    )
+    return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
+
+
 def matmul_figure(
     rows: int,
     inner: int,

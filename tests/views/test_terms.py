@@ -88,7 +88,7 @@ def test_what_the_trace_makes_exact():
 
 NAMES = sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)
 # Where a name is code: a key of a config file, an argument of a macro.
-CODE = {"model-size/index.md": {"vocab_size"}, "reference/macros.md": {"d_ff", "d_model"}}
+CODE = {"model-size/index.md": {"vocab_size"}, "reference/macros.md": {"d_ff", "d_model", "n_heads", "n_layers"}}
 
 
 def misspelled(markdown: str, code: frozenset[str] | set[str] = frozenset()) -> list[str]:
