@@ -16,9 +16,9 @@ from macros.catalogue.presets import Model
 from macros.counting.accelerators import accelerators
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
-from macros.engine.array import Node
+from macros.engine.array import Node, ShapeArray
 from macros.engine.ops import Full, SlidingWindow
-from macros.engine.steps import EVERY_NORM, ROPES, Holds, Role
+from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
 from macros.views import charts, claims, tables, values
 from macros.views.charts import year
@@ -71,6 +71,17 @@ def shapes_of(layer: Node) -> list[tuple[str, tuple[int, ...]]]:
     return sorted((w.name, tuple(map(int, w.shape))) for w in layer.all_weights())
 
 
+NO_STATES = {Holds.CONVOLUTION, Holds.ATTENTION_SHIFT, Holds.FEED_FORWARD_SHIFT}
+
+
+def comes_from(a: ShapeArray, origin: ShapeArray) -> bool:
+    """Whether an array was computed from the numbers of another, through whatever calls lie between."""
+    if a is origin:
+        return True
+    made = a.source
+    return isinstance(made, Node) and any(comes_from(b, origin) for b in made.inputs if b.dtype.kind == "f")
+
+
 def keeps_everything(entry: CacheEntry) -> bool:
     """Whether an entry of the cache has a row for each token, however long the text."""
     return entry.row is not None and isinstance(getattr(entry.mask, "mask", entry.mask), Full)
@@ -91,6 +102,43 @@ def matrices_of(model: Model) -> list:
 def feed_forward_share(model: Model, of_layers: bool = False) -> float:
     whole = size(model.slug, "in_layers") if of_layers else model.counts.total
     return by_category(model.counts.parts)[Category.FEED_FORWARD] / whole
+
+
+# Recurrent layers
+
+
+@claim
+def recurrent_states():
+    """What the layers of the page keep: a state of the shape that it says, and nothing for each token; Mamba has no
+    feed-forward part, and its input projection is its largest matrix in a layer."""
+    axes = {"mamba-130m": 2, "granite-4.0-h-small": 3, "qwen3-next-80b-a3b": 3, "minimax-text-01": 3, "rwkv-4-169m": 1}
+    for slug, n in axes.items():
+        states = [k for k in of(slug).counts.kept if k.row is None and k.holds not in NO_STATES]
+        assert states and all(len(k.shape) == n for k in states), slug
+    for slug in ("mamba-130m", "falcon-mamba-7b"):
+        model = of(slug)
+        assert not steps_of(model, *FEED_FORWARDS) and model.counts.cache_bytes_per_token() == 0
+        assert model.counts.cache_bytes(4096) == model.counts.cache_bytes(131072)
+        in_layers = [w for w in matrices_of(model) if w.layers is not None]
+        assert max(in_layers, key=lambda w: int(w.count)).name.endswith("in_proj.weight")
+
+
+@claim
+def ways_of_forgetting():
+    """Who decides on the decay: in Mamba, Mamba-2 and the delta rule it is made of the token, in lightning attention
+    and RWKV-4 it is not; Mamba-2 has one for each head."""
+    for slug, role, of_token in (
+        ("mamba-130m", Role.SELECTIVE_SCAN, True),
+        ("granite-4.0-h-small", Role.DECAYING_ATTENTION, True),
+        ("qwen3-next-80b-a3b", Role.GATED_DELTA_RULE, True),
+        ("minimax-text-01", Role.DECAYING_ATTENTION, False),
+        ("rwkv-4-169m", Role.WKV, False),
+    ):
+        step = steps_of(of(slug), role)[0]
+        decay = step.inputs[{Role.SELECTIVE_SCAN: 1, Role.WKV: 2}.get(role, 3)]
+        assert comes_from(decay, step.parent.inputs[0]) == of_token, slug
+        if slug == "granite-4.0-h-small":
+            assert [d.expr.text() for d in decay.shape] == ["T", "n_mamba_heads"]
 
 
 # The width

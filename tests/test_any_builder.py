@@ -136,15 +136,22 @@ def test_a_mermaid_fence_is_a_figure_with_its_label():
 
 def test_the_glossary_explains_its_words_and_names_a_wrong_line(tmp_path):
     file = tmp_path / "words.md"
-    file.write_text("*[token]: a piece of text\n\n*[KV]: keys and values\n")
+    token = "token { .tip }\n`id`\n:   A *piece* of [text](x.md). See [more](y.md)."
+    file.write_text(f"## Words\n\n{token}\n\nKV {{ .tip }}\n:   Keys and values.\n")
     options = {f"{OURS}glossary": {"file": str(file)}}
     page = html("A token, KV and *[own]: not this\n\n*[mine]: here\n\nmine", "glossary", **options)
     assert '<abbr title="a piece of text">token</abbr>' in page and '<abbr title="keys and values">KV</abbr>' in page
     assert '<abbr title="here">mine</abbr>' in page
-    file.write_text("*[token]: a piece\nno entry\n")
+    assert "<abbr" not in html("an id", "glossary", **options)
+    extensions = ["def_list", "attr_list", f"{OURS}glossary"]
+    anchored = Markdown(extensions=extensions, extension_configs=options).convert(
+        "causal mask { .tip }\n`q_proj`\n:   It."
+    )
+    assert '<dt class="tip" id="causal-mask">' in anchored and '<dt id="q_proj">' in anchored
+    file.write_text("## Words\n\ntoken { .tip }\n:   A piece.\n\n\nno entry\n")
     with pytest.raises(Problem, match=r"no entry of the glossary") as raised:
         html("x", "glossary", **options)
-    assert raised.value.where.endswith("words.md:2")
+    assert raised.value.where.endswith("words.md:7")
 
 
 PAGES = (

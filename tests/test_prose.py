@@ -186,7 +186,7 @@ def test_the_batch_from_which_compute_limits_a_mixture_of_experts():
         stated = (counts.total - table) / (counts.active - table)
         crossing = costs_of(counts).critical_batch(accelerator("h100"), None)
         assert crossing / dense == pytest.approx(stated, rel=0.01)
-        assert f"{stated:.3g} times" in text and f"{crossing:,} texts" in text
+        assert f"{stated:.3g} times" in text and f"{crossing:,} sequences" in text
         sizes = counts.values()
         assert stated < 0.95 * sizes["n_experts"] / sizes["n_experts_per_token"]
 
@@ -345,7 +345,8 @@ OF_SHAPES = set(
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
-    rooms_picture
+    rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
+    python_config
     """.split()
 )
 

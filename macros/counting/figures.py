@@ -18,7 +18,7 @@ from .parameters import Counts
 
 @dataclass(frozen=True)
 class Conditions:
-    """At which context, for how many texts, in which formats and on what a figure is asked for."""
+    """At which context, for how many sequences, in which formats and on what a figure is asked for."""
 
     context: int | None = None
     batch: int = 1
@@ -233,7 +233,7 @@ FIGURES: dict[str, Figure] = {
         ),
         Figure(
             "inference_bytes",
-            "bytes to continue texts",
+            "bytes to continue a batch",
             BYTES,
             _STEP,
             lambda c, given: sum(
@@ -439,20 +439,20 @@ FIGURES: dict[str, Figure] = {
             "tokens per second",
             _TIME,
             lambda c, given: given.batch / _bound(c, 1, given).seconds,
-            "at best, of all texts together",
+            "at best, of the whole batch together",
         ),
         Figure(
             "critical_batch",
-            "texts from which compute limits",
-            "texts",
+            "sequences from which compute limits",
+            "sequences",
             ("context", "format", "dtype", "accelerator"),
             lambda c, given: c.critical_batch(given.machine, given.tokens, given.format, given.item_bytes),
-            "“never” where the cache of each text keeps memory the limit",
+            "“never” where the cache of each sequence keeps memory the limit",
         ),
         Figure(
             "uncached_critical_batch",
-            "texts from which compute limits, without a cache",
-            "texts",
+            "sequences from which compute limits, without a cache",
+            "sequences",
             ("format", "accelerator"),
             lambda c, given: c.critical_batch(given.machine, None, given.format),
             "no cache is moved and nothing is scored",

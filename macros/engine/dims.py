@@ -235,7 +235,7 @@ class Poly:
         )
 
     def latex(self, name: Callable[[str], str] | None = None) -> str:
-        """As LaTeX: `n_{\\text{heads}} \\cdot d_{\\text{head}}`; `name` spells each symbol."""
+        """As LaTeX: `\\text{n\\_heads} \\cdot \\text{d\\_head}`; `name` spells each symbol."""
         return _render(
             self,
             name or latex_name,
@@ -398,11 +398,9 @@ def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
 
 
 def latex_name(symbol: str) -> str:
-    """A symbol as LaTeX: d_model -> d_{\\text{model}}, T -> T."""
-    head, _, tail = symbol.partition("_")
-    if tail and len(head) == 1:
-        return rf"{head}_{{\text{{{tail.replace('_', ' ')}}}}}"
-    return symbol if len(symbol) == 1 else rf"\text{{{symbol.replace('_', ' ')}}}"
+    """A symbol as LaTeX, spelled as everywhere: d_model -> \\text{d\\_model}, T -> T."""
+    spelled = symbol.replace("_", r"\_")
+    return symbol if len(symbol) == 1 else rf"\text{{{spelled}}}"
 
 
 def free(name: str, value: int) -> Dim:

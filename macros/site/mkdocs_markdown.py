@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 
-from .extensions.glossary import entries
+from .extensions.glossary import tips
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
@@ -27,7 +27,7 @@ def on_config(config):
     glossary = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
     if "file" in glossary:  # read once, not for each page
         folder = Path(config.config_file_path).parent
-        glossary["glossary"] = entries(folder / glossary.pop("file"))
+        glossary["glossary"] = tips(folder / glossary.pop("file"))
     fails = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
     config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": refuse if fails else tell}
     return config

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import wraps
 
 from ..engine.errors import Problem
-from ..views import catalogue as catalogues
 from ..views import (
+    arithmetic,
     charts,
     claims,
+    designs,
     diagrams,
     excerpts,
     families,
@@ -26,6 +27,7 @@ from ..views import (
     values,
     walkthrough,
 )
+from ..views import catalogue as catalogues
 from ..views import costs as cost_views
 from ..views.catalogue import family_slug
 from ..views.figure_table import figure_table
@@ -102,6 +104,7 @@ def macros(env) -> dict[str, Callable]:
         "flops": tables.flops,
         "costs": tables.costs,
         "notation_table": tables.notation_table,
+        "terms_table": tables.terms_table,
         "cost": cost_views.cost,
         "figure_table": figure_table,
         "flops_table": cost_views.flops_table,
@@ -127,6 +130,12 @@ def macros(env) -> dict[str, Callable]:
         "walkthrough": walkthrough.walkthrough,
         "matmul": matmul.matmul,
         "matmul_figure": matmul.matmul_figure,
+        "one_head": matmul.one_head,
+        "recap": walkthrough.recap,
+        "shape_after": walkthrough.shape_after,
+        "dot_product": arithmetic.dot_product,
+        "matrix_product": arithmetic.matrix_product,
+        "matrix_cell": arithmetic.matrix_cell,
         "pipeline_diagram": pipeline_diagram,
         "block_diagram": block_diagram,
         "catalogue": catalogue,
@@ -154,6 +163,10 @@ def macros(env) -> dict[str, Callable]:
         "formulas_table": with_links(claims.formulas_table),
         "formula_against_parts": model_size.formula_against_parts,
         "common_widths": model_size.common_widths,
+        "widths_at_a_glance": model_size.widths_at_a_glance,
+        "python_config": model_size.python_config,
+        "design_table": designs.design_table,
+        "design_result": designs.design_result,
         "width_result": with_links(model_size.width_result),
         "scaling_table": with_links(model_size.scaling_table),
         "claims_table": with_links(claims.claims_table),

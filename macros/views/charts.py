@@ -374,8 +374,11 @@ def shape_history_chart() -> Html:
     )
     return figure(
         panels,
-        "Each point is a model. The d_ff of mixture-of-experts models is that "
-        "of one expert among many, and is left out.",
+        html(
+            "Each point is a model. The {} of mixture-of-experts models is that of one expert among many, and is left "
+            "out.",
+            var("d_ff"),
+        ),
         as_table,
     )
 

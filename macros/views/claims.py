@@ -19,6 +19,7 @@ from . import charts, disclosed, rounding, values
 from .arguments import one_of, unknown
 from .html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from .layers import n_layers
+from .shapes import spelled
 from .tables import caveat, limit
 
 
@@ -517,7 +518,7 @@ def arithmetic(expression: str) -> str:
 def roomy(content: Html, why: str) -> Html:
     """A cell's text, wide enough to be read where a table scrolls, and below it the reason."""
     return html('<div style="min-width:12.5em">{}</div>', content) + html(
-        '<div class="ep-range" style="margin-top:.35em">{}</div>', why
+        '<div class="ep-range" style="margin-top:.35em">{}</div>', spelled(why)
     )
 
 
@@ -538,11 +539,11 @@ def _claim(claim: Claim, link: Link | None) -> list:
     lookup = _sizes(claim)
     claimed = values.compute(claim.claimed, lookup or _nothing)
     is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", claim.claimed)
-    worked = "" if is_plain else html("<br>{}", small(arithmetic(claim.claimed)))
+    worked = "" if is_plain else html("<br>{}", small(spelled(arithmetic(claim.claimed))))
     names = joined((linked(presets.preset(s).name, s, link) for s in claim.models), ", ")
     context = f" at a context of {claim.context:,}" if claim.context else ""
-    of = html("{}{}{}{}", claim.of, context, html(": ") if names else "", names)
-    said = html("“{}”{}<br>{}", claim.said, worked, small(of))
+    of = html("{}{}{}{}", spelled(claim.of), context, html(": ") if names else "", names)
+    said = html("“{}”{}<br>{}", spelled(claim.said), worked, small(of))
     if lookup is None:
         return [roomy(said, claim.why), amount(claimed, claim.digits), disclosed.UNDISCLOSED, "unknown"]
     true = values.compute(claim.true, lookup)

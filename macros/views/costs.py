@@ -259,11 +259,11 @@ def bytes_table(
     format: str = "bfloat16",
     dtype: str = "bfloat16",
 ) -> Html:
-    """Bytes that a step moves at the least, and FLOPs per byte: one new token of each of several texts, and reading one
+    """Bytes that a step moves at the least, and FLOPs per byte: one new token for each sequence, and reading one
     text."""
     costs, context, format, item = of(model), _read(model, context), weight_format(format), item_bytes(dtype)
     steps = [
-        (f"One new token, {b:,} text{'s' if b > 1 else ''}", 1, whole_number(b, "batches"))
+        (f"One new token, {b:,} sequence{'s' if b > 1 else ''}", 1, whole_number(b, "batches"))
         for b in several(batches, "batches")
     ]
     rows = [
@@ -358,7 +358,7 @@ def cache_table(
         ),
         conventions(
             html(
-                "{}{}. {} Several texts: so many times as much.",
+                "{}{}. {} A batch of sequences: so many times as much.",
                 _elements_of(item, dtype),
                 ", fixed states at their own size" if is_fixed else "",
                 UNITS,
@@ -597,7 +597,7 @@ def inference_table(
     dtype: str = "bfloat16",
     link: Link | None = None,
 ) -> Html:
-    """Memory while texts are continued: weights, cache, and the largest operation of a step."""
+    """Memory while a batch is continued: weights, cache, and the largest operation of a step."""
     slugs, context, batch = several(models, "models"), _context(context), whole_number(batch, "batch")
     format, item = weight_format(format), item_bytes(dtype)
 
@@ -607,7 +607,7 @@ def inference_table(
 
     return block(
         table(
-            f"Memory to continue {_texts(batch, context)}, {_formats(format, dtype)}",
+            f"Memory to continue {_sequences(batch, context)}, {_formats(format, dtype)}",
             ["Model", *map(number, ("Weights", "KV cache", "Largest operation", "Together"))],
             _rows(slugs, 4, cells, link, context),
             f"Memory for inference, {_formats(format, dtype)}",
@@ -624,8 +624,8 @@ def inference_table(
     )
 
 
-def _texts(batch: int, context: int, mark: str = "") -> Html:
-    return html("{:,} text{} of {:,}{} tokens", batch, "s" if batch > 1 else "", context, mark)
+def _sequences(batch: int, context: int, mark: str = "") -> Html:
+    return html("{:,} sequence{} of {:,}{} tokens", batch, "s" if batch > 1 else "", context, mark)
 
 
 def _formats(format: str, dtype: str) -> str:
@@ -674,7 +674,7 @@ def training_memory(model: Model, context: int | None = None, batch: int = 1) ->
         ]
     return block(
         table(
-            html("Memory to train {} on {} at once", model.name, _texts(batch, context, dagger(context, model))),
+            html("Memory to train {} on {} at once", model.name, _sequences(batch, context, dagger(context, model))),
             ["Term", number("Memory"), "What it is"],
             rows,
             f"Training memory of {model.name}",
@@ -725,7 +725,7 @@ def split_table(
     columns = ["Devices", "Weights on each", "copied", "Cache on each", "copied", "Together"]
     return block(
         table(
-            html("{} split over several devices, {}", model.name, _texts(batch, context, dagger(context, model))),
+            html("{} split over several devices, {}", model.name, _sequences(batch, context, dagger(context, model))),
             map(number, columns),
             rows,
             f"{model.name} on several devices",
@@ -763,7 +763,7 @@ def fits_table(
     most: int = 12,
     link: Link | None = None,
 ) -> Html:
-    """The largest models that fit into so many GB while texts are continued, and how many texts would."""
+    """The largest models that fit into so many GB while a batch is continued, and how many sequences would."""
     if isinstance(gigabytes, bool) or not isinstance(gigabytes, (int, float)) or not 0 < gigabytes < 10**7:
         raise Problem(f"gigabytes = {gigabytes!r}: expected a number above 0", "write the memory in GB, such as 80")
     context, batch, most = _context(context), whole_number(batch, "batch"), whole_number(most, "most")
@@ -785,11 +785,11 @@ def fits_table(
         ]
         for model in fitting[:most]
     ]
-    columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Together", "Texts at most")
+    columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Together", "Sequences at most")
     room = rounding.significant(Fraction(memory, 10**9))
     return block(
         table(
-            html("The largest models that continue {} in {} GB", _texts(batch, context), room),
+            html("The largest models that continue {} in {} GB", _sequences(batch, context), room),
             ["Model", *map(number, columns)],
             rows,
             f"Models that fit into {gigabytes} GB",
@@ -956,7 +956,7 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
             html(
                 "The least time for {}: {}, {}",
                 model.name,
-                _texts(batch, context, dagger(context, model)),
+                _sequences(batch, context, dagger(context, model)),
                 _formats(format, dtype),
             ),
             ["Accelerator", *(number(html(column)) for column in columns)],

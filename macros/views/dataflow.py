@@ -17,7 +17,7 @@ from ..counting.parts import INPUT_TABLES
 from ..engine.array import Node, ShapeArray
 from ..engine.steps import NORMS, Holds, Role
 from ..engine.tensors import Cached, Weight
-from . import words
+from . import values, words
 from .layers import layer_range, layer_title
 from .operations import Operation, Section, Shape, sections
 from .parts import experts_of
@@ -62,7 +62,7 @@ KEPT = {
 
 @dataclass(eq=False)
 class Item:
-    """One drawn node: what it is called, what class it has, what flows in."""
+    """One drawn node: what it is called, plainly and by the field, what class it has, what flows in."""
 
     title: str
     kind: str  # data, weight or op
@@ -75,6 +75,7 @@ class Item:
     inputs: list[Item] = field(default_factory=list)
     around: list[Item] = field(default_factory=list)
     node: Node | None = None
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -118,6 +119,7 @@ class Drawing:
             "data",
             "next-token scores" if self.is_whole else "layer",
             scope.outputs[0].shape,
+            terms=("logits",) if self.is_whole else ("residual stream",),
         )
         last.inputs = list(self._sources(scope.outputs[0]))
         self.top.content = [*self.outside.values(), *self.top.content, last]
@@ -160,6 +162,7 @@ class Drawing:
             self._depends(node, operation),
             SIGNS.get(node.function, "") if not weights else "",
             node=node,
+            terms=operation.words.terms + tuple(dict.fromkeys(values.short_name(w.name) for w in weights[:1])),
         )
         self.of[node] = item
         return item
@@ -176,10 +179,13 @@ class Drawing:
     def _box_title(self, node: Node, section: Section) -> str:
         if node.layers is not None:
             title, kind = layer_title(node, self.model)
-            return f"{title}: {kind} ({layer_range(node.layers)})" if kind else title
+            title = f"{title}: {kind} ({layer_range(node.layers)})" if kind else title
+            return f"{title} · {', '.join(section.words.terms)}"
         own = [w for w in node.all_weights() if not w.is_buffer]
         experts = experts_of(own) if all(w.routed is not None for w in own) else None
-        return section.words.title + (": {1} of {0} for each token".format(*experts) if experts else "")
+        terms = ", ".join(section.words.terms)
+        chosen = ": {1} of {0} for each token".format(*experts) if experts else ""
+        return section.words.title + chosen + (f" · {terms}" if terms else "")
 
     def _depends(self, node: Node, operation: Operation) -> bool:
         shapes = [o.shape for o in node.outputs]
@@ -203,7 +209,7 @@ class Drawing:
                     continue
                 inputs.update(dict.fromkeys(source for source in self._sources(a) if source is not item))
         if not inputs and node.role in INPUT_TABLES[1:]:
-            inputs[self._outside("positions", "Positions", node.inputs[0].shape, "positions")] = None
+            inputs[self._outside("positions", "Positions", node.inputs[0].shape, "positions", "position ids")] = None
         return list(inputs)
 
     def _sources(self, a: ShapeArray) -> tuple[Item, ...]:
@@ -214,7 +220,7 @@ class Drawing:
         if isinstance(source, Cached):
             if id(a) not in self.states:
                 title = f"From the tokens before: {KEPT.get(source.holds, source.holds)}"
-                self.states[id(a)] = Item(title, "data", "cache", a.shape, is_store=True)
+                self.states[id(a)] = Item(title, "data", "cache", a.shape, is_store=True, terms=("KV cache",))
             return (self.states[id(a)],)
         if source is None:
             return (self._outside("ids", "Token ids", a.shape, "token ids"),) if self.is_whole else ()
@@ -241,18 +247,19 @@ class Drawing:
         chose."""
         vectors = self.scope.inputs[0]
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
-            return (self._outside("x", "Each token’s vector", a.shape, "layer"),)
+            return (self._outside("x", "Each token’s vector", a.shape, "layer", "residual stream"),)
         top = next(n for n in _upwards(source) if n.parent is self.model.trace.root)
         if not top.step:
             return ()
         if top.layers is not None:
             return (self._outside(top, "What an earlier layer chose to look at", a.shape, "layer"),)
-        title = "Angles of each position" if top.role is Role.ROPE_TABLE else words.of_step(top).title
-        return (self._outside(top, title, a.shape, page_of(top)),)
+        said = words.of_step(top)
+        title = "Angles of each position" if top.role is Role.ROPE_TABLE else said.title
+        return (self._outside(top, title, a.shape, page_of(top), *said.terms),)
 
-    def _outside(self, key: object, title: str, shape: Shape, page: str) -> Item:
+    def _outside(self, key: object, title: str, shape: Shape, page: str, *terms: str) -> Item:
         if key not in self.outside:
-            self.outside[key] = Item(title, "data", page, shape)
+            self.outside[key] = Item(title, "data", page, shape, terms=terms)
         return self.outside[key]
 
     def _place_states(self, content: list[Item | Box], placed: set[Item]) -> None:

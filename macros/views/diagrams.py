@@ -17,7 +17,7 @@ from ..engine.dims import Free, Poly
 from . import disclosed, words
 from .arguments import unknown
 from .dataflow import PAGES, Box, Drawing, Item, is_large
-from .html import Html, Link, anchor, html, joined, tag
+from .html import Html, Link, anchor, beside, html, joined, tag
 from .layers import kinds
 from .operations import Shape
 from .shapes import in_symbols
@@ -149,7 +149,9 @@ def label(item: Item, sizes: Sizes) -> str:
     """A node's label as Mermaid source: quoted, with nothing in it that Mermaid or Markdown reads."""
     if item.sign:
         return inert(item.sign)
-    lines = wrap(item.title, LINE) + ([in_text(item.shape)] if item.shape else [])
+    lines = wrap(item.title, LINE)
+    lines += wrap(", ".join(item.terms), LINE, break_long_words=False, break_on_hyphens=False)
+    lines += [in_text(item.shape)] if item.shape else []
     if item.shape and (figures := in_figures(item.shape, sizes)) != lines[-1]:
         lines.append(figures)
     return "<br/>".join(map(inert, lines))
@@ -255,7 +257,7 @@ def steps(drawing: Drawing, link: Link | None) -> Html:
 
     def entry(item: Item) -> Html:
         nonlocal before
-        said = [anchor(item.title, target(item.page, link))]
+        said = [anchor(item.title, target(item.page, link)) + beside(item.terms)]
         if item.shape:
             said.append(_shape_of(item, drawing.values))
         if item.depends:

@@ -39,7 +39,7 @@ def excerpt(file: str, name: str, last: str | None = None) -> Html:
     start, end = places[name][0], places[last or name][1]
     lines = source.split("\n")[start - 1 : end]
     indent = min(len(line) - len(line.lstrip()) for line in lines if line)
-    shown = joined(_coloured("\n".join(line[indent:] for line in lines)))
+    shown = joined(coloured("\n".join(line[indent:] for line in lines)))
     where = f"{place(path)}, line {start}" if start == end else f"{place(path)}, lines {start} to {end}"
     return listing(where, shown, where)
 
@@ -59,7 +59,7 @@ def _places(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, tuple[int, i
                     yield prefix + target.id, (node.lineno, node.end_lineno or node.lineno)
 
 
-def _coloured(source: str) -> Iterator[Html]:
+def coloured(source: str) -> Iterator[Html]:
     """Python with the classes that the theme colours: keywords, names that are defined, strings, numbers, comments."""
     lines = source.split("\n")
     place, before = (1, 0), ""

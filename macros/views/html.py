@@ -82,6 +82,12 @@ def code(content: object) -> Html:
     return tag("code", content)
 
 
+def beside(terms: Iterable[str]) -> Html:
+    """The field's terms behind a plain label; nothing where there are none."""
+    said = joined(terms, ", ")
+    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else Html()
+
+
 def small(content: object) -> Html:
     """Small print behind or below a figure."""
     return tag("span", content, cls="ep-range")

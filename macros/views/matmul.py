@@ -17,12 +17,13 @@ from ..engine.dims import product as number_of_elements
 from ..engine.errors import Problem
 from . import disclosed, notation, rounding, svg, walkthrough, words
 from .arguments import several, whole_number
-from .html import Html, html, joined, tag
+from .html import Html, beside, html, joined, tag
 from .operations import Shape, multiplication
 from .shapes import expression, in_numbers, in_symbols, var
 from .svg import DATA, PAPER, WEIGHT, element, label
 from .tables import tensor_name
 
+BREAK = html(" A zigzag across a side is a break: to scale that side would be too thin to see, and is drawn longer.")
 WIDTH, GAP, TOP, LEAST, TALLEST = 360, 26, 22, 12, 150
 
 
@@ -54,7 +55,7 @@ def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None)
     labels = letters(rows.expr), letters(inner.expr), letters(columns.expr)
     names = ("x", "W", "y") if right.is_weight else words.FACTORS.get(node.role, ("A", "B", "C"))
     title = multiplied.words.title
-    drawn = drawing(
+    drawn, is_broken = drawing(
         *(d.expr.at(values) for d in sides),
         labels=labels,
         names=names,
@@ -63,8 +64,9 @@ def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None)
     )
     pairs = ((rows, inner), (inner, columns), (rows, columns))
     caption = html(
-        "<strong>{}</strong>{}: {} × {} → {}, in numbers {} × {} → {}.{}{}",
+        "<strong>{}</strong>{}{}: {} × {} → {}, in numbers {} × {} → {}.{}{}{}",
         title,
+        beside(multiplied.words.terms),
         html(", once for each of the {} = {:,}", expression(each.expr), each.expr.at(values))
         if each is not None
         else "",
@@ -75,6 +77,25 @@ def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None)
             html(" {}, {} parameters.", tensor_name(w.name), rounding.grouped(int(w.count) // int(w.copies)))
             for w in multiplied.weights[:1]
         ),
+        BREAK if is_broken else "",
+    )
+    return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
+
+
+@remembered
+@disclosed.view("its heads")
+def one_head(model: Model, tokens: int = 5) -> Html:
+    """The queries of one head, and those of all heads side by side, to scale."""
+    values = walkthrough.sizes(model, tokens, None)
+    T, D, N, H = (values[name] for name in ("T", "d_model", "n_heads", "d_head"))
+    drawn, is_broken = drawing(T, D, H, ("T", "D", "H"), ("x", "W", "q"), (False, True), f"One head, {model.name}")
+    whole = html("&#91;{}, {}&#93;", T, N * H)
+    caption = html(
+        "<strong>The queries of one head</strong>: &#91;{0}, {1}&#93; × &#91;{1}, {2}&#93; → &#91;{0}, {2}&#93;. There "
+        "are {3} heads: {3} × {2} = {4} numbers for each token, {5} side by side.{6}",
+        *(f"{n}" for n in (T, D, H, N, N * H)),
+        whole,
+        BREAK if is_broken else "",
     )
     return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
 
@@ -96,12 +117,13 @@ def matmul_figure(
     said = [
         html("{} = {:,}", label, n) if label else html("{:,}", n) for label, n in zip(labels, (rows, inner, columns))
     ]
+    drawn, is_broken = drawing(rows, inner, columns, labels, names, (False, weight), title)
     caption = html(
-        "{title}: &#91;{0}, {1}&#93; × &#91;{1}, {2}&#93; → &#91;{0}, {2}&#93;",
+        "{title}: &#91;{0}, {1}&#93; × &#91;{1}, {2}&#93; → &#91;{0}, {2}&#93;{note}",
         *said,
         title=title,
+        note="." + BREAK if is_broken else "",
     )
-    drawn = drawing(rows, inner, columns, labels, names, (False, weight), title)
     return tag("figure", drawn, tag("figcaption", caption), cls="ep-figure ep-matmul")
 
 
@@ -155,8 +177,13 @@ def _meanings(sides: Iterable[Dim]) -> Html:
 
 
 @lru_cache(maxsize=512)
-def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, weights: tuple, title: str) -> Html:
-    """The SVG: three rectangles to one scale. A side too short to see is drawn longer, with a break through it."""
+def drawing(
+    rows: int, inner: int, columns: int, labels: tuple, names: tuple, weights: tuple, title: str
+) -> tuple[Html, bool]:
+    """The SVG: three rectangles to one scale; and whether a side has a break.
+
+    A side too short to see is drawn longer, with a break through it.
+    """
     matrices = [
         Matrix(names[0], rows, inner, labels[0], labels[1], weights[0]),
         Matrix(names[1], inner, columns, labels[1], labels[2], weights[1]),
@@ -194,13 +221,8 @@ def drawing(rows: int, inner: int, columns: int, labels: tuple, names: tuple, we
         for m in matrices
     )
     note = ", but for the sides with a break, which are too short to see" if is_broken else ""
-    return svg.svg(
-        round(TOP + tall + 24),
-        joined(drawn),
-        title,
-        f"{described}. Drawn to scale{note}.",
-        WIDTH,
-    )
+    drawn_to_scale = f"{described}. Drawn to scale{note}."
+    return svg.svg(round(TOP + tall + 24), joined(drawn), title, drawn_to_scale, WIDTH), is_broken
 
 
 def _rectangle(m: Matrix, x: float, y: float, w: float, h: float, breaks: tuple[bool, bool]) -> Html:

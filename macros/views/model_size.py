@@ -15,7 +15,7 @@ from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest
 from . import charts, disclosed, notation, rounding, values
 from .arguments import one_of
-from .excerpts import LINE_END, listing
+from .excerpts import LINE_END, coloured, listing
 from .html import Html, Link, Row, block, conventions, html, joined, linked, number, table, tag, text
 from .layers import n_layers
 from .parts import is_sparse
@@ -50,6 +50,45 @@ def config_file(model: Model, highlight: Iterable[str] = ()) -> Html:
         lines.append(tag("span", line, cls="hll") if key in wanted else line)
     spaced = joined(lines).replace("  ", html("&#32;&#32;"))
     return listing(html("{}: config.json", model.name), joined(["{", LINE_END, spaced, "}"]))
+
+
+CHOSEN = ("d_model", "n_layers", "n_heads", "d_ff", "vocab_size")
+
+
+@disclosed.view("its choices")
+def python_config(model: Model) -> Html:
+    """The sizes that a model's makers chose, as a Python dictionary with a comment on each; the width is marked."""
+    sizes = model.counts.values()
+    entries = [(f'    "{name}": {sizes[name]},', name) for name in CHOSEN if name in sizes]
+    widest = max(len(code) for code, _ in entries)
+    shown = []
+    for code, name in entries:
+        whose = "follows from the tokenizer" if name == "vocab_size" else "your choice"
+        line = joined(coloured(f"{code:<{widest}}  # {whose}: {notation.symbol(name).meaning}")) + LINE_END
+        shown.append(tag("span", line, cls="hll") if name == "d_model" else line)
+    return listing(
+        html("{}: its sizes in Python", model.name), joined(["config = {", LINE_END, *shown, "}"]), "before training"
+    )
+
+
+GLANCE = (("Small", 0, 3 * 10**9), ("Medium", 3 * 10**9, 3 * 10**10), ("Large", 3 * 10**10, 10**13))
+
+
+@remembered
+def widths_at_a_glance() -> Html:
+    """The commonest widths of small, medium and large models of the catalogue."""
+    rows = []
+    for title, least, most in GLANCE:
+        widths = Counter(e.d_model for e in charts.entries() if least <= e.total < most)
+        commonest = sorted(width for width, _ in widths.most_common(3))
+        of = f"below {rounding.short(most, 1)}" if not least else f"from {rounding.short(least, 1)}"
+        rows.append([title, of, joined((f"{width:,}" for width in commonest), ", ")])
+    return table(
+        "Common widths at a glance",
+        ["Models", "Parameters", html("{}, the three commonest", var("d_model"))],
+        rows,
+        name="Widths at a glance",
+    )
 
 
 CLASSES = ((0, 10**9), (10**9, 10**10), (10**10, 10**11), (10**11, 10**13))

@@ -17,7 +17,7 @@ from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Dim, Poly
-from ..engine.steps import NORMS, ROPES, Role
+from ..engine.steps import EVERY_NORM, NORMS, ROPES, Role
 from ..engine.tensors import Cached, Weight
 from . import values, words
 from .arguments import unknown
@@ -113,6 +113,16 @@ def _section(node: Node, seen: set[Weight]) -> Section:
     return section
 
 
+@remembered
+def words_of_weights(model: Model) -> dict[Weight, Words]:
+    """What each weight is for, in the words of the first operation that uses it."""
+    said: dict[Weight, Words] = {}
+    for operation, _ in sections(model).operations():
+        for w in operation.weights:
+            said.setdefault(w, operation.words)
+    return said
+
+
 def multiplication(model: Model, what: str) -> Operation:
     """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
     products = [o for o, _ in sections(model).operations() if o.flops.terms and len(o.factors) == 2]
@@ -132,11 +142,23 @@ def _of_step(node: Node) -> Operation:
     of_weight = words.of_weight(weights[0].name) if weights and node.role in words.NAMED_BY_WEIGHT else None
     said = own = words.of_step(node)
     if of_weight:
-        said = of_weight._replace(equation=of_weight.equation or own.equation, why=of_weight.why or own.why)
+        said = of_weight._replace(
+            equation=of_weight.equation or own.equation,
+            why=of_weight.why or own.why,
+            term=_terms(of_weight, own) if node.role in EVERY_NORM else of_weight.term,
+        )
     if node.role in NORMS:
-        said = said._replace(title=_title_of_norm(node) or said.title)
+        is_last = place_of_norm(node)[0] is Place.LAST
+        said = said._replace(
+            title=_title_of_norm(node) or said.title, term=f"final norm, {said.term}" if is_last else said.term
+        )
     about = holds_one(node.inputs[0]) if node.role in NAMED and node.inputs else ""
     return Operation(node, said, _factors_of_step(node), _shapes(node.outputs), weights, about)
+
+
+def _terms(*said: Words) -> str:
+    """The terms of several words, each once: where a norm stands, and which norm it is."""
+    return ", ".join(dict.fromkeys(term for words in said for term in words.term.split(", ") if term))
 
 
 def _factors_of_step(node: Node) -> list[Factor]:

@@ -9,7 +9,7 @@ from ..counting.parts import Category, Group, Part, grouped
 from ..dependencies import remembered
 from ..engine.tensors import Weight
 from . import words
-from .html import Html, html, text
+from .html import Html, beside, html, text
 from .layers import kinds, layer_range
 
 
@@ -29,13 +29,21 @@ def groups(model: Model) -> list[Group]:
 
 
 def group_title(group: Group, model: Model) -> Html:
-    """`Attention × 32 layers`, or with the layers where there are several kinds."""
+    """`Attention × 32 layers · grouped-query attention`, or with the layers where there are several kinds."""
     names = {node.layers: words.of_kind(node.kind) for node in kinds(model)}
-    where = layer_range(group.layers)
+    where, n = layer_range(group.layers), len(group.layers or ())
+    title = text(group.title)
     if where and len(names) > 1:
-        return html("{} in {} ({})", group.title, Html(where), names[group.layers])
-    n = len(group.layers or ())
-    return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
+        title = html("{} in {} ({})", group.title, Html(where), names[group.layers])
+    elif n > 1:
+        title = html("{} × {} layers", group.title, n)
+    return title + beside(group_terms(group))
+
+
+def group_terms(group: Group) -> tuple[str, ...]:
+    """What the field calls the steps of a group, those left out that its title says already."""
+    terms = ", ".join(term for part in group.parts for term in words.of_step(part.node).term.split(", "))
+    return words.Words(group.title, term=terms).terms
 
 
 def is_sparse(model: Model) -> bool:

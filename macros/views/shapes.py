@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
@@ -16,6 +17,17 @@ def var(name: str) -> Html:
     symbol = notation.symbol(name)
     has_letter = symbol.letter and symbol.letter != name
     return tag("var", name, title=f"{symbol.letter}: {symbol.meaning}" if has_letter else symbol.meaning)
+
+
+_NAMES = re.compile(
+    r"\b(?:" + "|".join(sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)) + r")\b"
+)
+
+
+def spelled(sentence: str) -> Html:
+    """A sentence, each size in it that has a name spelled as everywhere."""
+    between, named = _NAMES.split(sentence), [*map(var, _NAMES.findall(sentence)), ""]
+    return joined(piece for pair in zip(between, named) for piece in pair)
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from ..engine.architectures import architectures
 from ..engine.architectures.config import fields_of
 from ..engine.dims import Dim, Poly, latex_name
 from ..engine.errors import Problem
+from ..engine.steps import Role
 from ..engine.tensors import Weight
 from . import disclosed, notation, rounding, values, words
 from .equations import math, on_its_own, total_latex
@@ -23,6 +24,7 @@ from .html import (
     Html,
     Link,
     Row,
+    beside,
     block,
     code,
     conventions,
@@ -31,11 +33,13 @@ from .html import (
     joined,
     linked,
     number,
+    small,
     table,
     tag,
     text,
 )
 from .layers import kinds, layer_range, n_layers
+from .operations import words_of_weights
 from .parts import experts_of, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
 
@@ -87,7 +91,7 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
         if w.routed is not None:
             yield from experts
             experts = []
-        yield [*_tensor(w, sizes), rounding.percent(int(w.count), total)]
+        yield [*_tensor(w, sizes, _with_words(w, model)), rounding.percent(int(w.count), total)]
     if len(group.weights) > 1:
         yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
 
@@ -102,6 +106,12 @@ def _tensor(w: Weight, sizes: Mapping[str, int], title: Html | None = None) -> l
         copies(w),
         rounding.grouped(int(w.count)),
     ]
+
+
+def _with_words(w: Weight, model: Model) -> Html:
+    """A tensor's name, and below it what it is for, plainly and in the field's term."""
+    said = words_of_weights(model).get(w) or words.of_tensor(w.name)
+    return html("{}<br>{}", tensor_name(w.name), small(text(said.title) + beside(said.terms)))
 
 
 def _to_the_total(model: Model) -> Iterable[Row | list]:
@@ -704,4 +714,27 @@ def notation_table() -> Html:
         ["Name", "Letter", "What it is", "Keys in config.json", "In papers"],
         rows,
         name="Notation",
+    )
+
+
+@cache
+def terms_table() -> Html:
+    """What the site calls a step or weight, plainly and in the field's terms, with the names of its tensors."""
+    names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    roles = ((role, said) for role, said in words.STEPS.items() if isinstance(role, Role))
+    of_steps = [said._replace(term=role.term) for role, said in roles]
+    for said in (*of_steps, *words.CALLS.values()):
+        names.setdefault((said.title, said.terms), [])
+    for name, said in words.WEIGHTS.items():
+        names.setdefault((said.title, said.terms), []).append(name)
+    rows = [
+        [title, joined(terms, ", "), joined(map(tensor_name, tensors), ", ") or "–"]
+        for (title, terms), tensors in names.items()
+        if terms
+    ]
+    return table(
+        "What this site says, and what the field says",
+        ["On this site", "In papers and code", "Names of its tensors"],
+        rows,
+        name="Plain words and terms",
     )

@@ -15,9 +15,9 @@ from ..engine.errors import Problem, nearest
 from ..engine.steps import Role
 from ..engine.tensors import Weight
 from . import disclosed, rounding
-from .arguments import whole_number
+from .arguments import unknown, whole_number
 from .equations import math
-from .html import Html, block, conventions, html, joined, small, tag
+from .html import Html, beside, block, conventions, heading, html, joined, small, table, tag
 from .layers import layer_range, layer_title
 from .operations import Factor, Operation, Section, Shape, sections
 from .parts import experts_of
@@ -30,15 +30,23 @@ Sizes = Mapping[str, int]
 
 @remembered
 @disclosed.view("what happens inside it")
-def walkthrough(model: Model, tokens: int = 5, context: int | None = None, depth: str = "steps") -> Html:
-    """Each operation of one forward pass over `tokens` new tokens that see `context` (by default themselves only)."""
+def walkthrough(
+    model: Model, tokens: int = 5, context: int | None = None, depth: str = "steps", part: str | None = None
+) -> Html:
+    """Each operation of one forward pass over `tokens` new tokens that see `context` (by default themselves only).
+
+    With `part`, such as `attention` or `mamba`, those of this part of a layer alone.
+    """
     if depth not in ("steps", "parts"):
         raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
     values, whole = sizes(model, tokens, context), sections(model)
-    flops = sum(operation.flops.at(values) * n for operation, n in whole.operations())
+    shown = whole if part is None else _section_of(whole, part, model)
+    flops = sum(operation.flops.at(values) * n for operation, n in shown.operations())
+    count = model.counts.total if part is None else _in_each_layer(_own_weights(shown.node))
     said = html(
-        "{} parameters, {} FLOPs for {} that {} {:,}.",
-        rounding.grouped(model.counts.total),
+        "{} parameters{}, {} FLOPs for {} that {} {:,}.",
+        rounding.grouped(count),
+        "" if part is None else " in each layer",
         rounding.grouped(flops),
         _tokens(values["T"], "new "),
         "sees" if values["T"] == 1 else "see",
@@ -47,10 +55,10 @@ def walkthrough(model: Model, tokens: int = 5, context: int | None = None, depth
     return block(
         tag(
             "ol",
-            _content(whole, model, values, depth),
+            _content(shown, model, values, depth),
             tag("li", _what("In all"), _meta(said), cls="ep-step total"),
             cls="ep-walk",
-            aria_label=f"One forward pass of {model.name}",
+            aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
         ),
         conventions(
             html(
@@ -63,6 +71,66 @@ def walkthrough(model: Model, tokens: int = 5, context: int | None = None, depth
             caveat([model.slug]),
         ),
     )
+
+
+def _section_of(whole: Section, part: str, model: Model) -> Section:
+    """The part of a layer of this role, the first where several kinds of layers have one. Raises `Problem`."""
+    parts = {str(item.node.role): item for item in reversed(_parts_of_layers(whole)) if isinstance(item, Section)}
+    if part not in parts:
+        raise unknown(f"part = {part!r}: no layer of {model.slug} has one", part, parts)
+    return parts[part]
+
+
+def _parts_of_layers(whole: Section) -> list[Operation | Section]:
+    """What the layers are made of, each kind of layer once."""
+    layers = (item for item in whole.content if isinstance(item, Section) and item.node.layers is not None)
+    return [item for layer in layers for item in layer.content]
+
+
+@remembered
+@disclosed.view("its shapes")
+def recap(model: Model, tokens: int = 5) -> Html:
+    """What each station of a forward pass gives, by its shape: a layer of each kind, part by part."""
+    values, rows = sizes(model, tokens, None), []
+    for item in sections(model).content:
+        if isinstance(item, Section) and item.node.layers is not None:
+            rows.append(heading(_layer(item.node, model), 3))
+            rows += [_station(inner, values) for inner in item.content]
+        else:
+            rows.append(_station(item, values))
+    return table(
+        html("The shapes on the way through {}", model.name),
+        ["Station", "What it gives", "In numbers"],
+        rows,
+        name=f"Shapes on the way through {model.name}",
+    )
+
+
+def _station(item: Operation | Section, values: Sizes) -> list[Html]:
+    outputs = [o.shape for o in item.node.outputs][:1]
+    return [
+        html("{}{}", item.words.title, beside(item.words.terms)),
+        joined(map(in_symbols, outputs)),
+        joined(in_numbers(shape, values) for shape in outputs),
+    ]
+
+
+def shape_after(slug: str, step: str, tokens: int = 5) -> Html | str:
+    """The shape of what a step gives, in numbers: `embed`, `attention`, `feed_forward`, `layer`, `unembed`."""
+    model = disclosed.model(slug)
+    if model is None:
+        return disclosed.UNDISCLOSED
+    whole = sections(model)
+    shapes = {str(i.node.role): i.node.outputs[0].shape for i in reversed([*whole.content, *_parts_of_layers(whole)])}
+    shapes.pop("None", None)
+    if step not in shapes:
+        raise unknown(f"step = {step!r}: {slug} has no such station", step, shapes)
+    return in_numbers(shapes[step], sizes(model, tokens, None))
+
+
+def _own_weights(node: Node) -> list[Weight]:
+    """The weights of a part, without what is only stored."""
+    return [w for w in node.all_weights() if not w.is_buffer]
 
 
 def _tokens(n: int, which: str = "") -> str:
@@ -86,8 +154,8 @@ def sizes(model: Model, tokens: int, context: int | None) -> Sizes:
 # Entries
 
 
-def _what(title: object, more: object = "") -> Html:
-    return tag("div", tag("strong", title), more, cls="ep-what")
+def _what(title: object, terms: Iterable[str] = (), more: object = "") -> Html:
+    return tag("div", tag("strong", title), beside(terms), more, cls="ep-what")
 
 
 def _meta(said: object) -> Html:
@@ -108,12 +176,12 @@ def _content(section: Section, model: Model, values: Sizes, depth: str) -> Html:
                 entries.append(_operation(item, values, with_scale(item, model)))
         elif item.node.layers is not None:
             inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
-            entries.append(tag("li", _what(_layer(item.node, model)), inner, cls="ep-layer"))
+            entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
         elif depth == "parts":
             entries.append(_part(item, values))
         else:
             inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
-            said = [_what(item.words.title), _why(item.words.why), _touched(item.node)]
+            said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
             entries.append(tag("li", *said, inner, cls="ep-part"))
     return joined(entries)
 
@@ -126,7 +194,7 @@ def _layer(node: Node, model: Model) -> Html:
 
 def _touched(node: Node) -> Html | str:
     """What one token touches of a part that chooses among experts; empty for any other."""
-    own = [w for w in node.all_weights() if not w.is_buffer]
+    own = _own_weights(node)
     experts = experts_of(own)
     if experts is None or all(w.routed is not None for w in own):
         return ""
@@ -149,10 +217,10 @@ def _in_each_layer(weights: Iterable[Weight]) -> int:
 def _part(section: Section, values: Sizes) -> Html:
     """A part of a layer as one entry."""
     node = section.node
-    count = _in_each_layer(w for w in node.all_weights() if not w.is_buffer)
+    count = _in_each_layer(_own_weights(node))
     return tag(
         "li",
-        _what(section.words.title),
+        _what(section.words.title, section.words.terms),
         _shapes([Factor(node.inputs[0].shape, False)], [o.shape for o in node.outputs], values),
         _meta(html("{} parameters in each layer · {}", rounding.grouped(count), _flops(node.flops, values))),
         _why(section.words.why),
@@ -168,7 +236,7 @@ def _operation(operation: Operation, values: Sizes, said: Words) -> Html:
     between = "×" if has_flops and len(operation.factors) == 2 else "and"
     return tag(
         "li",
-        _what(html("{}{}{}", said.title, about, times), equation),
+        _what(html("{}{}{}", said.title, about, times), said.terms, equation),
         _shapes(operation.factors, operation.outputs, values, between),
         *(_weight(w) for w in operation.weights),
         _meta(_flops(operation.flops, values)) if has_flops else "",

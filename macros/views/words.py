@@ -1,4 +1,6 @@
-"""Plain words for steps and weights: what an operation does, its equation, and why it is there.
+"""Plain words for steps and weights: what an operation does, its equation, why it is there; and the field's terms.
+
+The term of a step is said by the engine (`terms`), that of a weight or a NumPy call here, beside its plain words.
 
 `STEPS` is keyed by a step's role (or by the role around it and its own), `WEIGHTS` by the last parts of a tensor's
 checkpoint name without `.weight` or `.bias` (the longest match wins: `mlp.c_proj` before `c_proj`). A family with names
@@ -12,17 +14,25 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from ..engine import terms
 from ..engine.array import Node
 from ..engine.steps import Role
 
 
 class Words(NamedTuple):
-    """What happens (title), its equation as LaTeX, why, and the name of what comes out (`q`)."""
+    """What happens (title), its equation as LaTeX, why, the name of what comes out (`q`), and the field's term."""
 
     title: str
     equation: str = ""
     why: str = ""
     gives: str = ""
+    term: str = ""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The field's terms, those left out that the title says already."""
+        terms = dict.fromkeys(term for term in self.term.split(", ") if term)
+        return tuple(term for term in terms if term.lower() != self.title.lower())
 
 
 _NORM_WHY = "Sums of many layers grow; a common size before each part keeps the numbers in range and training stable."
@@ -30,17 +40,23 @@ _EXPERT = "Only the chosen experts compute: the others’ weights wait in memory
 _GATE_WHY = "The gate decides, number by number, how much of the other half passes."
 _FIXED_STATE = "Information moves along the text through a state of fixed size, one token after the other."
 _BOUNDED = "Keeps the scores from growing without bound."
-_BEND = "Without a bend between them, two matrices would be one."
+_BETWEEN = "Without an activation function between them, two matrices would be one."
 
 
 def _norm(title: str) -> Words:
-    """A norm, which has the equation of its step."""
+    """A norm, which has the equation and the term of its step."""
     return Words(title, why=_NORM_WHY)
 
 
-def _in_experts(title: str, equation: str, gives: str = "") -> Words:
+def _in_experts(of_one: Words, equation: str) -> Words:
     """What each of a token's experts does."""
-    return Words(f"{title}, in each chosen expert", equation, _EXPERT, gives)
+    return Words(f"{of_one.title}, in each chosen expert", equation, _EXPERT, of_one.gives, of_one.term)
+
+
+def _in_shared(of_one: Words) -> Words:
+    """What the expert does that every token passes through."""
+    said = "The shared expert computes for every token."
+    return of_one._replace(title=f"{of_one.title}, in the shared expert", why=said)
 
 
 # What a step does, by its role. The parts that hold other steps come first.
@@ -109,12 +125,14 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.TEMPERATURE: Words(
         "Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."
     ),
-    **dict.fromkeys((Role.GELU, Role.GELU_TANH), Words("Bend (GELU)", r"x \cdot \Phi(x)", _BEND)),
-    Role.SILU: Words("Bend (SiLU)", r"x \cdot \sigma(x)", _BEND),
-    Role.RELU: Words("Bend (ReLU)", r"\max(x, 0)", _BEND),
-    Role.RELU_SQUARED: Words("Bend (squared ReLU)", r"\max(x, 0)^2", _BEND),
+    **dict.fromkeys((Role.GELU, Role.GELU_TANH), Words("Weaken what is negative", r"x \cdot \Phi(x)", _BETWEEN)),
+    Role.SILU: Words("Weaken what is negative", r"x \cdot \sigma(x)", _BETWEEN),
+    Role.RELU: Words("Weaken what is negative", r"\max(x, 0)", _BETWEEN),
+    Role.RELU_SQUARED: Words("Weaken what is negative", r"\max(x, 0)^2", _BETWEEN),
     Role.XIELU: Words(
-        "Bend (xIELU)", r"\mathrm{xielu}(x)", f"{_BEND.rstrip('.')}; two trained numbers shape this one."
+        "Reshape each number",
+        r"\mathrm{xielu}(x)",
+        f"{_BETWEEN.rstrip('.')}; two trained numbers shape this one.",
     ),
     Role.CLIPPED_SWIGLU: Words(
         "Clip both halves, and gate",
@@ -192,7 +210,7 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "With few and small heads: cheaper than attention itself.",
     ),
     Role.LATENT_QUERIES: Words(
-        "Turn each query into a question to the latents",
+        "Rewrite each query, so that it fits the latents",
         r"q' = q \, W_{UK}",
         "The map to the keys is applied to the query, once, and not to every cached latent.",
     ),
@@ -245,42 +263,66 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.TOKEN_SHIFT: Words("Shift by one token", r"x_{t-1}", "Each token also sees the one before it."),
 }
 
-_Q = Words("Make the queries", r"q = x \, W_q^{\top}", "What each token looks for.", "q")
-_K = Words("Make the keys", r"k = x \, W_k^{\top}", "What each token offers to be found by.", "k")
-_V = Words("Make the values", r"v = x \, W_v^{\top}", "What each token hands over when it is found.", "v")
+_Q = Words("Make the queries", r"q = x \, W_q^{\top}", "What each token looks for.", "q", term="query projection")
+_K = Words(
+    "Make the keys", r"k = x \, W_k^{\top}", "What each token offers to be found by.", "k", term="key projection"
+)
+_V = Words(
+    "Make the values",
+    r"v = x \, W_v^{\top}",
+    "What each token hands over when it is found.",
+    "v",
+    term="value projection",
+)
 _QKV = Words(
     "Make queries, keys and values",
     r"[q, k, v] = x \, W_{qkv}^{\top}",
     "One matrix for all three: what each token looks for, what it is found by, what it hands over.",
     "q, k, v",
+    term="fused QKV projection",
 )
 _O = Words(
     "Mix the heads’ answers",
     r"y \, W_o^{\top}",
     "The heads worked apart; this puts their findings together and back to the model’s width.",
+    term="output projection",
 )
 _UP = Words(
     "Widen",
     r"u = x \, W_{up}^{\top}",
     "More room to work in: each of the new numbers is a question put to the vector.",
     "up",
+    term="up projection",
 )
-_GATE = Words("Make the gate", r"g = x \, W_{gate}^{\top}", _GATE_WHY, "gate")
-_GATE_UP = Words("Make gate and widened vector", r"[g, u] = x \, W_{gate,up}^{\top}", _GATE_WHY, "gate, up")
-_RECEPTANCE = Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r")
+_GATE = Words("Make the gate", r"g = x \, W_{gate}^{\top}", _GATE_WHY, "gate", term="gate projection")
+_GATE_UP = Words(
+    "Make gate and widened vector",
+    r"[g, u] = x \, W_{gate,up}^{\top}",
+    _GATE_WHY,
+    "gate, up",
+    term="gate projection, up projection",
+)
+_RECEPTANCE = Words("Make the gate", r"r = \sigma(x \, W_r^{\top})", _GATE_WHY, "r", term="receptance")
 _DOWN = Words(
-    "Narrow back", r"y \, W_{down}^{\top}", "The answers to those questions, written back at the model’s width."
+    "Narrow back",
+    r"y \, W_{down}^{\top}",
+    "The answers to those questions, written back at the model’s width.",
+    term="down projection",
 )
 _ROUTER = Words(
-    "Score the experts", r"g = x \, W_r^{\top}", "One score per expert decides where each token goes.", "expert scores"
+    "Score the experts",
+    r"g = x \, W_r^{\top}",
+    "One score per expert decides where each token goes.",
+    "expert scores",
+    term="router",
 )
 _ROUTER_BIAS = Words(
     "Balance the experts’ choice",
     r"g + b",
     "Set during training so that no expert is overrun; used for the choice only, not for the weights.",
+    term="load-balancing bias",
 )
-_SHARED = "The shared expert computes for every token."
-_HEAD = Words("Score every token of the vocabulary", STEPS[Role.UNEMBED].equation, STEPS[Role.UNEMBED].why)
+_HEAD = STEPS[Role.UNEMBED]._replace(term=Role.UNEMBED.term)
 _BEFORE_ATTENTION = _norm("Normalise before attention")
 _BEFORE_FF = _norm("Normalise before the feed-forward part")
 _AFTER_ATTENTION = _norm("Normalise what attention found")
@@ -288,22 +330,35 @@ _AFTER_FF = _norm("Normalise what the feed-forward part found")
 _OF_EMBEDDINGS = _norm("Normalise the embeddings")
 _OF_MIXER = _norm("Normalise the mixer’s result, gated")
 _LAST_NORM = Words("Normalise the last time", "", "The head expects vectors of a common size.")
-_Q_NORM = Words("Normalise the queries", "", _BOUNDED, "q")
-_K_NORM = Words("Normalise the keys", "", _BOUNDED, "k")
-_CONV = STEPS[Role.CONVOLUTION]
-_TABLE = STEPS[Role.EMBED]
-_POSITIONS = STEPS[Role.EMBED_POSITIONS]
+_Q_NORM = Words("Normalise the queries", "", _BOUNDED, "q", term="QK-norm")
+_K_NORM = Words("Normalise the keys", "", _BOUNDED, "k", term="QK-norm")
+_CONV = STEPS[Role.CONVOLUTION]._replace(term=Role.CONVOLUTION.term)
+_TABLE = STEPS[Role.EMBED]._replace(term=Role.EMBED.term)
+_POSITIONS = STEPS[Role.EMBED_POSITIONS]._replace(term=Role.EMBED_POSITIONS.term)
 _IN = Words(
     "Widen, and make the gate",
     r"[x, z] = x \, W_{in}^{\top}",
     "One half goes through the recurrence, the other gates its result.",
+    term="input projection",
 )
-_OUT = Words("Back to the model’s width", r"y \, W_{out}^{\top}", "The result joins the residual stream.")
+_OUT = Words(
+    "Back to the model’s width",
+    r"y \, W_{out}^{\top}",
+    "The result joins the residual stream.",
+    term="output projection",
+)
 _DECAY = Words(
-    "How fast each channel forgets", r"A = -e^{A_{\log}}", "Trained as a logarithm, so that it always decays."
+    "How fast each channel forgets",
+    r"A = -e^{A_{\log}}",
+    "Trained as a logarithm, so that it always decays.",
+    term="state matrix",
 )
-_DT_BIAS = Words("Shift the step size", r"\Delta + b", "Each channel starts with a time scale of its own.")
-_SKIP = Words("Let the input pass beside the state", r"y + D \odot x", "What the state need not carry.")
+_DT_BIAS = Words(
+    "Shift the step size", r"\Delta + b", "Each channel starts with a time scale of its own.", term="step size"
+)
+_SKIP = Words(
+    "Let the input pass beside the state", r"y + D \odot x", "What the state need not carry.", term="skip connection"
+)
 
 # Words for a weight, by the last parts of its name.
 WEIGHTS = {
@@ -322,12 +377,16 @@ WEIGHTS = {
     "head": _HEAD,
     "output_layer": _HEAD,
     "project_in": Words(
-        "Widen to the layers’ width", r"x \, W_{in}^{\top}", "The embedding table is narrower than the layers."
+        "Widen to the layers’ width",
+        r"x \, W_{in}^{\top}",
+        "The embedding table is narrower than the layers.",
+        term="embedding projection",
     ),
     "project_out": Words(
         "Narrow to the table’s width",
         r"x \, W_{out}^{\top}",
         "The head is the embedding table, which is narrower than the layers.",
+        term="embedding projection",
     ),
     # norms
     "ln_1": _BEFORE_ATTENTION,
@@ -379,7 +438,7 @@ WEIGHTS = {
     "wq": _Q,
     "wk": _K,
     "wv": _V,
-    "c_attn": Words(_QKV.title, r"[q, k, v] = x \, W_{qkv} + b", _QKV.why, _QKV.gives),
+    "c_attn": _QKV._replace(equation=r"[q, k, v] = x \, W_{qkv} + b"),
     "query_key_value": _QKV,
     "qkv_proj": _QKV,
     "Wqkv": _QKV,
@@ -387,42 +446,60 @@ WEIGHTS = {
     "out_proj": _O,
     "dense": _O,
     "wo": _O,
-    "attn.c_proj": Words(_O.title, r"y \, W_o + b", _O.why),
-    "output_gate": Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate"),
+    "attn.c_proj": _O._replace(equation=r"y \, W_o + b"),
+    "output_gate": Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate", term="output gate"),
     "sinks": Words(
         "A score for looking at nothing",
         r"[s, s_0]",
         "A trained extra score for each head takes the share that goes to no token.",
+        term="attention sink",
     ),
     "q_a_proj": Words(
         "Compress the queries",
         r"c_q = x \, W_{DQ}^{\top}",
         "Two thin matrices in the place of a large one.",
         "compressed q",
+        term="query down-projection",
     ),
     "q_b_proj": Words(
-        "Make the queries", r"q = c_q \, W_{UQ}^{\top}", "What each token looks for, from its compressed form.", "q"
+        "Make the queries",
+        r"q = c_q \, W_{UQ}^{\top}",
+        "What each token looks for, from its compressed form.",
+        "q",
+        term="query up-projection",
     ),
     "kv_a_proj_with_mqa": Words(
         "Compress keys and values into a latent",
         r"[c_{kv}, k_R] = x \, W_{DKV}^{\top}",
         "The cache keeps this short vector, and one rope key, for all heads together.",
         "latent, rope key",
+        term="KV down-projection, latent",
     ),
     "kv_b_proj": Words(
         "Take the map from latent to keys and values apart",
         r"[k, v] = c_{kv} \, W_{UKV}^{\top}",
         "One part is applied to the query, the other to the average: the same result, and the cache stays compressed.",
+        term="KV up-projection",
     ),
     "indexer.wq_b": Words(
         "Make the indexer’s queries",
         r"q_I = c_q \, W^{\top}",
         "A small attention that only chooses where the real one looks.",
         "indexer q",
+        term="lightning indexer, query projection",
     ),
-    "indexer.wk": Words("Make the indexer’s key", r"k_I = x \, W^{\top}", "One key for all of its heads.", "indexer k"),
+    "indexer.wk": Words(
+        "Make the indexer’s key",
+        r"k_I = x \, W^{\top}",
+        "One key for all of its heads.",
+        "indexer k",
+        term="lightning indexer, key projection",
+    ),
     "indexer.weights_proj": Words(
-        "Weigh the indexer’s heads", r"w = x \, W^{\top}", "How much each of its heads counts in the choice."
+        "Weigh the indexer’s heads",
+        r"w = x \, W^{\top}",
+        "How much each of its heads counts in the choice.",
+        term="lightning indexer",
     ),
     # feed-forward
     "gate_proj": _GATE,
@@ -432,16 +509,20 @@ WEIGHTS = {
     "w1": _GATE,
     "w3": _UP,
     "w2": _DOWN,
-    "c_fc": Words(_UP.title, r"u = x \, W_{up} + b", _UP.why, "up"),
-    "mlp.c_proj": Words(_DOWN.title, r"y \, W_{down} + b", _DOWN.why),
+    "c_fc": _UP._replace(equation=r"u = x \, W_{up} + b"),
+    "mlp.c_proj": _DOWN._replace(equation=r"y \, W_{down} + b"),
     "fc1": _UP,
     "fc2": _DOWN,
     "fc_in": _UP,
     "fc_out": _DOWN,
     "dense_h_to_4h": _UP,
     "dense_4h_to_h": _DOWN,
-    "act_fn.alpha_p": Words("Shape the bend above zero", r"\alpha_p", "A trained number of the activation."),
-    "act_fn.alpha_n": Words("Shape the bend below zero", r"\alpha_n", "A trained number of the activation."),
+    "act_fn.alpha_p": Words(
+        "Shape the curve above zero", r"\alpha_p", "A trained number of this model’s own.", term="activation function"
+    ),
+    "act_fn.alpha_n": Words(
+        "Shape the curve below zero", r"\alpha_n", "A trained number of this model’s own.", term="activation function"
+    ),
     # mixture of experts
     "mlp.gate": _ROUTER,
     "block_sparse_moe.gate": _ROUTER,
@@ -454,26 +535,23 @@ WEIGHTS = {
         "Gate the shared expert",
         r"\sigma(x \, w_g^{\top})",
         "How much of the shared expert’s answer passes, one number for each token.",
+        term="shared-expert gate",
     ),
-    "experts.gate_proj": _in_experts("Make the gate", r"g_e = x \, W_{gate,e}^{\top}", "gate"),
-    "experts.up_proj": _in_experts("Widen", r"u_e = x \, W_{up,e}^{\top}", "up"),
-    "experts.down_proj": _in_experts("Narrow back", r"y_e \, W_{down,e}^{\top}"),
-    "experts.w1": _in_experts("Make the gate", r"g_e = x \, W_{1,e}^{\top}", "gate"),
-    "experts.w3": _in_experts("Widen", r"u_e = x \, W_{3,e}^{\top}", "up"),
-    "experts.w2": _in_experts("Narrow back", r"y_e \, W_{2,e}^{\top}"),
-    "experts.gate_up_proj": _in_experts("Make gate and widened vector", r"[g_e, u_e] = x \, W_e", "gate, up"),
-    "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT),
-    "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT),
-    "block_sparse_moe.input_linear": _in_experts(
-        "Make gate and widened vector", r"[g_e, u_e] = x \, W_e^{\top}", "gate, up"
-    ),
-    "block_sparse_moe.output_linear": _in_experts("Narrow back", r"y_e \, W_e^{\top}"),
-    "shared_mlp.input_linear": Words(
-        "Make gate and widened vector, in the shared expert", _GATE_UP.equation, _SHARED, "gate, up"
-    ),
-    "shared_mlp.output_linear": Words("Narrow back, in the shared expert", _DOWN.equation, _SHARED),
+    "experts.gate_proj": _in_experts(_GATE, r"g_e = x \, W_{gate,e}^{\top}"),
+    "experts.up_proj": _in_experts(_UP, r"u_e = x \, W_{up,e}^{\top}"),
+    "experts.down_proj": _in_experts(_DOWN, r"y_e \, W_{down,e}^{\top}"),
+    "experts.w1": _in_experts(_GATE, r"g_e = x \, W_{1,e}^{\top}"),
+    "experts.w3": _in_experts(_UP, r"u_e = x \, W_{3,e}^{\top}"),
+    "experts.w2": _in_experts(_DOWN, r"y_e \, W_{2,e}^{\top}"),
+    "experts.gate_up_proj": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e"),
+    "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT, term="bias"),
+    "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT, term="bias"),
+    "block_sparse_moe.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
+    "block_sparse_moe.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
+    "shared_mlp.input_linear": _in_shared(_GATE_UP),
+    "shared_mlp.output_linear": _in_shared(_DOWN),
     **{
-        f"{shared}.{part}": Words(f"{words.title}, in the shared expert", words.equation, _SHARED, words.gives)
+        f"{shared}.{part}": _in_shared(words)
         for shared in ("shared_expert", "shared_experts")
         for part, words in (("gate_proj", _GATE), ("up_proj", _UP), ("down_proj", _DOWN))
     },
@@ -487,39 +565,55 @@ WEIGHTS = {
         "Make step size, input map and output map",
         r"[\Delta, B, C] = x \, W_x^{\top}",
         "Each token decides what the state takes in and gives out: this is what “selective” means.",
+        term="selection mechanism",
     ),
     "dt_proj": Words(
         "Widen the step size",
         r"\Delta = \mathrm{softplus}(\delta \, W_{\Delta}^{\top} + b)",
         "One step size for each channel.",
+        term="step size",
     ),
     "A_log": _DECAY,
     "D": _SKIP,
     "dt_bias": _DT_BIAS,
     "in_proj_qkvz": Words(
-        "Make queries, keys, values and the gate", r"[q, k, v, z] = x \, W^{\top}", _QKV.why, "q, k, v, z"
+        "Make queries, keys, values and the gate",
+        r"[q, k, v, z] = x \, W^{\top}",
+        _QKV.why,
+        "q, k, v, z",
+        term="fused QKV projection, gate projection",
     ),
     "in_proj_qkv": _QKV,
-    "in_proj_z": Words("Make the gate", r"z = x \, W_z^{\top}", _GATE_WHY, "gate"),
+    "in_proj_z": Words("Make the gate", r"z = x \, W_z^{\top}", _GATE_WHY, "gate", term="gate projection"),
     "in_proj_ba": Words(
         "Make strength and decay",
         r"[b, a] = x \, W^{\top}",
         "How much of the new token is written, and how much of the old is kept.",
+        term="write strength, decay",
     ),
     "in_proj_b": Words(
-        "Make the strength of writing", r"b = x \, W_b^{\top}", "How much of the new token is written into the state."
+        "Make the strength of writing",
+        r"b = x \, W_b^{\top}",
+        "How much of the new token is written into the state.",
+        term="write strength",
     ),
-    "in_proj_a": Words("Make the decay", r"a = x \, W_a^{\top}", "How much of the old state is kept."),
+    "in_proj_a": Words("Make the decay", r"a = x \, W_a^{\top}", "How much of the old state is kept.", term="decay"),
     # RWKV
     "time_decay": Words(
-        "How fast each channel forgets", r"e^{-e^{w}}", "Trained for each channel; the same for every token."
+        "How fast each channel forgets",
+        r"e^{-e^{w}}",
+        "Trained for each channel; the same for every token.",
+        term="decay",
     ),
-    "time_first": Words("A bonus for the token itself", r"u", "The newest token is not yet in the state."),
+    "time_first": Words(
+        "A bonus for the token itself", r"u", "The newest token is not yet in the state.", term="time-first bonus"
+    ),
     **{
         f"time_mix_{name}": Words(
             f"Blend with the token before, for the {purpose}",
             r"\mu \odot x_t + (1 - \mu) \odot x_{t-1}",
             "Each channel learns how much of the previous token it sees.",
+            term="token shift",
         )
         for name, purpose in (("key", "key"), ("value", "value"), ("receptance", "gate"))
     },
@@ -539,36 +633,49 @@ CALLS = {
         "Give each head its own fading with distance",
         r"b_{n,s} = -m_n \, (t - s)",
         "A penalty that grows with distance stands in for position embeddings.",
+        term="ALiBi",
     ),
     "scale_embeddings": Words(
-        "Scale the vectors", r"x \cdot \sqrt{D}", "Brings them to the size that the layers were trained with."
+        "Scale the vectors",
+        r"x \cdot \sqrt{D}",
+        "Brings them to the size that the layers were trained with.",
+        term="embedding scaling",
     ),
     "reshape": Words(
         "Cut into heads",
         "",
         "The same numbers in the same order, read as several shorter vectors: nothing is computed.",
+        term="attention head",
     ),
-    "merge": Words("Put the heads side by side", "", "The same numbers in the same order: nothing is computed."),
-    "split": Words("Cut apart", "", "One vector holds several; each goes its own way from here."),
-    "concatenate": Words("Join", "", "Side by side in one vector."),
+    "merge": Words(
+        "Put the heads side by side",
+        "",
+        "The same numbers in the same order: nothing is computed.",
+        term="attention head",
+    ),
+    "split": Words("Cut apart", "", "One vector holds several; each goes its own way from here.", term="split"),
+    "concatenate": Words("Join", "", "Side by side in one vector.", term="concatenation"),
     "cache": Words(
         "Put them behind the cached ones",
         r"[\mathrm{past}, \mathrm{new}]",
         "What earlier steps computed for earlier tokens is read from the cache, not computed again.",
+        term="KV cache",
     ),
-    "multiply": Words("Multiply, number by number", r"g \odot u", _GATE_WHY),
+    "multiply": Words("Multiply, number by number", r"g \odot u", _GATE_WHY, term="gating"),
     "residual": Words(
         "Add to the residual stream",
         r"x + y",
         "Nothing is overwritten: each part adds its finding to the vector that runs through the model.",
+        term="residual connection, residual stream",
     ),
-    "add": Words("Add", r"x + y", ""),
+    "add": Words("Add", r"x + y", "", term="addition"),
     "positions": Words(
         "Add token and position vectors",
         r"x + p",
         "From here on the vector knows what the token is and where it stands.",
+        term="learned position embedding",
     ),
-    "einsum": Words("Contract", "", "A sum of products over a shared axis."),
+    "einsum": Words("Contract", "", "A sum of products over a shared axis.", term="contraction"),
 }
 
 # Steps that say little by themselves: their weight's name says what they are for.
@@ -646,7 +753,8 @@ def of_weight(name: str) -> Words | None:
 def of_step(node: Node) -> Words:
     """The words of a step: of its role inside that of the step around it, of its role, or else its docstring's."""
     inside = node.parent.role if node.parent else None
-    return STEPS.get((inside, node.role)) or STEPS.get(node.role) or of_docstring(node.doc)
+    said = STEPS.get((inside, node.role)) or STEPS.get(node.role) or of_docstring(node.doc)
+    return said._replace(term=terms.of(node))
 
 
 def of_docstring(doc: str) -> Words:

@@ -136,7 +136,7 @@ def test_the_list_says_all_that_the_drawing_does(slug):
         assert len(found.entries) == len(parsed.nodes) + len(parsed.boxes)
         assert found.links == list(parsed.links.values()) and len(found.links) == len(titles)
         assert [("depends on d_model" in e) for e in entries] == ["accent" in parsed.classes[n] for n in parsed.nodes]
-        assert sum(e.count("residual connection") for e in entries) == len(parsed.residual)
+        assert sum(e.count("the residual connection brings") for e in entries) == len(parsed.residual)
 
 
 def test_gpt2_as_a_whole():
@@ -147,8 +147,8 @@ def test_gpt2_as_a_whole():
     assert {(embed, tables), (positions, tables)} <= set(parsed.edges)
     assert parsed.residual == [(tables, attended), (attended, fed)]
     assert (parsed.find("Make queries, keys and"), parsed.find("KV cache: keys")) in parsed.edges
-    assert [parsed.boxes[b] for b in parsed.box_of[attended]] == ["Layer × 12"]
-    assert parsed.nodes[parsed.find("Widen")] == "Widen\n[d_model, d_ff]\n[768, 3072]"
+    assert [parsed.boxes[b] for b in parsed.box_of[attended]] == ["Layer × 12 · transformer block"]
+    assert parsed.nodes[parsed.find("Widen")] == "Widen\nup projection, c_fc\n[d_model, d_ff]\n[768, 3072]"
     assert parsed.links[embed] == "../what-happens/embeddings.md"
 
 
@@ -160,8 +160,14 @@ def test_llama_3_70b_as_a_whole():
     assert {(table, norm), (parsed.find("Mix the heads"), attended), (parsed.find("Narrow back"), fed)} <= set(
         parsed.edges
     )
-    assert parsed.boxes["b1"] == "Layer × 80" and parsed.classes["b1"] == {"repeat"}
-    assert parsed.nodes[parsed.find("Make the keys")] == "Make the keys\n[d_model, n_kv_heads·d_head]\n[8192, 1024]"
+    assert parsed.boxes["b1"] == "Layer × 80 · transformer block" and parsed.classes["b1"] == {"repeat"}
+    assert parsed.nodes[parsed.find("Make the keys")].split("\n") == [
+        "Make the keys",
+        "key projection, k_proj",
+        "[d_model, n_kv_heads·d_head]",
+        "[8192, 1024]",
+    ]
+    assert set(parsed.boxes.values()) >= {"Attention · grouped-query attention", "Feed-forward · MLP, SwiGLU"}
     plain = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" not in parsed.classes[n]}
     assert plain == {
         "Token ids",
@@ -197,7 +203,7 @@ def test_one_layer_of_llama_has_every_step():
     assert {(q, rotated), (rotated, scores), (scores, hidden), (hidden, shares)} <= set(parsed.edges)
     assert (parsed.find("Angles of each position"), rotated) in parsed.edges
     assert (parsed.find("Rotate by position (k)"), parsed.find("KV cache: keys")) in parsed.edges
-    x = parsed.find("Each token’s vector [T")
+    x = parsed.find("Each token’s vector residual stream [T")
     assert parsed.residual[0][0] == x and len(parsed.residual) == 2
 
 
@@ -210,7 +216,10 @@ def test_a_highlight_is_about_that_symbol():
 def test_each_kind_of_layer_once():
     parsed = Parsed(diagrams.mermaid(diagrams.whole(presets.model("deepseek-v3"), None), link))
     layers = [title for title in parsed.boxes.values() if title.startswith("Layer")]
-    assert layers == ["Layer × 3: dense (layers 0–2)", "Layer × 58: mixture of experts (layers 3–60)"]
+    assert layers == [
+        "Layer × 3: dense (layers 0–2) · transformer block",
+        "Layer × 58: mixture of experts (layers 3–60) · transformer block",
+    ]
     assert "KV cache: latents" in {said.split("\n")[0] for said in parsed.nodes.values()}
 
 

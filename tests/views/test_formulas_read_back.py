@@ -33,7 +33,7 @@ def read_text(said: str, values: dict[str, int]) -> Fraction:
 
 
 def read_latex(said: str, values: dict[str, int], spell=latex_name) -> Fraction:
-    r"""`n_{\text{layers}} \, (2 \cdot d^{2} + \min\left(S, W\right))`."""
+    r"""`\text{n\_layers} \, (2 \cdot d^{2} + \min\left(S, W\right))`."""
     names = {f"v{i}": value for i, value in enumerate(values.values())}
     spelled = {spell(name): f" v{i} " for i, name in enumerate(values)}
     pattern = "|".join(re.escape(s) for s in sorted(spelled, key=len, reverse=True))
@@ -57,7 +57,7 @@ def test_the_readers_read():
     assert read_text("2·d_model² + min(S − T, 1,024)", values) == 98 + 1024
     assert read_text("((S − T) mod attention_chunk_size)", values) == 9999 % 8192
     assert read_text("(S − T mod attention_chunk_size)", values) == 9999  # what Llama 4's page once said
-    latex = r"{d_{\text{model}}}^{2} \cdot \frac{n_{\text{heads}}}{n_{\text{kv heads}}}"
+    latex = r"{\text{d\_model}}^{2} \cdot \frac{\text{n\_heads}}{\text{n\_kv\_heads}}"
     latex += r" + \left\lfloor \frac{S}{3} \right\rfloor"
     assert read_latex(latex, values) == 98 + 3333
 

@@ -380,15 +380,18 @@ def test_no_line_of_a_list_starts_with_a_figure_and_a_full_stop(page):
 def test_the_parameter_table_adds_up(small, tied):
     slug, model = small(tie_word_embeddings=tied)
     found = rows_of(tables.parameter_table(slug))
-    tensors = {r[0]: r for r in found if len(r) == 6 and r[0].endswith(".weight") and not r[0].startswith("same")}
-    assert tensors["model.layers.{i}.self_attn.k_proj.weight"][1:5] == [
+    in_rows = [r for r in found if len(r) == 6 and "weight" in r[0] and not r[0].startswith("same")]
+    tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight")]}
+    said, row = tensors["model.layers.{i}.self_attn.k_proj."]
+    assert said == "Make the keys · key projection"
+    assert row[1:5] == [
         f"[n_kv_heads·d_head, d_model][{K * H}, {D}]",
         rounding.grouped(K * H * D),
         str(L),
         rounding.grouped(L * K * H * D),
     ]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
-    assert sum(as_int(r[4]) for r in tensors.values()) == by_hand == model.counts.total
+    assert sum(as_int(r[4]) for r in in_rows) == by_hand == model.counts.total
     assert as_int(next(r for r in found if r[0] == "Parameters in all")[1]) == by_hand
     assert sum(as_int(r[1]) for r in found if r[0].endswith("together")) == by_hand - (1 if tied else 2) * V * D - D
     assert any(r[0] == "same tensor as model.embed_tokens.weight" and r[4] == "0" for r in found) == tied
@@ -812,14 +815,14 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
 @pytest.mark.parametrize(
     "slug, equation",
     [
-        ("llama3-8b", r"\frac{q \, k^{\top}}{\sqrt{d_{\text{head}}}}"),
+        ("llama3-8b", r"\frac{q \, k^{\top}}{\sqrt{\text{d\_head}}}"),
         ("gemma2-27b", r"\frac{q \, k^{\top}}{\sqrt{144}}"),
         ("gemma3-27b", r"\frac{q \, k^{\top}}{\sqrt{168}}"),
         ("granite-3.3-8b", r"\frac{q \, k^{\top}}{128}"),
         (
             "deepseek-v3",
             r"1.874 \cdot \frac{q' c^{\top} + q_R k_R^{\top}}"
-            r"{\sqrt{\text{qk nope head dim} + \text{qk rope head dim}}}",
+            r"{\sqrt{\text{qk\_nope\_head\_dim} + \text{qk\_rope\_head\_dim}}}",
         ),
     ],
 )

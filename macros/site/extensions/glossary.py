@@ -1,13 +1,30 @@
-"""The words that are explained wherever they stand, from a file with a line `*[word]: explanation` for each."""
+"""The words that are explained wherever they stand, from the definition lists of a file, and an anchor for each term.
+
+An entry is one term a line, and below them `:   ` with what they mean, up to `. See ` the explanation. A term with
+`{ .tip }` behind it is explained on each page.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
+from markdown import Markdown
 from markdown.extensions.abbr import AbbrExtension
+from markdown.extensions.toc import slugify
+from markdown.treeprocessors import Treeprocessor
 
 from ...engine.errors import Problem
+
+
+class Entry(NamedTuple):
+    """What several terms mean: plain text, and which of the terms are explained wherever they stand."""
+
+    terms: tuple[str, ...]
+    says: str
+    tips: tuple[str, ...]
 
 
 class Glossary(AbbrExtension):
@@ -17,26 +34,54 @@ class Glossary(AbbrExtension):
         super().__init__(**options)
         self.file = file
 
+    def extendMarkdown(self, md: Markdown) -> None:
+        super().extendMarkdown(md)
+        md.treeprocessors.register(Anchors(md), "anchors-of-terms", 7)  # behind attr_list's, before toc's
+
     def reset(self) -> None:
         """Before each page."""
         if self.file:
-            self.load_glossary(entries(Path(self.file)))
+            self.load_glossary(tips(Path(self.file)))
         super().reset()
 
 
-def entries(path: Path) -> dict[str, str]:
-    """Word -> explanation; none without the file. Raises `Problem` for a line of any other form."""
-    explanations = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines() if path.is_file() else (), 1):
-        if line.strip():
-            if not (entry := re.fullmatch(r"\*\[([^\]]+)\]: *(.+)", line.strip())):
-                raise Problem(
-                    f"no entry of the glossary: {line.strip()[:60]}",
-                    "write *[word]: explanation",
-                    f"{'/'.join(path.parts[-3:])}:{number}",
-                )
-            explanations[entry[1]] = entry[2]
-    return explanations
+class Anchors(Treeprocessor):
+    """Each term of a definition list can be linked to: `query projection` is `#query-projection`."""
+
+    def run(self, root: Element) -> None:
+        for term in root.iter("dt"):
+            if "id" not in term.attrib:
+                term.set("id", anchor("".join(term.itertext())))
+
+
+def anchor(term: str) -> str:
+    return slugify(term, "-")
+
+
+def tips(path: Path) -> dict[str, str]:
+    """Word -> explanation, of the words that are explained wherever they stand; none without the file."""
+    return {word: entry.says for entry in entries(path) for word in entry.tips}
+
+
+def entries(path: Path) -> list[Entry]:
+    """The entries of a file in their order. Raises `Problem` for lines that are no entry and no heading."""
+    found, number = [], 1
+    for block in re.split(r"(\n(?:[ \t]*\n)+)", path.read_text("utf-8")) if path.is_file() else ():
+        if block.strip() and not block.startswith("#"):
+            found.append(_entry(block, f"{'/'.join(path.parts[-3:])}:{number}"))
+        number += block.count("\n")
+    return found
+
+
+def _entry(block: str, place: str) -> Entry:
+    named, _, meaning = block.strip().partition("\n:   ")
+    terms = [re.fullmatch(r"`?([^`{}:]+?)`?( +\{ *\.tip *\})?", line.strip()) for line in named.splitlines()]
+    if not meaning or None in terms:
+        how = "write the terms, a line each, and below them `:   ` and what they mean"
+        raise Problem(f"no entry of the glossary: {block.strip()[:60]}", how, place)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|[`*]", r"\1", " ".join(meaning.split()))
+    said = text.partition(". See ")[0].rstrip(".")
+    return Entry(tuple(m[1] for m in terms if m), said[:1].lower() + said[1:], tuple(m[1] for m in terms if m and m[2]))
 
 
 def makeExtension(**options) -> Glossary:

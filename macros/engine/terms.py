@@ -1,0 +1,70 @@
+"""What the field calls a step: its role's term, made exact by what the trace shows of it.
+
+Roles say what any step of their kind is called; whether attention is grouped-query or latent, and a feed-forward part
+SwiGLU or plain, follows from the calls inside. Several terms of one step stand with commas between them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .array import Node
+from .steps import ACTIVATIONS, Role
+
+# A feed-forward part whose activated half is multiplied with the other one (arXiv 2002.05202).
+GATED = {Role.SILU: "SwiGLU", Role.GELU: "GeGLU", Role.GELU_TANH: "GeGLU", Role.RELU: "ReGLU"}
+WIDENING = {Role.FEED_FORWARD, Role.EXPERTS, Role.GATED_EXPERTS, Role.PACKED_EXPERTS, Role.SHARED_EXPERTS}
+# What a layer's tokens see of those before them, by the word of its kind.
+WINDOWS = {"sliding": "sliding window", "chunked": "chunked attention"}
+# A layer of one of these alone has its name, and is no transformer block.
+RECURRENT = {Role.MAMBA: "Mamba block", Role.MAMBA2: "Mamba-2 block", Role.TIME_MIX: "RWKV block"}
+
+
+def of(node: Node) -> str:
+    """The term of a step; empty for a NumPy call."""
+    role = node.role
+    if role is None:
+        return ""
+    if role is Role.ATTENTION:
+        return _attention(node)
+    if role is Role.CAUSAL_MASK:
+        kinds = [str(n.kind).split(", ") for n in node.path() if n.kind is not None]
+        return ", ".join([role.term, *(term for word, term in WINDOWS.items() if any(word in kind for kind in kinds))])
+    if role is Role.REPEAT_KV:
+        return _sharing(node)
+    if role in WIDENING:
+        gated = _gated(node)
+        return f"{role.term}, {gated}" if gated else role.term
+    if role is Role.LAYER:
+        parts = {child.role for child in node.children}
+        return next((name for part, name in RECURRENT.items() if part in parts), role.term)
+    if role is Role.DECAYING_ATTENTION and node.is_inside(Role.MAMBA2):
+        return "state-space duality"
+    return role.term
+
+
+def _attention(node: Node) -> str:
+    """Which keys and values the heads share."""
+    roles = {n.role: n for n in node.walk()}
+    if Role.LATENT_SCORES in roles:
+        return "multi-head latent attention"
+    return _sharing(roles[Role.REPEAT_KV]) if Role.REPEAT_KV in roles else "multi-head attention"
+
+
+def _sharing(repeat: Node) -> str:
+    """Attention whose query heads share the key/value heads that this step repeats."""
+    n_kv_heads = int(repeat.inputs[0].shape[1])
+    return "multi-query attention" if n_kv_heads == 1 else Role.REPEAT_KV.term
+
+
+def _gated(node: Node) -> str:
+    """The name of the gate inside a feed-forward part: the activated half of the numbers multiplies the other."""
+    for call in node.walk():
+        if call.role is Role.CLIPPED_SWIGLU:
+            return "SwiGLU"
+        if call.function is np.multiply and len(call.inputs) == 2:
+            for made in (a.source for a in call.inputs if isinstance(a.source, Node)):
+                activation = next((n.role for n in made.path() if n.role in ACTIVATIONS), None)
+                if activation is not None and not call.is_inside(*ACTIVATIONS):
+                    return GATED.get(activation, "")
+    return ""

@@ -1,0 +1,131 @@
+"""The field's terms: each step carries one, each stands in the glossary, and each symbol has one spelling."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from macros.catalogue import presets
+from macros.engine.dims import latex_name
+from macros.engine.steps import Role
+from macros.site.extensions.glossary import entries
+from macros.views import diagrams, notation, operations, tables, walkthrough, words
+from macros.views.operations import Operation, Section
+
+ROOT = Path(__file__).parents[2]
+KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
+ONE_OF_EACH = list({presets.model(slug).raw["model_type"]: slug for slug in KNOWN}.values())
+
+GLOSSARY = {term.lower() for entry in entries(ROOT / "docs/includes/glossary.md") for term in entry.terms}
+
+
+def every(section: Section) -> list[Operation | Section]:
+    """All that a walkthrough has an entry for."""
+    return [one for item in section.content for one in (item, *(every(item) if isinstance(item, Section) else ()))]
+
+
+def terms(said: str) -> list[str]:
+    return said.split(", ") if said else []
+
+
+@pytest.mark.parametrize("slug", KNOWN)
+def test_each_step_has_a_term_of_the_glossary(slug):
+    """Mend: give its role, weight or call a term; write the term into docs/includes/glossary.md."""
+    steps = every(operations.sections(presets.model(slug)))
+    assert [one.words.title for one in steps if not one.words.term] == []
+    assert sorted({t for one in steps for t in terms(one.words.term) if t.lower() not in GLOSSARY}) == []
+
+
+def test_each_role_weight_and_call_has_a_term_of_the_glossary():
+    said = [role.term for role in Role]
+    said += [w.term for w in (*words.WEIGHTS.values(), *words.CALLS.values())]
+    norms = [name for name, w in words.WEIGHTS.items() if not w.term]
+    assert [name for name in norms if not re.search(r"norm|ln", name)] == [], "a norm has the term of its step"
+    assert sorted({t for of_one in said for t in terms(of_one) if t.lower() not in GLOSSARY}) == []
+
+
+@pytest.mark.parametrize("slug", ONE_OF_EACH)
+def test_walkthrough_diagram_and_table_show_it(slug):
+    model = presets.model(slug)
+    labels = re.findall(r'<div class="ep-what"><strong>(.*?)</strong>(.*?)</div>', walkthrough.walkthrough(slug))
+    for title, rest in labels[:-1]:  # the last one is the sum
+        has_term = 'class="ep-term"' in rest or unescape(re.sub("<[^>]+>", "", title)).lower() in GLOSSARY
+        assert has_term, title
+    for drawing in (
+        diagrams.whole(model, None),
+        *(diagrams.layer(model, k, None) for k in diagrams.layer_kinds(model)),
+    ):
+        for item in drawing.top.items():
+            said = {item.title.lower(), *(term.lower() for term in item.terms)}
+            assert item.sign or any(term in one for term in GLOSSARY for one in said), item.title
+            assert item.sign or all(
+                term in diagrams.label(item, drawing.values).replace("<br/>", " ") for term in item.terms
+            )
+    rows = re.findall(r"<th[^>]*><code>[^/]*?</code><br>(.*?)</th>", tables.parameter_table(slug).replace("<wbr>", ""))
+    assert len(rows) >= len(model.counts.weights) and [row for row in rows if "ep-term" not in row] == []
+
+
+def test_what_the_trace_makes_exact():
+    """Grouped-query, multi-query, multi-head, latent; SwiGLU, GeGLU, no gate; a window; the final norm."""
+    said = {
+        slug: {one.words.term for one in every(operations.sections(presets.model(slug)))}
+        for slug in ("gpt2", "llama3-8b", "falcon-7b", "deepseek-v3", "gemma2-2b", "mamba-130m", "granite-4.0-h-small")
+    }
+    assert {"multi-head attention", "MLP", "final norm, LayerNorm", "causal mask"} <= said["gpt2"]
+    assert {"grouped-query attention", "MLP, SwiGLU", "final norm, RMSNorm", "RoPE"} <= said["llama3-8b"]
+    assert "multi-query attention" in said["falcon-7b"]
+    assert {"multi-head latent attention", "routed experts, SwiGLU"} <= said["deepseek-v3"]
+    assert {"MLP, GeGLU", "causal mask", "causal mask, sliding window"} <= said["gemma2-2b"]
+    assert "Mamba block" in said["mamba-130m"] and "transformer block" not in said["mamba-130m"]
+    assert {"Mamba-2 block", "state-space duality"} <= said["granite-4.0-h-small"]
+    assert not {"multi-head attention", "multi-query attention"} & said["llama3-8b"]
+
+
+# One spelling of each symbol
+
+NAMES = sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)
+# Where a name is code: a key of a config file, an argument of a macro.
+CODE = {"model-size/index.md": {"vocab_size"}, "reference/macros.md": {"d_ff", "d_model", "n_heads", "n_layers"}}
+
+
+def misspelled(markdown: str, code: frozenset[str] | set[str] = frozenset()) -> list[str]:
+    """Symbols that stand in a page otherwise than as `<var>d_ff</var>`, and in a formula otherwise than as letters."""
+    for left_out in (
+        r"\{%-? *raw.*?endraw *-?%\}",
+        r"^( *)(```+|~~~+).*?^\1\2",
+        r"\{\{.*?\}\}|\{%.*?%\}",
+        r"\]\([^)]*\)",
+        r"<var>\w+</var>",
+    ):
+        markdown = re.sub(left_out, " ", markdown, flags=re.S | re.M)
+    found = re.findall(r"\$[^$\n]*?[dn]_\{?\\?(?:text)?\{?\w+\}*", markdown)
+    names = re.findall(rf"(?<![\w\\])(?:{'|'.join(NAMES)})(?!\w)", markdown)
+    return found + [name for name in names if name not in code]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.stem)
+def test_a_page_spells_each_symbol_in_one_way(page):
+    """Mend: write <var>d_ff</var> in a sentence, and the letter (F) in a formula."""
+    assert misspelled(page.read_text("utf-8"), CODE.get(page.relative_to(ROOT / "docs").as_posix(), set())) == []
+
+
+@pytest.mark.parametrize(
+    "said, is_wrong",
+    [
+        ("a width of <var>d_ff</var>, $F = 4D$, {{ value('x', 'd_ff') }}", False),
+        ("a width of d_ff", True),
+        ("a width of `d_ff`", True),
+        ("$d_{ff} = 4D$", True),
+        (r"$$ \sqrt{d_\text{head}} $$", True),
+        (r"$2 \cdot n_{\text{kv heads}}$", True),
+    ],
+)
+def test_what_counts_as_misspelled(said, is_wrong):
+    assert bool(misspelled(said)) == is_wrong
+
+
+def test_a_generated_formula_spells_it_alike():
+    assert {name: latex_name(name).replace(r"\_", "_") for name in NAMES} == {n: rf"\text{{{n}}}" for n in NAMES}
