@@ -161,6 +161,18 @@ def numerics(model: Model) -> Html:
     return said + html(" Checkpoints of type {}, which have the same forward pass, were.", types)
 
 
+# What the field calls the kinds that `kind_of` names.
+ABBREVIATIONS = {
+    "mixture of experts": "MoE",
+    "multi-head": "MHA",
+    "grouped-query": "GQA",
+    "multi-query": "MQA",
+    "latent": "MLA",
+    "sliding window": "SWA",
+    "recurrent": "SSM",
+}
+
+
 def kind_of(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
     experts = "mixture of experts" if is_sparse(model) else "dense"
