@@ -11,7 +11,7 @@ from markdown import Markdown
 from mkdocs.structure.files import File
 
 from macros.engine.errors import Problem
-from macros.site import kept_from_search, links
+from macros.site import links
 from macros.site.extensions import large_blocks
 
 ROOT = Path(__file__).parent.parent
@@ -102,18 +102,6 @@ def test_a_link_to_an_anchor_in_a_large_block_is_known_and_a_wrong_one_is_not(tm
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0 and "#nowhere" in built.stderr and "#inside" not in built.stderr, built.stderr
     assert TABLE in (tmp_path / "site/two/index.html").read_text()
-
-
-def test_only_large_elements_below_an_excluded_heading_are_kept_from_the_search():
-    small = "<div>small</div>"
-    shown, hidden = '<h2 id="a">A</h2>', '<h2 data-search-exclude="data-search-exclude" id="b">B</h2>'
-    with_heading = TABLE.replace("<table>", '<h3 id="c">C</h3><table>')
-    lines = [TABLE, hidden, TABLE, small, "<h4>no address</h4>", TABLE, f"<p>{TABLE}", with_heading, TABLE]
-    lines += [hidden, TABLE, shown, TABLE]
-    kept_from_search.hidden.clear()
-    left = list(kept_from_search.without_hidden(lines))
-    assert [n for n, (line, now) in enumerate(zip(lines, left)) if line != now] == [2, 5, 10]
-    assert kept_from_search.hidden == [TABLE, TABLE, TABLE]
 
 
 def test_a_formula_is_mathml_and_a_wrong_one_is_raised_or_told():

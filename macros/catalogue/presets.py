@@ -72,6 +72,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     released: Any
     released_source: Text | None = None
     hub: Text | None = None
+    licence: Text | None = None  # of the weights at `hub`; None where none was established
+    licence_source: Text | None = None
     aliases: tuple[Text, ...] = ()
     headline: Text | None = None
     note: Text | None = None
@@ -81,12 +83,15 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     published: Published | None = None
 
     def __post_init__(self):
-        for text in filter(None, (self.name, self.family, self.organization, self.hub, self.headline, *self.aliases)):
+        plain = (self.name, self.family, self.organization, self.hub, self.licence, self.headline, *self.aliases)
+        for text in filter(None, plain):
             if markup := _MARKUP.search(text):
                 raise ValueError(f"{shorten(text)} holds {markup[0]!r}: expected plain text without markup")
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
             if prose and (markup := _NO_PROSE.search(prose)):
                 raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
+        if (self.licence is None) != (self.licence_source is None):
+            raise ValueError("licence and licence_source go together: a licence is not known without where it stands")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):

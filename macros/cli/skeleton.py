@@ -50,6 +50,8 @@ def skeleton(file: str, slug: str | None = None) -> str:
         'released = ""  # 2024-04-18, or "2024-04"',
         '# released_source = "repository, file"',
         '# hub = "organization/repository"',
+        '# licence = "Apache 2.0"',
+        '# licence_source = "repository, file"',
         "",
         "[config]",
         *(

@@ -43,7 +43,7 @@ def the_preview():
 
 
 preview = the_preview()
-ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.kept_from_search"
+ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
 
 
 def call(event, *args, **kwargs):
@@ -138,3 +138,5 @@ on_post_page = handed_on("on_post_page")
 
 def on_post_build(config):
     gc.enable()
+    if not preview.is_first:
+        call("on_post_build", config)

@@ -127,13 +127,14 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row that is more than its cells: of a class, with data; the first cell heads the row, or the rows below it
-    (`rowgroup`)."""
+    """A row that is more than its cells: of a class, with data, with an address in the page (`anchor`); the first cell
+    heads the row, or the rows below it (`rowgroup`)."""
 
     cells: Iterable[object]
     cls: str | None = None
     data: Mapping[str, object] = {}
     scope: str = "row"
+    anchor: str | None = None
 
 
 def heading(title: object, span: int) -> Row:
@@ -181,4 +182,4 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
             written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
         place += cell.span
-    return tag("tr", *written, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})
+    return tag("tr", *written, id=row.anchor, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})

@@ -57,6 +57,8 @@ def sources(slug: str) -> Html:
         facts.append(("Released", text(values.date(p.released) + day) + source))
     if p.hub:
         facts.append(("On the hub", code(p.hub)))
+        source = html(": {}", p.licence_source) if p.licence_source else ""
+        facts.append(("Licence of the weights", text(licence(p)) + source))
     if p.aliases:
         facts.append(("The same shapes", joined(map(code, p.aliases), ", ")))
     if p.headline:
@@ -74,6 +76,11 @@ def sources(slug: str) -> Html:
     if p.note:
         facts.append(("Note", Html(re.sub(r"&#96;(.*?)&#96;", r"<code>\1</code>", str(text(p.note))))))
     return tag("dl", *(tag("dt", name) + tag("dd", content) for name, content in facts), cls="ep-facts")
+
+
+def licence(p: Preset) -> str:
+    """The licence of a model's weights in words."""
+    return p.licence or ("not established" if p.hub else "weights not published")
 
 
 @remembered
@@ -152,6 +159,18 @@ def numerics(model: Model) -> Html:
         return said
     types = joined(map(code, sorted(held)), ", ")
     return said + html(" Checkpoints of type {}, which have the same forward pass, were.", types)
+
+
+# What the field calls the kinds that `kind_of` names.
+ABBREVIATIONS = {
+    "mixture of experts": "MoE",
+    "multi-head": "MHA",
+    "grouped-query": "GQA",
+    "multi-query": "MQA",
+    "latent": "MLA",
+    "sliding window": "SWA",
+    "recurrent": "SSM",
+}
 
 
 def kind_of(model: Model) -> tuple[str, str]:

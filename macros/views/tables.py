@@ -91,7 +91,10 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
         if w.routed is not None:
             yield from experts
             experts = []
-        yield [*_tensor(w, sizes, _with_words(w, model)), rounding.percent(int(w.count), total)]
+        anchor = tensor_anchor(w)
+        permalink = tag("a", "¶", cls="headerlink", href=f"#{anchor}", title="Link to this tensor")
+        cells = _tensor(w, sizes, _with_words(w, model) + permalink)
+        yield Row([*cells, rounding.percent(int(w.count), total)], anchor=anchor)
     if len(group.weights) > 1:
         yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
 
@@ -163,6 +166,11 @@ def _both(shape: tuple[Dim, ...], sizes: Mapping[str, int]) -> Html:
 def tensor_name(name: str) -> Html:
     """A tensor's name, which may break after each dot."""
     return code(text(name).replace(".", html(".<wbr>")))
+
+
+def tensor_anchor(w: Weight) -> str:
+    """Where a tensor's row is in its table: the name of the first of its copies, which no other row has."""
+    return next(w.names())
 
 
 def names_line(model: Model) -> Html:

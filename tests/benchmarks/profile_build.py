@@ -19,7 +19,7 @@ PARTS = [  # what it is, the function that all of it goes through: its file's en
     ("Macros in the pages: tables, diagrams, formulas", "mkdocs_macros/plugin.py", "on_page_markdown"),
     ("Generated pages: traces, their totals, data files", "macros/site/mkdocs_pages.py", "on_files"),
     ("Markdown", "mkdocs/structure/pages.py", "render"),
-    ("HTML for the search", "material/plugins/search/plugin.py", "on_page_context"),
+    ("The index of the search", "macros/site/mkdocs_search.py", "on_post_build"),
     ("Copying the theme's and the site's files", "mkdocs/structure/files.py", "copy_static_files"),
     ("Writing the pages", "mkdocs/utils/__init__.py", "write_file"),
     ("Settings, imports, traces", "mkdocs/plugins.py", "on_config"),

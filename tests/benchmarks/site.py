@@ -58,7 +58,7 @@ def build(what: str, work: Path) -> None:
         hook.write_text(CAPTURE.format(out=str(work / "pages")))
         options |= {"hooks": [str(ROOT / "macros" / "site" / "hooks.py"), str(hook)]}
     elif what == "written":
-        options |= {"docs_dir": str(work / "pages"), "plugins": ["search"], "hooks": [], "nav": None}
+        options |= {"docs_dir": str(work / "pages"), "plugins": [], "hooks": [], "nav": None}
     config = load_config(str(ROOT / "mkdocs.yml"), **options)
     start = time.process_time()
     config.plugins.on_startup(command="build", dirty=False)

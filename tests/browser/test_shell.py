@@ -121,7 +121,7 @@ def shell(tmp_path_factory):
             docs_dir=str(folder / "docs"),
             site_dir=str(folder / "site"),
             site_url=address,
-            plugins=["search"],
+            plugins=[],
             hooks=[],
             strict=True,
             nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}],

@@ -180,6 +180,11 @@ PRESETS = {
         'release_source = "a card"\nreleased =',
         r'release_source: unknown key; did you mean "released_source"\?',
     ),
+    "a licence without its source": (
+        "released =",
+        'licence = "MIT"\nreleased =',
+        r"licence and licence_source go together",
+    ),
     "markup in a name": ('"Tiny"', '"<b>Tiny</b>"', r"'<b>Tiny</b>' holds '<': expected plain text"),
     "a script in a name": ('"Tiny"', '"<script>alert(1)</script>"', r"holds '<'"),
     "Markdown in a name": ('"Tiny"', '"[Tiny](http://x.y)"', r"holds '\['"),

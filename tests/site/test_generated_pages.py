@@ -52,17 +52,6 @@ def test_the_data_beside_a_page_is_what_describe_prints(site_folder):
     assert 'href="../llama3-8b.json"' in page(site_folder, "models/llama/llama3-8b")
 
 
-def test_search_finds_the_names_of_the_hub(site_folder):
-    index = json.loads((site_folder / "search/search_index.json").read_text())
-    for slug in ("llama3-8b", "deepseek-v3", "gpt2", "qwen3-0.6b"):
-        preset = presets.preset(slug)
-        own = f"models/{presets.paths()[slug].parent.name}/{slug}/"
-        texts = {d["location"]: re.sub(r"<[^>]+>", "", d["text"]) for d in index["docs"]}
-        for name in (preset.hub, *preset.aliases):
-            assert any(name in text for location, text in texts.items() if location.startswith(own)), name
-    assert not [d for d in index["docs"] if "flowchart TB" in d["text"]]
-
-
 def test_every_wrong_preset_is_a_line_and_there_is_no_site(tmp_path):
     folder = small_site(tmp_path)
     total = folder / "macros/presets/gpt/gpt2.toml"

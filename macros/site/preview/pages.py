@@ -39,6 +39,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
+SEARCH = "macros.site.mkdocs_search"
 MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
@@ -65,7 +66,6 @@ class Memory:
     indexed: Any = None
     next_indexed: Any
     entries: list
-    stripped: str
 
     shown: Any = None
     template_used: frozenset = frozenset()
@@ -250,6 +250,8 @@ class Preview:
                 memory.source = None
                 if any(name.startswith(MARKDOWN) for name in forgotten):
                     memory.rendered = None
+                if SEARCH in forgotten:
+                    memory.indexed = None
                 if "macros.site.model_pages" in forgotten:
                     memory.shown = None
 
@@ -417,26 +419,21 @@ class Preview:
         return env
 
     def on_page_context_early(self, context, page, config, nav):
-        """The search plugin parses the page's HTML; it gets none where its entries are known."""
+        """The search reads the page's HTML; it gets none where its entries are known."""
         memory = self.start(page)
         if memory.is_shown:
             page.meta = memory.meta
-        self.entries = search_entries(config)
+        self.entries, self.content = sys.modules[SEARCH].entries, page.content
         if memory.is_indexed:
             page.content = ""
         self.length = len(self.entries)
 
     def on_page_context_late(self, context, page, config, nav):
-        memory = self.page
+        memory, page.content = self.page, self.content
         if memory.is_indexed:
-            page.content = memory.stripped
             self.entries[self.length :] = memory.entries
         else:
-            memory.indexed, memory.stripped, memory.entries = (
-                memory.next_indexed,
-                page.content,
-                self.entries[self.length :],
-            )
+            memory.indexed, memory.entries = memory.next_indexed, self.entries[self.length :]
 
     def on_post_page_early(self, output, page, config):
         memory = self.page
@@ -468,11 +465,3 @@ def outline_of(item) -> Any:
     if hasattr(item, "items"):
         return [outline_of(i) for i in item.items]
     return (item.title, getattr(item, "url", None), [outline_of(i) for i in item.children or ()])
-
-
-def search_entries(config) -> list:
-    """The search plugin's list of entries, empty without the plugin."""
-    for name in ("material/search", "search"):
-        if name in config.plugins and hasattr(config.plugins[name], "search_index"):
-            return config.plugins[name].search_index.entries
-    return []

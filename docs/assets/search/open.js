@@ -1,0 +1,36 @@
+// Opens the search: its code and its index are fetched when it is first asked for. No module: from disk, where a page may
+// load none, the link in the header stays what it is without scripts, the way to all models.
+{
+  const root = new URL("../../", document.currentScript.src)
+  const link = document.querySelector(".ep-search-link")
+  const catalogue = link?.href
+  let show
+
+  const open = async () => {
+    try {
+      show ??= import(new URL("assets/search/dialog.mjs", root)).then(({ make }) => make(root, catalogue))
+      ;(await show)()
+    } catch (error) {
+      console.warn(error)
+      location.href = catalogue
+    }
+  }
+
+  if (!location.protocol.startsWith("http")) link?.setAttribute("data-lists", "")
+  else if (link) {
+    link.href = catalogue // whole, for it stays while pages change
+    link.addEventListener("click", event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return
+      event.preventDefault()
+      event.stopPropagation() // or the theme goes there
+      open()
+    })
+    addEventListener("keydown", event => {
+      const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]")
+      const isAsked = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey
+      if (!isAsked && (isTyping || event.ctrlKey || event.metaKey || event.altKey || event.key !== "/")) return
+      event.preventDefault()
+      open()
+    })
+  }
+}

@@ -1,0 +1,139 @@
+"""The index: which word is in which record and how much that counts, cut into files of about one size.
+
+search/core.json       what is fetched first: the records' names, and with which word each piece of the index begins
+search/words-3.json    a piece of the index: the words between two of those, each with its records
+search/tensors.json    the tensors' names and where their rows are
+search/text-7.json     the text of some sections of written pages, to show where the words stand
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from . import records
+from .records import Address, Page, Tensor
+from .words import words
+
+PIECE = 24_000  # characters of a piece of the index, about
+TEXT = 16_000  # and of sections' texts
+SYMBOLS = "reference/notation.md"
+TAUGHT = "what-happens/"  # where words are explained, rather than elsewhere
+
+# Words that a question about any model may have: they tell no model from another.
+OF_ANY_MODEL = (
+    "model parameter size total big large number weight layer width head vocabulary context memory gb byte cache kv "
+    "token release date licence license architecture attention embedding active dimension hidden config shape"
+).split()
+
+
+def files(pages: list[Page], glossary: Mapping[str, str], address: Address) -> dict[str, str]:
+    """The files of the search, by their paths in the site."""
+    models = records.models(address)
+    listed = [*models.values(), *records.families(address)]
+    first_section = len(listed)
+    listed += records.written(pages)
+    sections = range(first_section, len(listed))
+    listed += records.symbols(address(SYMBOLS))
+    index = Index()
+    for record in listed:
+        index.add(record.fields)
+
+    def best(word: str, explanation: str) -> str:
+        wanted = 4 * words(word) + words(explanation)
+        section = max(
+            sections, key=lambda n: index.says(n, wanted) * (2 if listed[n].address.startswith(TAUGHT) else 1)
+        )
+        return listed[section].address
+
+    for term in list(records.explained(glossary, best)):
+        listed.append(term)
+        index.add(term.fields)
+    tensors = records.tensors(models)
+    for tensor in tensors:
+        index.add([(records.NAME, tensor.name)])
+    starts, pieces = index.pieces()
+    texts = _texts(pages)
+    core = {
+        "starts": starts,
+        "ofAnyModel": sorted({form for word in OF_ANY_MODEL for form in words(word)}),
+        "kinds": list(Counter(record.kind for record in listed).items()),  # in this order
+        "records": [[record.address, record.title, record.said] for record in listed],
+        "texts": [number for number, _ in texts],  # the first section of each piece
+    }
+    order = {slug: n for n, slug in enumerate(models)}
+    contents = {f"search/words-{n}.json": piece for n, piece in enumerate(pieces)}
+    contents["search/tensors.json"] = _json([_of_tensor(tensor, order) for tensor in tensors])
+    contents |= {f"search/text-{n}.json": _json(piece) for n, (_, piece) in enumerate(texts)}
+    version = hashlib.blake2b("".join(contents.values()).encode(), digest_size=6).hexdigest()
+    return {"search/core.json": _json({"version": version, **core}), **contents}
+
+
+def _texts(pages: list[Page]) -> list[tuple[int, list[str]]]:
+    """The texts of all sections in pieces, each with the number of its first section."""
+    pieces: list[tuple[int, list[str]]] = []
+    length = TEXT
+    for number, section in enumerate(section for page in pages for section in page.sections):
+        if length >= TEXT:
+            pieces.append((number, []))
+            length = 0
+        pieces[-1][1].append(section.text)
+        length += len(section.text)
+    return pieces
+
+
+def _of_tensor(tensor: Tensor, order: Mapping[str, int]) -> list:
+    """[name, [model, ...], {model: the address of its row, where that is not the first layer's}]."""
+    first = tensor.name.replace("{i}", "0").replace("{e}", "0")
+    others = {order[slug]: anchor for slug, anchor in tensor.rows if anchor != first}
+    return [tensor.name, [order[slug] for slug, _ in tensor.rows], *([others] if others else [])]
+
+
+class Index:
+    """Which word is in which record, and how much that counts."""
+
+    def __init__(self):
+        self.n = 0
+        self.records: dict[str, dict[int, float]] = {}
+
+    def add(self, fields: Iterable[tuple[float, str]]) -> None:
+        """The next record."""
+        weights: dict[str, float] = {}
+        for weight, text in fields:
+            for word, times in Counter(words(text)).items():
+                weights[word] = weights.get(word, 0.0) + weight * (1 + math.log(times))
+        for word, weight in weights.items():
+            self.records.setdefault(word, {})[self.n] = weight
+        self.n += 1
+
+    def says(self, record: int, wanted: list[str]) -> int:
+        """How much of these words a record says."""
+        return sum(self.weight(word, record) for word in wanted if record in self.records.get(word, ()))
+
+    def weight(self, word: str, record: int) -> int:
+        """How much a word counts for a record: a rare one more."""
+        held = self.records[word]
+        return max(1, round(4 * held[record] * math.log(1 + self.n / len(held))))
+
+    def pieces(self) -> tuple[list[str], list[str]]:
+        """The first word of each piece, and the pieces."""
+        starts, pieces, piece, length = [], [], {}, 0
+        for word in sorted(self.records):
+            entries = [part for record in self.records[word] for part in (record, self.weight(word, record))]
+            if not piece:
+                starts.append(word)
+            piece[word] = entries
+            length += len(word) + 8 * len(entries) // 2
+            if length > PIECE:
+                pieces.append(_json(piece))
+                piece, length = {}, 0
+        if piece:
+            pieces.append(_json(piece))
+        return starts, pieces
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

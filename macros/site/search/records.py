@@ -1,0 +1,159 @@
+"""What can be found: each record with where it is, what is shown of it, and the words that it is found by."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from ...catalogue import presets
+from ...dependencies import remembered
+from ...engine.errors import Problem
+from ...views import disclosed, notation, rounding, values
+from ...views.layers import n_layers
+from ...views.models import ABBREVIATIONS, growth, kind_of
+from ...views.parts import is_sparse
+from ...views.tables import tensor_anchor
+from .. import model_pages
+from .sections import Section
+
+# How much a word counts, by where it stands.
+FIRST, TITLE, NAME, ABOVE, NUMBER, SIZE, ABOUT, TEXT = 10.0, 8.0, 5.0, 2.0, 8.0, 2.5, 1.5, 1.0
+
+USUAL = 800  # characters of a section
+
+Address = Callable[[str], str]  # from a page's source to where it is served
+
+
+class Record(NamedTuple):
+    """Something to find."""
+
+    kind: str
+    address: str
+    title: str
+    said: str  # what is shown below the title
+    fields: tuple[tuple[float, str], ...]  # (how much its words count, text)
+
+
+class Page(NamedTuple):
+    """A written page: where it is served, its title and its sections; how much it counts beside the others."""
+
+    address: str
+    title: str
+    sections: list[Section]
+    boost: float = 1.0
+
+
+class Tensor(NamedTuple):
+    """A tensor's name pattern, and the models whose files have it, each with the address of its row."""
+
+    name: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def models(address: Address) -> dict[str, Record]:
+    """A record for each model, by its slug."""
+    return {
+        slug: Record("model", address(model_pages.page_of(slug)), *_of_model(slug)) for slug in model_pages.readable()
+    }
+
+
+@remembered
+def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
+    """(name, what is said of it, fields) of a model."""
+    p = presets.preset(slug)
+    day = values.date(p.released)
+    month = day.partition(" ")[2] if isinstance(p.released, datetime.date) else day
+    fields = [
+        (TITLE, p.name),
+        (NAME, slug),
+        (NAME, " ".join(filter(None, (p.hub, *p.aliases)))),
+        (ABOVE, f"{p.family} {p.organization}"),
+        (ABOUT, f"{month} {p.licence or ''}"),
+    ]
+    try:
+        model = disclosed.model(slug)
+        counts = model.counts if model else None
+    except Problem:
+        return p.name, "its preset is wrong", tuple(fields)
+    if model is None or counts is None:
+        return p.name, f"{disclosed.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
+    experts, attention = kind_of(model)
+    total, sizes = counts.total, counts.values()
+    said = [
+        f"{total:,} parameters",
+        f"{counts.active:,} active" if is_sparse(model) else "",
+        f"{n_layers(model)} layers of width {sizes['d_model']:,}",
+        f"{growth(model):,} bytes of cache a token" if growth(model) else "",
+        attention,
+        f"{p.organization}, {day}",
+    ]
+    totals = {total, counts.active, counts.non_embedding, model.stored, counts.active_excluding_input_embedding}
+    kinds = f"{experts}, {attention}"
+    fields += [
+        (NUMBER, " ".join(f"{n} {rounding.short(n)}" for n in sorted(totals))),
+        (NUMBER, p.headline or ""),
+        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {growth(model)}))),
+        (SIZE, " ".join(str(int(n)) for n in sorted({int(w.count) for w in counts.weights}))),
+        (ABOUT, f"{kinds} {' '.join(short for kind, short in ABBREVIATIONS.items() if kind in kinds)}"),
+        (ABOUT, model.model_type),
+    ]
+    return p.name, " · ".join(filter(None, said)), tuple(fields)
+
+
+def families(address: Address) -> Iterable[Record]:
+    """A record for each family."""
+    for family, slugs in model_pages.families().items():
+        names = [presets.preset(slug).name for slug in slugs]
+        said = f"{len(slugs)} models: {', '.join(names[-6:])}" if len(slugs) > 1 else names[0]
+        fields = (TITLE, f"{family} family"), (ABOVE, presets.preset(slugs[0]).organization)
+        yield Record("family", address(model_pages.page_of_family(family)), family, said, fields)
+
+
+def written(pages: Iterable[Page]) -> Iterable[Record]:
+    """A record for each section of the written pages; what is said of it stands in its page's text."""
+    for page in pages:
+        for section in page.sections:
+            above = page.title if section.title != page.title else ""
+            where = f"{page.address}#{section.anchor}" if section.anchor else page.address
+            long = 0.5 + 0.5 * (len(section.text) / USUAL) ** 0.5  # a word in a long text says less of it
+            title, beside = (TITLE, ABOVE) if section.anchor else (FIRST, FIRST)
+            weights = (title, section.title), (beside, above), (TEXT / long, section.text)
+            fields = tuple((weight * page.boost, text) for weight, text in weights)
+            yield Record("section", where, section.title, above, fields)
+
+
+def explained(glossary: Mapping[str, str], best: Callable[[str, str], str]) -> Iterable[Record]:
+    """A record for each word of the glossary, which leads to the section that says most of it."""
+    for word, explanation in glossary.items():
+        yield Record("word", best(word, explanation), word, explanation, ((TITLE, word), (ABOVE, explanation)))
+
+
+def symbols(address: str) -> Iterable[Record]:
+    """A record for each named size, found by its name in the configs, too."""
+    for symbol in notation.SYMBOLS:
+        keys = " ".join(notation.config_keys(symbol.name))
+        said = f"{symbol.meaning}; {keys.replace(' ', ', ')} in config.json" if keys else symbol.meaning
+        fields = (NAME, f"{symbol.name} {keys}"), (TEXT, symbol.meaning)
+        yield Record("size", address, symbol.name, said, fields)
+
+
+@remembered
+def _rows(slug: str) -> dict[str, str]:
+    """A model's tensors, layer and expert left open, each with the address of the first row of its table."""
+    rows: dict[str, str] = {}
+    for w in presets.model(slug).counts.weights:
+        rows.setdefault(w.name, tensor_anchor(w))
+    return rows
+
+
+def tensors(slugs: Iterable[str]) -> list[Tensor]:
+    """Each name pattern with the models whose files have it."""
+    owners: dict[str, list[tuple[str, str]]] = {}
+    for slug in slugs:
+        try:
+            for name, anchor in _rows(slug).items() if presets.preset(slug).config is not None else ():
+                owners.setdefault(name, []).append((slug, anchor))
+        except Problem:
+            pass  # a wrong preset: its page says so
+    return [Tensor(name, tuple(rows)) for name, rows in owners.items()]

@@ -1,0 +1,49 @@
+"""A written page's HTML as its sections: what stands below each heading, as text in which no cells run together."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import NamedTuple
+
+_HEADING = re.compile(r"<h([1-6])\b([^>]*\sid=\"([^\"]+)\"[^>]*)>(.*?)</h\1>", re.S)
+# Drawings are also there in words; a form is no text; the catalogue's rows are records of their own.
+_UNREAD = re.compile(
+    r"<(svg|script|style|form)\b.*?</\1>"
+    r'|<a class="headerlink".*?</a>'
+    r'|<pre class="mermaid-source".*?</pre>'
+    r'|<table class="[^"]*ep-catalogue.*?</table>',
+    re.S,
+)
+_CELL = re.compile(r"</(?:t[dh]|caption)>")
+_BLOCK = re.compile(
+    r"</?(?:p|div|li|ul|ol|dl|dt|dd|tr|table|thead|tbody|figure|figcaption|details|summary|pre|h\d|br)\b[^>]*>"
+)
+_TAG = re.compile(r"<[^>]+>")
+_CELLS = re.compile(r"(?: · )+(?=[.,;:]?(?: |$))")
+
+
+class Section(NamedTuple):
+    """A heading with its address in the page, and what stands below it."""
+
+    anchor: str  # empty for the page's beginning
+    title: str
+    text: str
+
+
+def sections(html: str, title: str) -> list[Section]:
+    """The sections of a page, those left out of the search (`data-search-exclude`) but for their headings."""
+    pieces, anchor, start, is_shown = [], "", 0, True
+    for heading in _HEADING.finditer(html):
+        pieces.append(Section(anchor, title, plain(html[start : heading.start()]) if is_shown else ""))
+        level, attributes, name, content = heading.groups()
+        title = plain(content)
+        anchor, is_shown, start = "" if level == "1" else name, "data-search-exclude" not in attributes, heading.end()
+    pieces.append(Section(anchor, title, plain(html[start:]) if is_shown else ""))
+    return [piece for n, piece in enumerate(pieces) if n or piece.text]  # the first is what stands before any heading
+
+
+def plain(html: str) -> str:
+    """HTML as text on one line, a dot between cells."""
+    html = _BLOCK.sub(" ", _CELL.sub(" · ", _UNREAD.sub(" ", html)))
+    return _CELLS.sub(" ", " ".join(unescape(_TAG.sub("", html)).split()) + " ").replace(" · · ", " · ").strip(" ·")
