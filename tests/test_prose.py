@@ -22,7 +22,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.steps import EVERY_NORM, Role
 from macros.site import page_macros as registry
-from macros.views import claims, families, models, tables, values
+from macros.views import claims, models, tables, traits, values
 from macros.views.claims import formula_result
 from macros.views.layers import n_layers
 
@@ -378,7 +378,7 @@ def test_no_biases_means_none(slug):
     """“none” stands where no tensor of the model is a bias, of a norm, a convolution or a router either."""
     counts = presets.model(slug).counts
     biases = [w.name for w in counts.weights + counts.buffers if w.name.endswith("bias")]
-    said = families._biases(presets.model(slug))
+    said = traits.biases(presets.model(slug))
     assert (said == "none") == (not biases), f"{said}: {biases}"
     assert ("norm" in said) == any(
         re.search(r"(norm|ln|ln_\w+|ln\d)\.bias$", w.name) for w in counts.weights if w.layers is not None
