@@ -325,7 +325,7 @@ AMONG_SEVERAL = {"cache_table": {}, "cache_chart": {}, "inference_table": {"cont
 OF_ONE = set(
     """
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
-    walkthrough
+    walkthrough model_sheet
     """.split()
 )
 ELSEWHERE = {
@@ -345,7 +345,7 @@ OF_SHAPES = set(
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
-    rooms_picture
+    rooms_picture area_map
     """.split()
 )
 

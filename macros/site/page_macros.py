@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from ..engine.errors import Problem
+from ..views import area_map as area_maps
 from ..views import catalogue as catalogues
 from ..views import (
     charts,
@@ -21,6 +22,7 @@ from ..views import (
     models,
     rooms,
     rows_read,
+    sheet,
     stations,
     tables,
     values,
@@ -34,6 +36,7 @@ from ..views.layers import layer_range as which_layers
 from . import page_errors
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
+from .model_pages import data_file
 
 
 def macros(env) -> dict[str, Callable]:
@@ -84,6 +87,14 @@ def macros(env) -> dict[str, Callable]:
         """A few models as cards, each the way to its page."""
         return models.cards(slugs, to_model)
 
+    def area_map(model):
+        """A model’s parameters to scale; each field leads to the page that explains the part."""
+        return area_maps.area_map(model, to_page)
+
+    def model_sheet(slug):
+        """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
+        return sheet.sheet(slug, (("All of this as data (JSON)", link_to_page(env, data_file(slug))),))
+
     def with_links(function):
         @wraps(function)
         def macro(*args, **kwargs):
@@ -132,7 +143,9 @@ def macros(env) -> dict[str, Callable]:
         "catalogue": catalogue,
         "family_changes": family_changes,
         "family_chart": family_chart,
+        "area_map": area_map,
         "model_intro": models.intro,
+        "model_sheet": model_sheet,
         "model_sources": models.sources,
         "model_checked": models.checked,
         "model_cards": model_cards,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model
@@ -36,6 +37,13 @@ def group_title(group: Group, model: Model) -> Html:
         return html("{} in {} ({})", group.title, Html(where), names[group.layers])
     n = len(group.layers or ())
     return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
+
+
+def group_id(group: Group, model: Model) -> str:
+    """The address of a part in the model's table of every parameter."""
+    alike = [other for other in groups(model) if other.title == group.title]
+    which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
+    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {group.title}{which}".lower())
 
 
 def is_sparse(model: Model) -> bool:

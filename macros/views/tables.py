@@ -36,7 +36,7 @@ from .html import (
     text,
 )
 from .layers import kinds, layer_range, n_layers
-from .parts import experts_of, group_title, groups, is_sparse
+from .parts import experts_of, group_id, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
@@ -81,7 +81,7 @@ def parameter_table(model: Model) -> Html:
 def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
     """The rows of a part: its tensors, and their sum where there are several."""
     sizes, total = model.counts.values(), model.counts.total
-    yield heading(group_title(group, model), 6)
+    yield heading(group_title(group, model), 6, group_id(group, model))
     experts = _experts(group)
     for w in group.weights:
         if w.routed is not None:
