@@ -30,6 +30,8 @@ PLACES = {
     "twice in a line": "{} {}",
     "after a fence": "```sh\nls\n```\n\n{}",
     "a heading before": "## Title {{ data-x }}\n\n{}",
+    "HTML that holds Markdown": '<div markdown="1">\n\n## Title\n\n{}\n\n</div>',
+    "HTML that holds none": "<details>\n<summary>what</summary>\n\n{}\n\n</details>",
 }
 CODE = {
     "a fence": "```html\n{}\n```",

@@ -22,7 +22,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.steps import EVERY_NORM, Role
 from macros.site import page_macros as registry
-from macros.views import claims, families, models, tables, values
+from macros.views import claims, models, tables, traits, values
 from macros.views.claims import formula_result
 from macros.views.layers import n_layers
 
@@ -325,7 +325,7 @@ AMONG_SEVERAL = {"cache_table": {}, "cache_chart": {}, "inference_table": {"cont
 OF_ONE = set(
     """
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
-    walkthrough
+    walkthrough model_sheet
     """.split()
 )
 ELSEWHERE = {
@@ -346,7 +346,7 @@ OF_SHAPES = set(
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
-    python_config
+    python_config area_map
     """.split()
 )
 
@@ -379,7 +379,7 @@ def test_no_biases_means_none(slug):
     """“none” stands where no tensor of the model is a bias, of a norm, a convolution or a router either."""
     counts = presets.model(slug).counts
     biases = [w.name for w in counts.weights + counts.buffers if w.name.endswith("bias")]
-    said = families._biases(presets.model(slug))
+    said = traits.biases(presets.model(slug))
     assert (said == "none") == (not biases), f"{said}: {biases}"
     assert ("norm" in said) == any(
         re.search(r"(norm|ln|ln_\w+|ln\d)\.bias$", w.name) for w in counts.weights if w.layers is not None

@@ -13,7 +13,7 @@ from ..cli.describe import as_json
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
-from ..views import diagrams, values, words
+from ..views import diagrams, sheet, values, words
 from ..views.catalogue import family_slug
 from ..views.html import text
 from ..views.layers import layer_range
@@ -173,29 +173,24 @@ def model_page(slug: str) -> str:
     accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
     return header(preset.name, description) + paragraphs(
         call("model_intro", slug),
-        call("parts_chart", slug),
+        call("model_sheet", slug),
         section("The whole model", call("pipeline_diagram", slug)),
         *blocks(slug),
-        section("Every parameter", call("parameter_table", slug)),
+        folded(slug, "Every parameter", call("parameter_table", slug)),
         section("The formula", call("formula", slug)),
-        section("What happens to five tokens", call("walkthrough", slug, "tokens=5")),
+        folded(slug, "What happens to five tokens", call("walkthrough", slug, "tokens=5")),
         section("What it costs to run", call("costs", slug)),
-        section("KV cache", call("kv_cache", slug), level=3),
-        section("FLOPs", call("flops", slug), level=3),
-        section("Where the FLOPs go", call("flops_table", slug), level=3),
-        section("Memory", call("memory_table", slug), call("training_memory", slug), level=3),
+        folded(slug, "KV cache", call("kv_cache", slug), level=3),
+        folded(slug, "FLOPs", call("flops", slug), level=3),
+        folded(slug, "Where the FLOPs go", call("flops_table", slug), level=3),
+        folded(slug, "Memory", call("memory_table", slug), call("training_memory", slug), level=3),
         section("The least time", call("time_table", slug, accelerators), level=3),
-        section("Which number is meant", call("which_number", slug)),
+        folded(slug, "Which number is meant", call("which_number", slug)),
         "## Sources",
         call("model_sources", slug),
         "## What was checked",
         call("model_checked", slug),
-        section(
-            "Compute it yourself",
-            f"```sh\nevery-parameter describe {slug}\n```",
-            f"The same as data: [{slug}.json]({slug}.json), "
-            "one object with every tensor’s name pattern, shape and layers.",
-        ),
+        section("Compute it yourself", f"```sh\nevery-parameter describe {slug}\n```"),
     )
 
 
@@ -208,7 +203,8 @@ def blocks(slug: str) -> list[str]:
     drawn = []
     for kind, node in kinds.items():
         title = f"{text(kind_title(kind))}: {text(layer_range(node.layers))}"
-        drawn.append(section(title, call("block_diagram", slug, f"kind={literal(kind)}"), level=3))
+        one = sheet.of_one_layer(presets.model(slug), node)
+        drawn.append(section(title, *behind(one, call("block_diagram", slug, f"kind={literal(kind)}")), level=3))
     return [table, *drawn]
 
 
@@ -221,6 +217,16 @@ def kind_title(kind: str) -> str:
 def section(title: str, *content: str, level: int = 2) -> str:
     """A heading and what is below it, left out of the search: words that every model's page has find none of them."""
     return "\n\n".join([f"{'#' * level} {title} {{ data-search-exclude }}", *content])
+
+
+def folded(slug: str, title: str, *content: str, level: int = 2) -> str:
+    """A heading and a long part below it, folded behind what it comes to."""
+    return section(title, *behind(sheet.result(slug, title), *content), level=level)
+
+
+def behind(summary: str, *content: str) -> list[str]:
+    """What is shown once somebody opens it; the summary stands there before."""
+    return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
 
 def paragraphs(*parts: str) -> str:

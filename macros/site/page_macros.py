@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from ..engine.errors import Problem
+from ..views import area_map as area_maps
 from ..views import (
     arithmetic,
     charts,
@@ -22,6 +23,7 @@ from ..views import (
     models,
     rooms,
     rows_read,
+    sheet,
     stations,
     tables,
     values,
@@ -36,6 +38,7 @@ from ..views.layers import layer_range as which_layers
 from . import page_errors
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
+from .model_pages import data_file
 
 
 def macros(env) -> dict[str, Callable]:
@@ -85,6 +88,14 @@ def macros(env) -> dict[str, Callable]:
     def model_cards(slugs):
         """A few models as cards, each the way to its page."""
         return models.cards(slugs, to_model)
+
+    def area_map(model):
+        """A model’s parameters to scale; each field leads to the page that explains the part."""
+        return area_maps.area_map(model, to_page)
+
+    def model_sheet(slug):
+        """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
+        return sheet.sheet(slug, (("All of this as data (JSON)", link_to_page(env, data_file(slug))),))
 
     def with_links(function):
         @wraps(function)
@@ -141,7 +152,9 @@ def macros(env) -> dict[str, Callable]:
         "catalogue": catalogue,
         "family_changes": family_changes,
         "family_chart": family_chart,
+        "area_map": area_map,
         "model_intro": models.intro,
+        "model_sheet": model_sheet,
         "model_sources": models.sources,
         "model_checked": models.checked,
         "model_cards": model_cards,

@@ -4,27 +4,17 @@ sizes."""
 from __future__ import annotations
 
 import math as maths
-from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
 
 from ..catalogue import presets
 from ..catalogue.presets import Model
-from ..counting.parts import INPUT_TABLES, Category
 from ..dependencies import remembered
-from ..engine.ops import SlidingWindow
-from ..engine.steps import EVERY_NORM, ROPES, Role
-from . import disclosed, rounding, values, words
+from . import disclosed, rounding, values
 from .arguments import unknown
 from .catalogue import iso
 from .charts import year
-from .html import Cell, Column, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
-from .layers import kinds, n_layers
-from .models import all_rows, growth, has_fixed_state, kind_of
-from .operations import Place, is_alibi, place_of_norm
+from .html import Cell, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
+from .models import all_rows, has_fixed_state
 from .parts import is_sparse
-from .shapes import var
 from .svg import (
     DATA,
     GREEN,
@@ -46,24 +36,11 @@ from .svg import (
     powers,
     svg,
 )
-from .tables import caveat, limit
+from .tables import caveat
+from .traits import HEADS, KV_HEADS, TRAITS, Trait, values_of
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
 HALF_A_YEAR = 0.5
-
-ACTIVATION_TITLES = {
-    Role.GELU: "GELU",
-    Role.GELU_TANH: "GELU",
-    Role.SILU: "SiLU",
-    Role.RELU: "ReLU",
-    Role.RELU_SQUARED: "squared ReLU",
-    Role.XIELU: "xIELU",
-}
-NORM_TITLES: dict[Role | None, str] = {
-    Role.LAYER_NORM: "LayerNorm",
-    Role.RMS_NORM: "RMSNorm",
-    Role.GATED_RMS_NORM: "RMSNorm",
-}
 
 
 def members(family: str) -> list[str]:
@@ -72,179 +49,6 @@ def members(family: str) -> list[str]:
     if not slugs:
         raise unknown(f"family = {family!r}: no model has it", family, sorted({p.family for _, p in all_rows()}))
     return slugs
-
-
-# What the models of a family are compared by
-
-
-def _experts(m: Model) -> str:
-    sizes = m.counts.values()
-    if not is_sparse(m):
-        return ""
-    shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
-    return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
-
-
-def _biases(m: Model) -> str:
-    """Which parts of the layers have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
-    having: dict[str, None] = {}
-    for part in m.counts.parts:
-        if part.layer is None or part.category is Category.NORMS:
-            continue
-        plain = [w for w in part.weights if w not in part.norms and not w.name.endswith(INNER_BIASES)]
-        biases = [w for w in plain if w.name.endswith("bias")]
-        if not biases:
-            continue
-        matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
-        title = "attention" if part.is_attention else "mixer"
-        if part.category is Category.FEED_FORWARD:
-            title = "feed-forward"
-        gives = [g for w in biases if (g := words.of_tensor(w.name).gives)]
-        if len(biases) < len(matrices):
-            title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
-        having[title] = None
-    for title, has_it in _inner_biases(m).items():
-        if has_it:
-            having[title] = None
-    titles = list(having)
-    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1]))) if titles else "none"
-
-
-CONVOLUTION, STEP_SIZE, CHOICE = ("conv1d.bias",), ("dt_bias", "dt_proj.bias"), ("correction_bias",)
-INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE
-
-
-def _inner_biases(m: Model) -> dict[str, bool]:
-    """Which of a layer's parts besides its matrices have a bias."""
-    names = [w.name for w in m.counts.weights + m.counts.buffers if w.layers is not None]
-    norms = [
-        node
-        for layer in kinds(m)
-        for node in layer.walk()
-        if node.role in EVERY_NORM and any(w.name.endswith("bias") for w in node.all_weights())
-    ]
-    return {
-        "convolution": any(name.endswith(CONVOLUTION) for name in names),
-        "step size": any(name.endswith(STEP_SIZE) for name in names),
-        "norms": not all(node.is_inside(Role.INDEXER) for node in norms),
-        "the indexer’s norm": any(node.is_inside(Role.INDEXER) for node in norms),
-        "choice of experts": any(name.endswith(CHOICE) for name in names),
-    }
-
-
-def _norms(m: Model) -> str:
-    """The kind of norm, and what it stands before or after in a layer."""
-    norms: dict[str, None] = {}
-    places: set[Place] = set()
-    of_heads = False
-    for layer in kinds(m):
-        for node in layer.walk():
-            if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
-                words.of_tensor(w.name).gives in ("q", "k") for w in node.weights if node.role in NORM_TITLES
-            ):
-                of_heads = True
-            elif node.parent is layer and node.role in NORM_TITLES:
-                norms[NORM_TITLES[node.role]] = None
-                place, _ = place_of_norm(node)
-                places.add(place if place in (Place.AFTER, Place.STREAM) else Place.BEFORE)
-    where = " and ".join(word for place, word in ((Place.BEFORE, "before"), (Place.AFTER, "after")) if place in places)
-    where = " and ".join([f"{where} each part"] * bool(where) + ["after each sum"] * (Place.STREAM in places))
-    return f"{', '.join(norms)} {where}" + (", q and k too" if of_heads else "") if norms else ""
-
-
-def _positions(m: Model) -> str:
-    roles = {n.role for n in m.trace.root.walk()}
-    turned = [
-        any(n.role in ROPES for n in layer.walk())
-        for layer in kinds(m)
-        if any(n.role is Role.ATTENTION for n in layer.walk())
-    ]
-    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
-    if any(turned):
-        ways.append("rotary" if all(turned) else "rotary, none in some layers")
-    return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")
-
-
-def _window(m: Model) -> int | None:
-    """The size of the window, in a model that has layers with one."""
-    return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
-
-
-def _activation(m: Model) -> str:
-    for part in m.counts.parts:
-        if part.category is Category.FEED_FORWARD:
-            steps = {n.role for n in part.node.walk()}
-            slope = getattr(m.config, "gate_slope", None)
-            bends = (
-                [f"Swish of slope {slope}"]
-                if slope
-                else [title for role, title in ACTIVATION_TITLES.items() if role in steps]
-            )
-            gated = any(
-                n.function is np.multiply and len([a for a in n.inputs if a.ndim > 1]) == 2
-                for n in part.node.walk()
-                if not n.is_inside(*ACTIVATION_TITLES)
-            )
-            if bends:
-                return f"{bends[0]}, gated" if gated else bends[0]
-    return ""
-
-
-class Trait(NamedTuple):
-    """What models are compared by: its column, how to get it (None where a model has none).
-
-    `is_known` says that None means that a model has none, not that its source does not say.
-    """
-
-    column: Column
-    get: Callable[[Model], int | str | None]
-    is_known: bool = True
-
-
-def _symbol(name: str) -> Trait:
-    return Trait(number(var(name)), lambda m: m.counts.values().get(name))
-
-
-def _n_kv_heads(m: Model) -> int | None:
-    sizes = m.counts.values()
-    return None if "kv_lora_rank" in sizes else sizes.get("n_kv_heads", sizes.get("n_heads"))
-
-
-def _later_growth(m: Model) -> int | None:
-    later = m.counts.cache_bytes_per_token()
-    return later if later != growth(m) else None
-
-
-TRAITS = (
-    _symbol("d_model"),
-    Trait(number(var("n_layers")), n_layers),
-    _symbol("n_heads"),
-    Trait(number(var("n_kv_heads")), _n_kv_heads),
-    _symbol("d_head"),
-    _symbol("kv_lora_rank"),
-    _symbol("d_ff"),
-    _symbol("d_ff_expert"),
-    Trait(Column("Experts of a token"), _experts),
-    _symbol("vocab_size"),
-    Trait(number("Context"), lambda m: limit(m)[0], is_known=False),
-    Trait(number("Cache, bytes per token"), growth),
-    Trait(number("the same at long context"), _later_growth),
-    Trait(Column("Attention"), lambda m: kind_of(m)[1]),
-    Trait(number(var("sliding_window")), _window),
-    Trait(Column("Positions"), _positions),
-    Trait(Column("Activation"), _activation),
-    Trait(Column("Norms"), _norms),
-    Trait(Column("Biases"), _biases),
-    Trait(Column("Head"), lambda m: "tied" if m.counts.is_tied else "its own"),
-)
-
-
-HEADS, KV_HEADS = 2, 3  # of TRAITS
-
-
-@remembered
-def _values(model: Model) -> tuple[int | str | None, ...]:
-    return tuple(None if (value := trait.get(model)) == "" else value for trait in TRAITS)
 
 
 def _released(model: Model) -> object:
@@ -287,13 +91,13 @@ def changes(family: str, link: Link | None = None) -> Html:
     if not known:
         names = ", ".join(presets.preset(s).name for s in slugs)
         return tag("p", html("The sizes of {} are {}.", names, disclosed.UNDISCLOSED), cls="ep-undisclosed")
-    having = [i for i in range(len(TRAITS)) if any(_values(m)[i] is not None for m in known)]
+    having = [i for i in range(len(TRAITS)) if any(values_of(m)[i] is not None for m in known)]
     same = [
         i
         for i in having
-        if len(known) > 1 and not TRAITS[i].column.is_number and len({_values(m)[i] for m in known}) == 1
+        if len(known) > 1 and not TRAITS[i].column.is_number and len({values_of(m)[i] for m in known}) == 1
     ]
-    own_keys = [i for i in having if i == KV_HEADS and all(_values(m)[i] == _values(m)[HEADS] for m in known)]
+    own_keys = [i for i in having if i == KV_HEADS and all(values_of(m)[i] == values_of(m)[HEADS] for m in known)]
     shown = [i for i in having if i not in same + own_keys]
     as_table = table(
         f"{family} in the order of release",
@@ -314,7 +118,7 @@ def changes(family: str, link: Link | None = None) -> Html:
         alike = ["a key and value for each head"] * bool(own_keys)
         for i in same:
             title = TRAITS[i].column.title
-            alike.append(html("{}: {}", title[0].lower() + title[1:], _values(known[0])[i]))
+            alike.append(html("{}: {}", title[0].lower() + title[1:], values_of(known[0])[i]))
         notes.append(html("The same in all: {}.", joined(alike, "; ")))
     notes.append(
         html(
@@ -340,8 +144,8 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
         head += _was(f"beside {old.name}")
     c = model.counts
     total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
-    earlier = _values(old) if old else [None] * len(TRAITS)
-    return [head, total, *(_compared(TRAITS[i], _values(model)[i], earlier[i], old is not None) for i in shown)]
+    earlier = values_of(old) if old else [None] * len(TRAITS)
+    return [head, total, *(_compared(TRAITS[i], values_of(model)[i], earlier[i], old is not None) for i in shown)]
 
 
 def _was(content: object) -> Html:

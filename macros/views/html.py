@@ -134,12 +134,12 @@ class Row(NamedTuple):
     cls: str | None = None
     data: Mapping[str, object] = {}
     scope: str = "row"
-    anchor: str | None = None
+    id: str | None = None
 
 
-def heading(title: object, span: int) -> Row:
-    """The row above rows that belong together."""
-    return Row([Cell(title, span)], "ep-part", scope="rowgroup")
+def heading(title: object, span: int, id: str | None = None) -> Row:
+    """The row above rows that belong together; with an address, it can be linked to."""
+    return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
 
 
 def table(
@@ -182,4 +182,4 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
             written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
         place += cell.span
-    return tag("tr", *written, id=row.anchor, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})
+    return tag("tr", *written, id=row.id, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})

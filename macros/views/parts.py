@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model
@@ -44,6 +45,13 @@ def group_terms(group: Group) -> tuple[str, ...]:
     """What the field calls the steps of a group, those left out that its title says already."""
     terms = ", ".join(term for part in group.parts for term in words.of_step(part.node).term.split(", "))
     return words.Words(group.title, term=terms).terms
+
+
+def group_id(group: Group, model: Model) -> str:
+    """The address of a part in the model's table of every parameter."""
+    alike = [other for other in groups(model) if other.title == group.title]
+    which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
+    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {group.title}{which}".lower())
 
 
 def is_sparse(model: Model) -> bool:

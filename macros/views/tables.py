@@ -40,7 +40,7 @@ from .html import (
 )
 from .layers import kinds, layer_range, n_layers
 from .operations import words_of_weights
-from .parts import experts_of, group_title, groups, is_sparse
+from .parts import experts_of, group_id, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
@@ -85,7 +85,7 @@ def parameter_table(model: Model) -> Html:
 def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
     """The rows of a part: its tensors, and their sum where there are several."""
     sizes, total = model.counts.values(), model.counts.total
-    yield heading(group_title(group, model), 6)
+    yield heading(group_title(group, model), 6, group_id(group, model))
     experts = _experts(group)
     for w in group.weights:
         if w.routed is not None:
@@ -94,7 +94,7 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
         anchor = tensor_anchor(w)
         permalink = tag("a", "¶", cls="headerlink", href=f"#{anchor}", title="Link to this tensor")
         cells = _tensor(w, sizes, _with_words(w, model) + permalink)
-        yield Row([*cells, rounding.percent(int(w.count), total)], anchor=anchor)
+        yield Row([*cells, rounding.percent(int(w.count), total)], id=anchor)
     if len(group.weights) > 1:
         yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
 

@@ -14,7 +14,7 @@ from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest
 from ..engine.steps import Role
 from ..engine.tensors import Weight
-from . import disclosed, rounding
+from . import disclosed, rounding, words
 from .arguments import unknown, whole_number
 from .equations import math
 from .html import Html, beside, block, conventions, heading, html, joined, small, table, tag
@@ -55,7 +55,7 @@ def walkthrough(
     return block(
         tag(
             "ol",
-            _content(shown, model, values, depth),
+            _each_explained_once(_content(shown, model, values, depth, {})),
             tag("li", _what("In all"), _meta(said), cls="ep-step total"),
             cls="ep-walk",
             aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
@@ -166,8 +166,24 @@ def _why(said: str) -> Html | str:
     return tag("div", said, cls="ep-why") if said else ""
 
 
-def _content(section: Section, model: Model, values: Sizes, depth: str) -> Html:
-    """The entries of a section; with the depth `parts`, one for each part of a layer."""
+def _each_explained_once(entries: Html) -> Html:
+    """Of equal explanations only the first."""
+    given: set[str] = set()
+
+    def first(why: re.Match) -> str:
+        if why[0] in given:
+            return ""
+        given.add(why[0])
+        return why[0]
+
+    return Html(re.sub(r'<div class="ep-why">.*?</div>', first, entries))
+
+
+def _content(section: Section, model: Model, values: Sizes, depth: str, given: dict[Html, Html]) -> Html:
+    """The entries of a section; with the depth `parts`, one for each part of a layer.
+
+    `given` has the layer in which each part stands: one that stands in another kind of layer too is not written again.
+    """
     is_outside_of_parts = section.node.parent is None or section.node.layers is not None
     entries = []
     for item in section.content:
@@ -175,12 +191,19 @@ def _content(section: Section, model: Model, values: Sizes, depth: str) -> Html:
             if depth == "steps" or is_outside_of_parts:
                 entries.append(_operation(item, values, with_scale(item, model)))
         elif item.node.layers is not None:
-            inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
+            inner = tag("ol", _content(item, model, values, depth, given), cls="ep-inner")
             entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
         elif depth == "parts":
             entries.append(_part(item, values))
         else:
-            inner = tag("ol", _content(item, model, values, depth), cls="ep-inner")
+            inner = tag("ol", _content(item, model, values, depth, given), cls="ep-inner")
+            if first := given.get(inner):
+                same = html("The same steps, sizes and numbers of parameters as in the {} above.", first)
+                entries.append(
+                    tag("li", _what(item.words.title, item.words.terms), tag("div", same, cls="ep-meta"), cls="ep-part")
+                )
+                continue
+            given[inner] = html("layers of the kind “{}”", words.of_kind(section.node.kind))
             said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
             entries.append(tag("li", *said, inner, cls="ep-part"))
     return joined(entries)

@@ -36,6 +36,7 @@ def draw(figure):
 
 
 def draw_all(page):
+    page.evaluate("for (const folded of document.querySelectorAll('details.ep-fold')) folded.open = true")
     figures = page.locator("figure.diagram").all()
     assert figures
     return [draw(figure) for figure in figures]

@@ -13,7 +13,7 @@ from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, charts, families, models, rounding, tables, walkthrough
+from macros.views import catalogue, charts, families, models, rounding, tables, traits, walkthrough
 from macros.views.layers import layer_range, n_layers
 
 SLUGS = list(presets.paths())
@@ -316,7 +316,7 @@ def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
 )
 def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, activation, norms):
     m = presets.model(slug)
-    assert (families._biases(m), families._positions(m), families._activation(m), families._norms(m)) == (
+    assert (traits.biases(m), traits.positions(m), traits.activation(m), traits.norms(m)) == (
         biases,
         positions,
         activation,

@@ -23,7 +23,7 @@ _ROOT = re.compile(r"<(div|figure|dl|ul|ol|table)\b")
 _FENCE = "```", "~~~"
 _MARKED = re.compile(rf"<(\w+) {MARK}\b")
 _ANCHOR = re.compile(r"""[^\s"'=<>`&$\\]+""")
-_NAMED = re.compile(rf"<(\w+) {TAKEN}=(\d+)>(?:<a id=[^<>]*></a>)*</\1>")
+_NAMED = re.compile(rf'<(\w+) {TAKEN}="?(\d+)"?>(?:<a id=[^<>]*></a>)*</\1>')  # md_in_html quotes
 _ESCAPED = re.compile(rf"&lt;(\w+) {TAKEN}=(\d+)&gt;(?:&lt;a id=\S*?&gt;&lt;/a&gt;)*&lt;/\1&gt;")
 
 

@@ -1,0 +1,141 @@
+"""The fact sheet and the area map: to scale, every field a link that leads somewhere, every figure computed."""
+
+import re
+from html import unescape
+
+import pytest
+
+from macros.catalogue import presets
+from macros.site import model_pages
+from macros.views import area_map, sheet, tables, traits, walkthrough
+from macros.views.parts import groups
+
+MODELS = "gpt2", "llama3-8b", "mixtral-8x7b", "gemma3-1b", "deepseek-v3.2", "jamba-v0.1", "mamba-130m"
+BOX = (3.0, 5.0, 203.0, 85.0)
+
+
+def area(box):
+    left, top, right, bottom = box
+    assert left < right and top < bottom
+    return (right - left) * (bottom - top)
+
+
+def overlap(a, b):
+    return max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
+
+
+@pytest.mark.parametrize("sizes", [[1], [7, 5, 3, 2, 1], [1000, 1, 1], [89, 83, 79, 73, 71, 67, 61, 59, 3]])
+def test_rectangles_are_to_scale_and_fill_the_box(sizes):
+    boxes = area_map.squarified(sizes, BOX)
+    assert [area(b) for b in boxes] == pytest.approx([area(BOX) * n / sum(sizes) for n in sizes])
+    assert all(b[0] > 2.999 and b[1] > 4.999 and b[2] < 203.001 and b[3] < 85.001 for b in boxes)
+    assert sum(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]) == pytest.approx(0, abs=1e-6)
+
+
+def fields(figure, cls):
+    """Of each field of a drawing: its address, what it says, the corners of its outline."""
+    [drawing] = re.findall(rf'<svg class="ep-svg {cls}".*?</svg>', figure)
+    for address, said, content in re.findall(
+        r'<a class="part" aria-label="(.*?)" xlink:href="(.*?)">(.*?)</a>', drawing
+    ):
+        corners = re.search(r'd="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)', content)
+        yield said, unescape(address), tuple(map(float, corners.groups()))
+
+
+@pytest.mark.parametrize("cls", ["wide", "narrow"])
+@pytest.mark.parametrize("slug", MODELS)
+def test_each_field_is_as_large_as_its_part(slug, cls):
+    model = presets.model(slug)
+    drawn = list(fields(area_map.of_page(model), cls))
+    width, height = {"wide": area_map.WIDE, "narrow": area_map.NARROW}[cls]
+    counts = [int(re.search(r"([\d,]+) parameters", said)[1].replace(",", "")) for _, said, _ in drawn]
+    assert sorted(counts) == sorted(group.count for group in groups(model)) and sum(counts) == model.counts.total
+    for n, (*_, corners) in zip(counts, drawn):
+        if n * 100 > model.counts.total:  # corners have one decimal place
+            assert (corners[2] - corners[0]) * (corners[3] - corners[1]) == pytest.approx(
+                width * height * n / model.counts.total, rel=0.08
+            )
+
+
+@pytest.mark.parametrize("slug", MODELS)
+def test_each_field_leads_to_its_part_in_the_table(slug):
+    table = tables.parameter_table(slug)
+    places = re.findall(r'<tr id="(.*?)"', table)
+    drawn = [address for address, *_ in fields(area_map.of_page(presets.model(slug)), "wide")]
+    assert len(set(places)) == len(places)
+    assert sorted(unescape(a) for a in drawn) == sorted(f"#{place}" for place in places)
+
+
+def test_on_any_other_page_a_field_leads_to_the_page_that_explains_it():
+    known = []
+    figure = area_map.area_map("llama3-8b", lambda source: known.append(source) or f"/{source}")
+    assert "what-happens/ffn-deep-dive.md" in known and "/what-happens/ffn-deep-dive.md" in unescape(figure)
+    assert "<a " not in area_map.area_map("llama3-8b")
+
+
+def plain(html):
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def facts(slug):
+    return {plain(name): plain(said) for name, said in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", sheet.sheet(slug))}
+
+
+@pytest.mark.parametrize("slug", MODELS)
+def test_the_sheet_says_what_the_trace_gives(slug):
+    model, said = presets.model(slug), facts(slug)
+    sizes, counts = model.counts.values(), model.counts
+    assert said["Parameters"] == f"{counts.total:,}" and said["Active for a token"] == f"{counts.active:,}"
+    assert (
+        said["Width d_model"] == f"{sizes['d_model']:,}" and said["Vocabulary vocab_size"] == f"{sizes['vocab_size']:,}"
+    )
+    assert said["Layers"].split()[0] == str(sum(len(n.layers) for n in counts.trace.root.children if n.layers))
+    assert said["Norm"] == traits.norms(model) and said["Positions"] == traits.positions(model)
+    assert (said["Heads / key–value heads"] == "none") == ("n_heads" not in sizes)
+    growing = counts.cache_bytes_per_token_uncapped() + counts.index_bytes_per_token()
+    assert said["Cache, bytes a token"].split()[0] == f"{growing:,}"
+
+
+def test_what_a_model_has_not_is_said():
+    assert facts("mamba-130m")["Heads / key–value heads"] == "none"
+    assert facts("deepseek-v3.2")["Heads / key–value heads"] == "128 / latents"
+    assert facts("mixtral-8x7b")["Experts of a token"] == "2 of 8" and facts("gpt2")["Experts of a token"] == "none"
+    assert facts("jamba-v0.1")["Context"] == "not in the config"
+
+
+def test_links_lead_to_the_hub_the_config_and_the_papers_that_the_sources_name():
+    said = unescape(sheet.sheet("llama3-8b", (("Data", "../llama3-8b.json"), ("No page", None))))
+    assert 'href="https://huggingface.co/meta-llama/Meta-Llama-3-8B"' in said and 'href="../llama3-8b.json"' in said
+    assert "/blob/main/config.json" in said and "arxiv" not in said and "No page" not in said
+    said = unescape(sheet.sheet("gpt3-175b"))
+    assert 'href="https://arxiv.org/abs/2005.14165"' in said and "huggingface.co" not in said
+
+
+@pytest.mark.parametrize("slug", MODELS)
+def test_neither_has_a_style_of_its_own(slug):
+    assert not re.search(r"\sstyle=|<style|<script|\son\w+=", sheet.sheet(slug))
+
+
+def test_a_folded_part_shows_what_it_comes_to():
+    page = unescape(model_pages.model_page("llama3-8b"))
+    results = re.findall(r"<summary>(.*?)</summary>", page)
+    assert len(results) == len(sheet.RESULTS) and page.count("</details>") == len(results)
+    assert results[0] == "291 tensors, 8,030,261,248 parameters"
+    assert any(result.startswith("131,072 bytes a token; 537 MB at 4,096 tokens") for result in results)
+
+
+@pytest.mark.parametrize("slug", ["llama3-8b", "jamba-v0.1", "deepseek-v3"])
+def test_the_walkthrough_gives_each_explanation_once(slug):
+    explained = re.findall(r'<div class="ep-why">(.*?)</div>', walkthrough.walkthrough(slug))
+    assert explained and len(set(explained)) == len(explained)
+
+
+def test_a_part_that_two_kinds_of_layers_share_is_written_once():
+    said = walkthrough.walkthrough("jamba-v0.1")
+    assert (
+        "The same steps, sizes and numbers of parameters as in the layers of the kind “state space, dense” above."
+        in said
+    )
+    for name in ("A_log", "down_proj", "o_proj"):
+        assert len(re.findall(rf"\.<wbr>(?:experts\.<wbr>.*?)?{name}\b", said)) >= 1
+    assert said.count("A_log") == 1
