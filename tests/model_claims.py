@@ -20,7 +20,7 @@ from macros.engine.array import Node
 from macros.engine.ops import Full, SlidingWindow
 from macros.engine.steps import EVERY_NORM, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
-from macros.views import charts, claims, tables, values
+from macros.views import charts, claims, headlines, tables, values
 from macros.views.charts import year
 from macros.views.layers import n_layers
 
@@ -418,6 +418,17 @@ def claude_is_undisclosed():
     """Claude 3 Opus has no sizes here, and GPT-3's width is the number that is said of it."""
     assert presets.preset("claude-3-opus").config is None and presets.preset("gpt-4").config is None
     assert width(of("gpt3-175b")) == 12288
+
+
+@claim
+def headlines_that_count_more() -> None:
+    """Qwen3.5's 397B is its text and vision parts together, GLM-4.5's 355B all but the tables with the MTP layer; the
+    total of the text model gives neither."""
+    for slug, expected in (
+        ("qwen3.5-397b-a17b", "the total with the vision part, rounded: "),
+        ("glm-4.5", "non-embedding with the MTP module, rounded or cut off: "),
+    ):
+        assert headlines.headline(of(slug), presets.preset(slug).headline).startswith(expected)
 
 
 @claim
