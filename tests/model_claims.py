@@ -538,6 +538,26 @@ def deepseek_paper_counts_causal():
 
 
 @claim
+def dense_models_of_deepseeks_table():
+    """What DeepSeek's paper states of two dense models is less than the causal count: of Llama 3.1 405B by the
+    projections to keys and values, of Qwen2.5-72B by more than any choice of what to count besides the layers.
+    """
+    stated = {c.model: c for c in published_costs.claims() if "V3, table 2 " in c.source}
+    for slug, is_explained in (("llama3.1-405b", True), ("qwen2.5-72b", False)):
+        model, claim = of(slug), stated[slug]
+        full = costs_of(model.counts).training_flops_per_token(claim.context, causal=True)
+        key_value = sum(
+            int(w.count) for w in model.counts.weights if w.name.endswith(("k_proj.weight", "v_proj.weight"))
+        )
+        assert full / claim.scale > claim.stated + claim.tolerance
+        assert (abs((full - 6 * key_value) / claim.scale - claim.stated) <= claim.tolerance) == is_explained
+        assert (Fraction(6 * model.counts.non_embedding, claim.scale) > claim.stated + claim.tolerance) != is_explained
+    assert not [
+        w for s in ("deepseek-v2", "deepseek-v3") for w in of(s).counts.weights if w.name.endswith("k_proj.weight")
+    ]
+
+
+@claim
 def six_n_counts_and_leaves_out():
     """Held in `test_prose.py`: what 6N counts of tables and head by either N."""
     from test_prose import test_what_six_n_leaves_out_and_counts_too_much as held
