@@ -20,7 +20,7 @@ from macros.engine.array import Node, ShapeArray
 from macros.engine.ops import Full, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
-from macros.views import charts, claims, tables, values
+from macros.views import charts, claims, headlines, tables, values
 from macros.views.charts import year
 from macros.views.layers import n_layers
 
@@ -469,6 +469,17 @@ def claude_is_undisclosed():
 
 
 @claim
+def headlines_that_count_more() -> None:
+    """Qwen3.5's 397B is its text and vision parts together, GLM-4.5's 355B all but the tables with the MTP layer; the
+    total of the text model gives neither."""
+    for slug, expected in (
+        ("qwen3.5-397b-a17b", "the total with the vision part, rounded: "),
+        ("glm-4.5", "non-embedding with the MTP module, rounded or cut off: "),
+    ):
+        assert headlines.headline(of(slug), presets.preset(slug).headline).startswith(expected)
+
+
+@claim
 def gpt2_file_holds_masks():
     """GPT-2's file holds a mask of n_positions² in each layer besides, and no count of the model rounds to 117M."""
     m = of("gpt2")
@@ -572,6 +583,26 @@ def deepseek_paper_counts_causal():
             (latents_read, False),
         ):
             assert (abs(figure / c.scale - c.stated) <= c.tolerance) == is_it, c.model
+
+
+@claim
+def dense_models_of_deepseeks_table():
+    """What DeepSeek's paper states of two dense models is less than the causal count: of Llama 3.1 405B by the
+    projections to keys and values, of Qwen2.5-72B by more than any choice of what to count besides the layers.
+    """
+    stated = {c.model: c for c in published_costs.claims() if "V3, table 2 " in c.source}
+    for slug, is_explained in (("llama3.1-405b", True), ("qwen2.5-72b", False)):
+        model, claim = of(slug), stated[slug]
+        full = costs_of(model.counts).training_flops_per_token(claim.context, causal=True)
+        key_value = sum(
+            int(w.count) for w in model.counts.weights if w.name.endswith(("k_proj.weight", "v_proj.weight"))
+        )
+        assert full / claim.scale > claim.stated + claim.tolerance
+        assert (abs((full - 6 * key_value) / claim.scale - claim.stated) <= claim.tolerance) == is_explained
+        assert (Fraction(6 * model.counts.non_embedding, claim.scale) > claim.stated + claim.tolerance) != is_explained
+    assert not [
+        w for s in ("deepseek-v2", "deepseek-v3") for w in of(s).counts.weights if w.name.endswith("k_proj.weight")
+    ]
 
 
 @claim

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,10 +31,13 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 
 
 class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that a published total counts besides the model: its name and its elements."""
+    """Something that a published total counts besides the model: its name, its elements, and the part of a larger model
+    that it belongs to.
+    """
 
     name: Text
     count: int
+    part: Literal["vision", "prediction"] | None = None
 
 
 class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,6 +47,10 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     exact: bool
     source: Text
     extra: tuple[Extra, ...] = ()
+
+    def of_part(self, part: str) -> int:
+        """The elements of a part that the figure counts besides the model."""
+        return sum(row.count for row in self.extra if row.part == part)
 
 
 class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):

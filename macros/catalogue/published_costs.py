@@ -22,6 +22,9 @@ UNITS = {
     "GFLOP": 10**9,
     "FLOP": 1,
     "times": 1,
+    "10²⁰ FLOP": 10**20,
+    "10²¹ FLOP": 10**21,
+    "10²² FLOP": 10**22,
     "10²³ FLOP": 10**23,
     "10²⁵ FLOP": 10**25,
 }
@@ -30,7 +33,11 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stated cost: the figure as printed, its unit, and the formula of costs that it is."""
+    """A stated cost: the figure as printed, its unit, and the formula of costs that it is.
+
+    In the formula `other.` stands before a cost of the model `other`. A figure that `differs` is not what the formula
+    gives, and `would_be` is a formula that would give it.
+    """
 
     model: Words
     what: Words
@@ -38,6 +45,9 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     value: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
     unit: Words
     source: Words
+    other: Words | None = None
+    differs: Words | None = None
+    would_be: Words | None = None
     context: int = 4096
     dtype: str = "bfloat16"
     within: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")] | None = None

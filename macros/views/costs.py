@@ -820,26 +820,35 @@ def published_costs(about: str | None = None) -> Html:
     claims = [claim for claim in published.claims() if about in (None, _subject(claim))]
     rows = []
     for claim in claims:
-        computed = rounding.significant(compute(claim), max(3, len(claim.value.replace(".", "").lstrip("0"))))
+        ours, printed_digits = compute(claim, claim.cost), len(claim.value.replace(".", "").lstrip("0"))
+        computed = rounding.significant(ours, max(3, printed_digits) + bool(claim.differs))
         whole, *part = claim.value.split(".")
         stated = ".".join([f"{int(whole):,}", *part])
         unit = f"{'× ' if claim.unit[0].isdigit() else ''}{claim.unit}"
-        within = html("<br>{}", small(html("within {}%", claim.within))) if claim.within else ""
+        apart = ours / claim.stated - 1
+        remark = (
+            f"differs by {rounding.signed_percent(apart.numerator, apart.denominator)}"
+            if claim.differs
+            else f"within {claim.within}%"
+            if claim.within
+            else ""
+        )
         rows.append(
             [
                 _name(claim.model),
-                claim.what,
+                joined(filter(None, (claim.what, claim.differs and small(claim.differs))), "<br>"),
                 f"{stated} {unit}",
-                html("{} {}{}", computed, unit, within),
+                html("{} {}{}", computed, unit, html("<br>{}", small(remark)) if remark else ""),
                 claim.source,
             ]
         )
     columns = ["Model", "What", number("Stated"), number("Computed"), "Where it is stated"]
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
+    others = "; a row that differs is tested to differ" if any(claim.differs for claim in claims) else ""
     return block(
         table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
         conventions(
-            f"Each computed figure is tested to be within the rounding of the stated one{exceptions}.",
+            f"Each computed figure is tested to be within the rounding of the stated one{exceptions}{others}.",
             caveat(claim.model for claim in claims),
         ),
     )
@@ -849,11 +858,16 @@ def _subject(claim: published.Claim) -> str:
     return "compute" if "FLOP" in claim.unit else "cache" if "cache" in claim.cost else "memory"
 
 
-def compute(claim: published.Claim) -> Fraction:
-    """The same figure from the forward pass, in the claim's unit."""
-    model, given = presets.model(claim.model), Conditions(claim.context, dtype=claim.dtype)
-    computed = values.compute(claim.cost, lambda owner, name: values.number(model, name, given=given))
-    return Fraction(computed) / claim.scale
+def compute(claim: published.Claim, formula: str) -> Fraction:
+    """What a formula of a claim's costs gives by the forward pass, in the claim's unit."""
+    given = Conditions(claim.context, dtype=claim.dtype)
+    slugs = {None: claim.model, "other": claim.other}
+
+    def lookup(owner: str | None, name: str) -> int | Fraction | None:
+        slug = slugs.get(owner)
+        return values.number(presets.model(slug), name, given=given) if slug else None
+
+    return Fraction(values.compute(formula, lookup)) / claim.scale
 
 
 # --- time -------------------------------------------------------------------------------------------------------------

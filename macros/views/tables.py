@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from functools import cache, lru_cache
 
 from ..catalogue import presets
@@ -17,7 +16,7 @@ from ..engine.dims import Dim, Poly, latex_name
 from ..engine.errors import Problem
 from ..engine.steps import Role
 from ..engine.tensors import Weight
-from . import disclosed, notation, rounding, values, words
+from . import disclosed, headlines, notation, rounding, values, words
 from .equations import math, on_its_own, total_latex
 from .html import (
     Cell,
@@ -234,7 +233,7 @@ def which_number(model: Model) -> Html:
     why = "each tensor once, the tied table too" if counts.is_tied else "each tensor once"
     start = [_result("Unique trainable parameters", counts.total, why)]
     if preset and preset.headline:
-        start.insert(0, Row(["The maker’s headline", preset.headline, _headline(model, preset.headline)]))
+        start.insert(0, Row(["The maker’s headline", preset.headline, headlines.headline(model, preset.headline)]))
     sections = [("The model", start)]
     if counts.embedding:
         tables = [_step(tensor_name(w.name), -int(w.count), use) for w, use in _tables(model)]
@@ -302,51 +301,17 @@ def _active(model: Model, total: Row) -> list[Row]:
             _result("Active without the input table", excluding, "another convention in use"),
         ]
     if published and published.active:
-        known = [("active per token", counts.active), ("active without the input table", excluding)]
         source = html("; {}", published.active_source) if published.active_source else ""
-        rows.append(Row(["The maker’s figure", published.active, _rounded(published.active, known) + source]))
+        rows.append(
+            Row(
+                [
+                    "The maker’s figure",
+                    published.active,
+                    headlines.given_by(published.active, headlines.active(model)) + source,
+                ]
+            )
+        )
     return rows
-
-
-def _headline(model: Model, said: str) -> Html:
-    """Which count a maker's headline rounds."""
-    counts, published = model.counts, model.published
-    known = [("the unique parameters", counts.total)]
-    if said.startswith("A"):
-        known = [
-            ("active per token", counts.active),
-            ("active without the input table", counts.active_excluding_input_embedding),
-        ]
-    elif published:
-        known += [("what the published file holds", f.parameters) for f in (published, *published.other) if f.exact]
-        known.append(("non-embedding", counts.non_embedding))
-    return _rounded(said.removeprefix("A"), known)
-
-
-_SHORT = re.compile(r"[~≈]?(\d+)(?:\.(\d+))?([MBT])")
-
-
-def _rounded(said: str, known: list[tuple[str, int]]) -> Html:
-    """The count that a rounded figure comes from: the first of these that rounds to it, else how far the first is
-    off."""
-    parts = _SHORT.fullmatch(said.strip())
-    if parts is None:
-        return text("a name, not a count")
-    scale = Fraction(rounding.SCALES[parts[3]], 10 ** len(parts[2] or ""))
-    digits = parts[1] + (parts[2] or "")
-    figure, coarse = int(digits) * scale, scale * 10 ** (len(digits) - len(digits.rstrip("0")))
-    for what, n in known:
-        if abs(n - figure) <= scale / 2 or abs(n - figure) <= min(coarse / 2, figure / 50):
-            return html("{}, rounded: {:,}", what, n)
-    what, n = known[0]
-    return html("none of these counts rounds to it: {:,}, {}, {}", n, what, _off(n, figure))
-
-
-def _off(n: int, figure: int | Fraction) -> Html:
-    """How far a count is from a rounded figure."""
-    share = Fraction(n) / figure - 1
-    off = rounding.signed_percent(share.numerator, share.denominator, 2)
-    return html("is less than 0.01% from it") if "<" in off else html("is {} from it", off)
 
 
 def _tables(model: Model) -> list[tuple[Weight, str]]:
@@ -369,7 +334,7 @@ def _published(model: Model, published: presets.Published, total: Row) -> list[R
     counts = model.counts
     if not published.exact:
         n = published.parameters
-        why = html("the count {}; nothing exact can be held to a rounded figure", _off(counts.total, n))
+        why = html("the count {}; nothing exact can be held to a rounded figure", headlines.off(counts.total, n))
         return [total, _step("rounded there", n - counts.total, why), _result("Published, rounded", n)]
     rows, explained = [total], counts.total
     for name in dict.fromkeys(w.name for w in counts.buffers):

@@ -35,6 +35,18 @@ def test_it_is_as_published(slug):
     assert result.state == "ok", result.text
 
 
+def test_the_total_of_the_file_at_hub_is_what_is_stored():
+    """The hub's total of a model's own file is marked as the file's; no two figures have one source."""
+    for slug in SLUGS:
+        preset = presets.preset(slug)
+        published = preset.published
+        own = f"{preset.hub} on the Hugging Face Hub, safetensors total"
+        if published and published.exact and published.source == own:
+            assert published.file, slug
+        for other in published.other if published else ():
+            assert other.source != published.source, slug
+
+
 def test_names_are_not_used_twice():
     names = [presets.preset(s).name for s in SLUGS]
     assert sorted(names) == sorted(set(names))

@@ -6,6 +6,7 @@ import datetime
 import html
 import json
 import re
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, charts, families, models, rounding, tables, traits, walkthrough
+from macros.views import catalogue, charts, families, headlines, models, rounding, tables, traits, walkthrough
 from macros.views.layers import layer_range, n_layers
 
 SLUGS = list(presets.paths())
@@ -80,18 +81,91 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
 @pytest.mark.parametrize(
     "said, n, expected",
     [
-        ("8B", 8_030_261_248, "rounded: 8,030,261,248"),
-        ("124M", 124_439_808, "rounded"),
-        ("0.6B", 596_049_920, "rounded"),
-        ("230B", 228_689_748_992, "rounded"),
-        ("1T", 1_026_408_209_408, "rounded"),
-        ("7B", 8_537_680_896, "+21.97%"),
+        ("8B", 8_030_261_248, "rounded or cut off: 8,030,261,248"),
+        ("124M", 124_439_808, "rounded or cut off"),
+        ("0.6B", 596_049_920, "rounded: "),
+        ("2.7B", 2_779_683_840, "the unique parameters, cut off: 2,779,683,840"),
+        ("230B", 228_689_748_992, "rounded to tens of billions"),
+        ("350M", 355_871_744, "cut off to tens of millions"),
+        ("400B", 351_000_000_000, "rounded to hundreds of billions"),
+        ("1T", 1_026_408_209_408, "rounded or cut off"),
+        (
+            "7B",
+            8_537_680_896,
+            "no count here gives it, rounded or cut off: the unique parameters, 8,537,680,896, is +21.97%",
+        ),
         ("8x7B", 46_702_792_704, "a name, not a count"),
         ("117M", 124_439_808, "+6.36%"),
     ],
 )
-def test_a_headline_says_which_count_it_rounds(said, n, expected):
-    assert expected in plain(tables._rounded(said, [("the unique parameters", n)]))
+def test_a_headline_says_how_a_count_gives_it(said, n, expected):
+    assert expected in plain(headlines.given_by(said, [headlines.Reading("the unique parameters", n)]))
+
+
+@pytest.mark.parametrize(
+    "slug, expected",
+    [
+        ("gpt2-xl", ["the total, cut off: 1,557,611,200", "non-embedding, rounded: 1,475,561,600"]),
+        ("qwen2.5-7b", ["the total, cut off: 7,615,616,512", "non-embedding, rounded: 6,525,621,760"]),
+        ("phi-4", ["the total, cut off: 14,659,507,200", "non-embedding, rounded: 13,631,902,720"]),
+        ("dots.llm1", ["the total, cut off: 142,774,373,888"]),
+        ("llama3.1-405b", ["the total, cut off: 405,853,388,800"]),
+        ("phi-1.5", ["the total without the input table, rounded or cut off: 1,313,413,120"]),
+        # 396,346,350,336 of the text, 456,010,480 of the tower
+        ("qwen3.5-397b-a17b", ["the total with the vision part, rounded: 396,802,360,816"]),
+        # what GLM-4.5's paper counts: the MTP layer with its norms and projection, not the tables
+        ("glm-4.5", ["non-embedding with the MTP module, rounded or cut off: 355,233,992,096"]),
+        ("qwen1.5-moe-a2.7b", ["active per token, rounded: 2,689,173,504"]),
+    ],
+)
+def test_the_counts_that_give_a_headline(slug, expected):
+    said = str(headlines.headline(presets.model(slug), presets.preset(slug).headline)).split("<br>")
+    assert set(expected) <= {plain(line) for line in said}
+    assert (plain(said[0]) == "more than one count gives it:") == (len(said) > 1)
+
+
+@pytest.mark.parametrize("slug", [s for s in DISCLOSED if presets.preset(s).headline])
+def test_a_headline_names_every_count_that_gives_it_and_no_other(slug):
+    """By decimal arithmetic: the digits that the headline has, and those without the noughts at its end."""
+    model, said = presets.model(slug), presets.preset(slug).headline
+    counts, shown = model.counts, plain(headlines.headline(model, said))
+    if "x" in said:
+        assert shown == "a name, not a count"
+        return
+    digits, exponent = said.strip("AMBT"), {"M": 6, "B": 9, "T": 12}[said[-1]]
+    figure, places = Decimal(digits).scaleb(exponent), [exponent - len(digits.partition(".")[2])]
+    while "." not in digits and figure == figure.quantize(Decimal(1).scaleb(places[-1] + 1)):
+        places.append(places[-1] + 1)
+
+    def gives(n: int) -> bool:
+        at = Decimal(n)
+        return any(
+            at.quantize(Decimal(1).scaleb(place), mode) == figure
+            for place in places
+            for mode in (ROUND_HALF_UP, ROUND_DOWN)
+        )
+
+    table = 0 if counts.is_tied else counts.active - counts.active_excluding_input_embedding
+    whole = {counts.total, counts.total - table, counts.non_embedding} if said[0] != "A" else set()
+    used = {counts.active, counts.active_excluding_input_embedding} if said[0] == "A" else set()
+    lines = [as_int(n) for n in re.findall(r": ([\d,]{7,})", shown)]
+    if not lines:
+        assert not any(map(gives, whole | used)) and "no count here gives it" in shown
+    assert all(map(gives, lines))
+    for n in filter(gives, whole | used):
+        assert any(abs(n - line) <= n * 0.01 for line in lines), (slug, n)
+    assert ("the published file" not in shown) or model.published_file
+
+
+def test_what_belongs_to_another_part_of_a_multimodal_or_predicting_file_says_so():
+    """Every row of a published total that is of a vision tower or of an MTP module, but for copies and scales."""
+    for slug in DISCLOSED:
+        published = presets.preset(slug).published
+        for row in (row for f in ((published, *published.other) if published else ()) for row in f.extra):
+            if "scales" in row.name or "copies" in row.name:
+                assert row.part is None, (slug, row)
+            else:
+                assert row.part == ("vision" if "vision" in row.name else "prediction" if "MTP" in row.name else None)
 
 
 # --- experts and kinds of layers --------------------------------------------------------------------------------------
