@@ -14,7 +14,7 @@ from macros.engine.architectures import architectures, find
 from macros.engine.checkpoint import Arrays, unfuse
 from macros.engine.steps import Role
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 
 # DESIGN.md: logits and hidden states agree within this share of the largest value.
 TOLERANCE = 1e-5
@@ -43,7 +43,7 @@ class Golden:
 
     @cached_property
     def npz(self):
-        return np.load(HERE / "golden" / f"{self.name}.npz")
+        return np.load(TESTS / "golden" / f"{self.name}.npz")
 
     @cached_property
     def architecture(self):
@@ -89,7 +89,9 @@ def golden(name: str) -> Golden:
 def goldens() -> list[str]:
     """Every golden checkpoint whose architecture is registered."""
     return [
-        path.stem for path in sorted((HERE / "golden").glob("*.npz")) if golden(path.stem).model_type in architectures()
+        path.stem
+        for path in sorted((TESTS / "golden").glob("*.npz"))
+        if golden(path.stem).model_type in architectures()
     ]
 
 

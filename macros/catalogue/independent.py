@@ -1,0 +1,61 @@
+"""What torch and transformers say of each architecture's small config, from `independent.toml`.
+
+The programs in tests/reference write that file; the verification page shows it, and the tests hold our counts against
+it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from ..engine.errors import Problem
+from ..engine.files import place, read_text
+
+FILE = Path(__file__).parent / "independent.toml"
+
+
+class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"by": "class"}):
+    """One model type: transformers' class, its tensors and numbers, the largest difference of its scores as a share,
+    the FLOPs that torch counts for a prompt and for the step after it, and the numbers then held in the cache.
+
+    The tables say by how much these are more than ours, by convention; together that is the whole difference. Where
+    transformers' code has no cache, the prompt alone was compared.
+    """
+
+    by: str
+    tensors: int
+    parameters: int
+    logits: float
+    prompt: int
+    step: int | None = None
+    cache: int | None = None
+    prompt_more: dict[str, int] = {}
+    step_more: dict[str, int] = {}
+    cache_more: dict[str, int] = {}
+
+
+class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file: when it was made and with what, the prompt's `tokens`, each convention's sentence, the types, and why
+    others are absent.
+    """
+
+    date: datetime.date
+    tokens: int
+    versions: dict[str, str]
+    conventions: dict[str, str]
+    types: dict[str, Compared]
+    absent: dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def comparison() -> Comparison:
+    """The file's content. Raises `Problem`."""
+    try:
+        return msgspec.convert(tomllib.loads(read_text(FILE)), Comparison)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Problem(str(error).replace("`", ""), "run python -m tests.reference", place(FILE)) from None

@@ -1,0 +1,61 @@
+"""Small checkpoints with their logits, as in tests/golden: `python -m tests.reference.checkpoints FOLDER [TYPE ...]`.
+
+Without a folder, the logits are only compared with ours.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from macros.catalogue.presets import Model
+from macros.engine.checkpoint import Arrays, unfuse
+from macros.engine.forward import logits
+
+from . import close
+from .configs import PROMPT, configs
+from .configs import model as our_model
+from .models import SEED, build, saved_buffers, text_part, token_ids
+
+
+def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
+    """What a file holds: token ids, logits, hidden states where the model tells them, weights `w/…` and buffers `b/…`.
+
+    The weights are copied before they are used: RWKV's code rescales them when it first runs.
+    """
+    ids = token_ids(model, PROMPT)
+    weights, buffers = text_part(dict(model.named_parameters())), text_part(saved_buffers(model))
+    stored = {f"w/{name}": p.detach().numpy().copy() for name, p in weights.items()}
+    stored |= {f"b/{name}": b.numpy().copy() for name, b in buffers.items()}
+    with torch.no_grad():
+        out = model(ids, output_hidden_states=True)
+    hidden = [h[0].numpy() for h in out.hidden_states or ()]
+    return {"input_ids": ids.numpy(), "logits": out.logits.numpy(), "hidden": np.array(hidden), **stored}
+
+
+def compare(ours: Model, arrays: dict[str, np.ndarray]) -> float:
+    """The largest difference of our scores, as a share of the largest score or 1. Raises AssertionError beyond 1e-5."""
+    stored = unfuse(ours.architecture, {name[2:]: a for name, a in arrays.items() if name[:2] in ("w/", "b/")})
+    here, _ = logits(ours.architecture, ours.config, Arrays(stored), arrays["input_ids"][0])
+    reference = arrays["logits"][0]
+    close(here, reference)
+    return float(np.abs(here - reference).max() / max(1, np.abs(reference).max()))
+
+
+def main(folder: str | None = None, *model_types: str) -> None:
+    versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
+    for model_type in model_types or configs():
+        arrays = checkpoint(build(model_type))
+        print(f"{model_type}: {compare(our_model(model_type), arrays):.1e}")
+        if folder:
+            told = {"config_json": json.dumps(configs()[model_type]), "meta_json": json.dumps(versions)}
+            np.savez_compressed(Path(folder) / f"{model_type}.npz", **told, **arrays)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

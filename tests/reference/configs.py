@@ -1,0 +1,51 @@
+"""One small config of unequal sizes for each registered model type: what the programs here build and compare.
+
+Those of tests/golden where there is one, otherwise of `configs.json`. A multimodal type's holds the text model's keys.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from macros.catalogue.presets import Model, make
+from macros.engine.architectures import architectures
+
+from . import golden, goldens
+
+# Where a type has several golden checkpoints, the one whose sizes differ most.
+CHOSEN = {"qwen3_next": "qwen3_next_uneven"}
+
+# Types of multimodal models, whose text model is counted, and the type of that.
+MULTIMODAL = {t: f"{t}_text" for t in ("gemma3", "qwen3_5", "qwen3_5_moe")}
+
+# Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
+PROMPT = 10
+
+# Types that transformers does not have, and why nothing stands beside them.
+ABSENT = {
+    "gpt3": "no code and no weights were released: the sizes are those of the paper",
+    "kimi_k2": "remote code, not in transformers: DeepSeek-V3’s, which is compared as deepseek_v3",
+    "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
+    "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
+}
+
+
+@cache
+def configs() -> dict[str, dict]:
+    """The config of each registered type that transformers has."""
+    by_type = {raw["model_type"]: raw for raw in json.loads((Path(__file__).parent / "configs.json").read_bytes())}
+    for name in goldens():
+        raw = golden(name).raw
+        if CHOSEN.get(raw["model_type"], name) == name:
+            by_type.setdefault(raw["model_type"], raw)
+    for model_type, text in MULTIMODAL.items():
+        tied = {"tie_word_embeddings": by_type[text]["tie_word_embeddings"]}
+        by_type[model_type] = {"model_type": model_type, **tied, "text_config": by_type[text]}
+    return {t: by_type[t] for t in architectures() if t not in ABSENT}
+
+
+def model(model_type: str) -> Model:
+    """Our model of a type's small config."""
+    return make(model_type, configs()[model_type])

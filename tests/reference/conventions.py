@@ -1,0 +1,204 @@
+"""Where torch and transformers count or keep otherwise than we do: each convention as a sentence and as a number.
+
+A number says by how much theirs is more than ours, worked out from our trace and the config, without torch. All of them
+together are the whole difference for each small config, or `costs.py` raises; `tests/catalogue/test_independent.py`
+works them out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from macros.catalogue.presets import Model
+from macros.counting.costs import of as costs_of
+from macros.engine.array import Node
+from macros.engine.ops import Chunked, SlidingWindow
+from macros.engine.steps import Holds, Role
+
+DELTA_CHUNK = 64  # of transformers' gated delta rule
+MAMBA_CHUNKS = {"granitemoehybrid": ("mamba_chunk_size", 256), "nemotron_h": ("chunk_size", 128)}  # key and default
+
+
+def steps(ours: Model, *roles: Role) -> Iterator[tuple[Node, int]]:
+    """Each step of these roles, with the number of layers that it stands for."""
+    for top in ours.trace.root.children:
+        for node in top.walk():
+            if node.role in roles:
+                yield node, int(top.layer_count)
+
+
+def flops(ours: Model, node: Node, new: int, context: int) -> int:
+    """FLOPs of a step in one layer."""
+    return node.flops.at(ours.counts.values(T=new, S=context))
+
+
+def kept(ours: Model, context: int) -> int:
+    """Numbers in the cache after `context` tokens."""
+    return sum(k.elements.at(ours.counts.values(S=context)) for k in ours.counts.kept)
+
+
+def experts_summed(ours: Model, new: int, context: int) -> int:
+    """The weighted sum of what the chosen experts say."""
+    return -sum(layers * flops(ours, node, new, context) for node, layers in steps(ours, Role.COMBINE))
+
+
+def every_expert(ours: Model, new: int, context: int) -> int:
+    """The experts that were not chosen."""
+    if ours.model_type != "llama4_text":
+        return 0
+    more = 0
+    for node, layers in steps(ours, Role.EXPERT_LINEAR):
+        experts, chosen = int(node.inputs[1].shape[0]), int(node.inputs[2].shape[1])
+        more += layers * flops(ours, node, new, context) * (experts - chosen) // chosen
+    return more
+
+
+def rows_cut_off(ours: Model, new: int, context: int) -> int:
+    """Rows of a convolution besides those of the new tokens: of the padding, or of what was kept."""
+    rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
+    return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in steps(ours, Role.CONVOLUTION))
+
+
+def written_out(ours: Model, new: int, context: int) -> int:
+    """Our own second form of latent attention in the place of the first."""
+    return costs_of(ours.counts).expanded_flops(new, context) - ours.counts.flops_at(new, context)
+
+
+def not_picked(ours: Model, new: int, context: int) -> int:
+    """Scores and averages over the tokens that the indexer did not pick."""
+    size = ours.trace.symbols
+    if "index_topk" not in size:
+        return 0
+    width = size["qk_nope_head_dim"] + size["qk_rope_head_dim"] + size["v_head_dim"]
+    masked = context - min(context, size["index_topk"])
+    return 2 * ours.raw["num_hidden_layers"] * size["n_heads"] * width * new * masked
+
+
+def masked_in_chunk(ours: Model, new: int, context: int) -> int:
+    """In a step, the kept rows of the chunk before; a prompt is multiplied in full, by both."""
+    more = 0
+    for k in ours.counts.kept:
+        if isinstance(chunk := getattr(k.mask, "mask", k.mask), Chunked) and context > new and k.holds is Holds.KEYS:
+            rows = min(context - 1, int(chunk.size) - 1) - chunk.seen(context - 1)
+            heads, width = ours.trace.symbols["n_heads"], int(k.row[-1])
+            more += int(k.layer_count) * 4 * heads * width * rows
+    return more
+
+
+def recurrence(ours: Model, new: int, context: int) -> int:
+    """What torch counts of the form that it runs, without what we count of the plain recurrence."""
+    more = 0
+    for node, layers in steps(ours, Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV):
+        theirs = in_a_step(node) if context > new else in_a_prompt(ours, node, new)
+        more += layers * (theirs - flops(ours, node, new, context))
+    return more
+
+
+def in_a_step(node: Node) -> int:
+    """A state is carried by element-wise work; Mamba and lightning attention read theirs by a product."""
+    if node.role is Role.SELECTIVE_SCAN:
+        channels, numbers = map(int, node.inputs[2].shape)
+        return 2 * channels * numbers
+    if node.role is Role.DECAYING_ATTENTION:
+        (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
+        writes = node.is_inside(Role.LIGHTNING_ATTENTION)
+        return 2 * heads * i * j * (2 if writes else 1)
+    return 0
+
+
+def in_a_prompt(ours: Model, node: Node, new: int) -> int:
+    """Token by token in Mamba and RWKV; in the others chunk by chunk, products of all pairs of a chunk, padded."""
+    if node.role is Role.SELECTIVE_SCAN or node.role is Role.WKV:
+        return in_a_step(node) * new
+    (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
+    if node.is_inside(Role.LIGHTNING_ATTENTION):  # the last block is not padded
+        size = ours.raw["block_size"]
+        blocks = [min(size, new - start) for start in range(0, new, size)]
+        return 2 * heads * sum(block**2 * (i + j) + 2 * block * i * j for block in blocks)
+    if node.role is Role.DECAYING_ATTENTION:
+        key, default = MAMBA_CHUNKS[ours.model_type]
+        size = ours.raw.get(key, default)
+        chunks = -(-new // size)
+        between = (chunks + 1) ** 2 * i * j
+        return 2 * heads * (chunks * (size**2 * (i + j) + 2 * size * i * j) + between)
+    chunks = -(-new // DELTA_CHUNK)
+    return 2 * heads * chunks * (DELTA_CHUNK**2 * (2 * i + j) + 3 * DELTA_CHUNK * i * j)
+
+
+def window(ours: Model, new: int, context: int) -> int:
+    """The row of the newest token but W − 1."""
+    masks = ((k, getattr(k.mask, "mask", k.mask)) for k in ours.counts.kept)
+    return -sum(
+        k.elements_per_token.at(ours.counts.values())
+        for k, mask in masks
+        if isinstance(mask, (SlidingWindow, Chunked)) and context >= int(mask.size)
+    )
+
+
+def heads_repeated(ours: Model, new: int, context: int) -> int:
+    """Keys and values of every query head."""
+    if ours.model_type != "falcon":
+        return 0
+    heads, held = ours.trace.symbols["n_heads"], ours.trace.symbols["n_kv_heads"]
+    return kept(ours, context) * (heads - held) // held
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A way of counting: the sentence for the page, and by how much theirs is more in a step of `new` tokens."""
+
+    sentence: str
+    more: Callable[[Model, int, int], int]
+
+
+FLOPS = {
+    "experts": Convention(
+        "The weighted sum of what the chosen experts say is counted here. torch counts products of matrices and "
+        "convolutions; this sum is element-wise there.",
+        experts_summed,
+    ),
+    "unchosen": Convention(
+        "transformers’ code of Llama 4 runs each token through every expert, chosen or not.", every_expert
+    ),
+    "cut off": Convention(
+        "transformers computes rows of a convolution that it then cuts off: of the padding, or of what was kept.",
+        rows_cut_off,
+    ),
+    "written out": Convention(
+        "transformers keeps latents and writes each head’s keys and values out of them in every step. Here they are "
+        "read as they are; the number is the difference between the two forms, both of which this site counts.",
+        written_out,
+    ),
+    "not picked": Convention(
+        "transformers multiplies with every token and masks those that the indexer did not pick. Here the picked ones "
+        "count.",
+        not_picked,
+    ),
+    "chunk before": Convention(
+        "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
+    ),
+    "recurrence": Convention(
+        "A recurrence is counted here token by token, with what is written into the state. transformers writes by "
+        "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a chunk, "
+        "padding included.",
+        recurrence,
+    ),
+}
+CACHE = {
+    "newest row": Convention(
+        "transformers keeps W − 1 rows of a window or chunk of W, without the newest that the next step brings. Here "
+        "the rows that a step needs count.",
+        window,
+    ),
+    "repeated": Convention(
+        "transformers’ code of Falcon keeps the keys and values of every query head, also where several share them.",
+        heads_repeated,
+    ),
+}
+
+
+def differences(conventions: Mapping[str, Convention], ours: Model, new: int, context: int) -> dict[str, int]:
+    """By how much theirs is more, by convention; those that say nothing of this model are left out."""
+    more = {name: convention.more(ours, new, context) for name, convention in conventions.items()}
+    return {name: n for name, n in more.items() if n}

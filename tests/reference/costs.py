@@ -1,0 +1,83 @@
+"""FLOPs by torch's counter, and what transformers' cache holds: `python -m tests.reference.costs [TYPE ...]`.
+
+Prints theirs, and by how much each convention makes them more than ours.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from macros.catalogue.presets import Model
+
+from .configs import PROMPT, configs
+from .configs import model as our_model
+from .conventions import CACHE, FLOPS, differences, kept
+from .models import build, token_ids
+
+CACHES = ("past_key_values", "cache_params", "state")  # what models call theirs
+
+
+def cache_name(model: torch.nn.Module) -> str | None:
+    """What a model calls its cache; None where it has none."""
+    return next((name for name in CACHES if name in inspect.signature(model.forward).parameters), None)
+
+
+def step(model: torch.nn.Module, ids: torch.Tensor, cache: object = None) -> tuple[int, object]:
+    """Run new tokens after what a cache holds, logits of the last token: FLOPs, and the cache after the step."""
+    name = cache_name(model)
+    cached = {name: cache, "use_cache": True} if name else {}
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        out = model(ids, logits_to_keep=1, **cached)
+    return counter.get_total_flops(), getattr(out, name) if name else None
+
+
+def elements(cache: object) -> int:
+    """How many numbers a cache holds: of each layer the keys, values, latents, an indexer's keys, states."""
+    return sum(t.numel() for t in arrays(cache) if t.is_floating_point())
+
+
+def arrays(part: object) -> Iterator[torch.Tensor]:
+    """Every tensor below an object, in the order of its attributes."""
+    if isinstance(part, torch.Tensor):
+        yield part
+    elif isinstance(part, (list, tuple)):
+        for one in part:
+            yield from arrays(one)
+    elif isinstance(part, dict):
+        yield from arrays(list(part.values()))
+    elif hasattr(part, "__dict__"):
+        yield from arrays(vars(part))
+
+
+def compare(ours: Model, model: torch.nn.Module) -> dict[str, int | dict[str, int]]:
+    """What torch counts for a prompt and for the step after it, and the numbers then held, each with the differences.
+
+    Raises AssertionError where the conventions do not explain a difference to the last one.
+    """
+    ids, after = token_ids(model, PROMPT + 1), PROMPT + 1
+    prompt, cache = step(model, ids[:, :PROMPT])
+    compared = {"prompt": prompt, "prompt_more": differences(FLOPS, ours, PROMPT, PROMPT)}
+    counts = {"prompt": ours.counts.flops_at(PROMPT, PROMPT)}
+    if cache is not None:
+        one_more, cache = step(model, ids[:, PROMPT:], cache)
+        compared |= {"step": one_more, "step_more": differences(FLOPS, ours, 1, after)}
+        compared |= {"cache": elements(cache), "cache_more": differences(CACHE, ours, 1, after)}
+        counts |= {"step": ours.counts.flops_at(1, after), "cache": kept(ours, after)}
+    for name, here in counts.items():
+        more = compared[f"{name}_more"]
+        assert compared[name] == here + sum(more.values()), f"{name}: {compared[name]} there, {here} here, {more}"
+    return compared
+
+
+def main(model_types: list[str]) -> None:
+    for model_type in model_types or configs():
+        print(f"{model_type}: {compare(our_model(model_type), build(model_type))}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,60 @@
+"""The models that transformers makes of the small configs, with random weights. Needs torch and transformers."""
+
+from __future__ import annotations
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+from .configs import configs
+
+SEED = 20261122
+
+# What a multimodal model has besides its text model, as small as it goes: no image is shown to it.
+TOWERS = {
+    "gemma3": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "qwen3_5": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 24},
+    "qwen3_5_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 24},
+}
+INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
+
+
+def build(model_type: str) -> torch.nn.Module:
+    """The model of a type's small config, each weight random, attention and experts by plain products."""
+    torch.manual_seed(SEED)
+    keys = {name: value for name, value in configs()[model_type].items() if name != "model_type"}
+    make = AutoModelForCausalLM
+    if model_type in TOWERS:
+        make, keys["vision_config"] = AutoModelForImageTextToText, TOWERS[model_type]
+    config = AutoConfig.for_model(model_type, **keys)
+    model = make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            random = torch.randn_like(parameter)
+            if parameter.ndim > 1:
+                parameter.copy_(random / parameter.shape[-1] ** 0.5)
+            else:  # norms stay near 1, decays and steps near what they begin with
+                parameter.add_(random / 5)
+        for name, buffer in saved_buffers(model).items():
+            if name.endswith("bias"):  # of a router
+                buffer.add_(torch.randn_like(buffer) / 5)
+    return model
+
+
+def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
+    """Random token ids: [1 T]."""
+    vocabulary = model.config.get_text_config().vocab_size
+    return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(SEED))
+
+
+def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What a checkpoint holds that is no parameter."""
+    saved = model.state_dict()
+    return {name: buffer for name, buffer in model.named_buffers() if name in saved}
+
+
+def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of the text model, under the names that they have without the rest."""
+    if not any(name.startswith(INSIDE) for name in tensors):
+        return tensors
+    rest = [name for name in tensors if name.startswith(ALONE) and not name.startswith(INSIDE)]
+    return {name.replace(INSIDE, ALONE): t for name, t in tensors.items() if name not in rest}
