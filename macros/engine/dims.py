@@ -191,20 +191,6 @@ class Poly:
                 return (rest - factor * k + factor * _minimum([p + k for p in call.args])).folded()
         return self
 
-    def data(self) -> list[list[object]]:
-        """JSON form for other evaluators: a list of [numerator, denominator, [[atom, exponent], ...]].
-
-        An atom is a symbol's name or [op, [polynomial, ...]] with op one of min, //, %.
-        """
-        return [
-            [
-                c.numerator,
-                c.denominator,
-                [[a if isinstance(a, str) else [a.op, [p.data() for p in a.args]], e] for a, e in m],
-            ]
-            for m, c in self.terms.items()
-        ]
-
     def __str__(self) -> str:
         return self.text()
 

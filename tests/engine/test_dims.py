@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import pickle
 
@@ -164,29 +163,6 @@ def test_equal_polynomials_are_one_key():
 def test_replace():
     p = 3 * D.expr * D.expr + F.expr
     assert p.replace(lambda a: N.expr * H.expr if a == "d_model" else None).at(VALUES) == p.at(VALUES)
-
-
-def evaluate(data, values):
-    """A second reader of `Poly.data`, as the calculator in the browser is one."""
-    total = 0
-    for above, below, factors in data:
-        term = above / below
-        for atom, power in factors:
-            if isinstance(atom, str):
-                v = values[atom]
-            else:
-                args = [evaluate(p, values) for p in atom[1]]
-                v = min(args) if atom[0] == "min" else args[0] // args[1] if atom[0] == "//" else args[0] % args[1]
-            term *= v**power
-        total += term
-    return total
-
-
-@pytest.mark.parametrize(
-    "dim", [D * N + 3, D // N, D // 2 + F, smallest(S, F) * D, S % 8 + T, (D + F) % N * H], ids=str
-)
-def test_data_for_other_evaluators(dim):
-    assert evaluate(json.loads(json.dumps(dim.expr.data())), VALUES) == pytest.approx(dim.expr.at(VALUES))
 
 
 sizes = st.integers(1, 97)

@@ -1,0 +1,59 @@
+"""Polynomials as JSON, for evaluators in any language: the formulas of the pages, evaluated by others to the same
+integers.
+
+An expression is a whole number, a symbol's name, or a list of an operation and its arguments, which are expressions:
+
+    ["+", a, b, …]    the sum of two or more
+    ["*", a, b, …]    the product of two or more
+    ["^", a, n]       a power; n is a whole number of at least 2
+    ["min", a, b, …]  the smallest of two or more
+    ["//", a, b]      the quotient, rounded down
+    ["%", a, b]       the remainder of that quotient, never below 0 for the sizes of a model
+
+Every value, also inside, is a whole number: `n_heads / n_kv_heads`, where the sizes divide, is `["//", …]` too, and
+what is divided more than once has one common divisor, outside. Totals pass 2**53: evaluate them in whole numbers of any
+length.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from ..engine.dims import Atom, Monomial, Number, Poly
+
+Expression: TypeAlias = "int | str | list[int | str | Expression]"
+
+
+def expression(polynomial: Poly) -> Expression:
+    """A polynomial as an expression, terms and factors in the order in which the pages write them."""
+    below: dict[Atom, int] = {}  # the common divisor: each atom with the highest power that a term is divided by
+    for monomial in polynomial.terms:
+        for atom, power in monomial:
+            below[atom] = max(below.get(atom, 0), -power)
+    divided_by = {atom: power for atom, power in below.items() if power}
+    divisor = math.lcm(*(coefficient.denominator for coefficient in polynomial.terms.values()))
+    times = Poly({tuple(divided_by.items()): divisor})
+    whole = polynomial * times
+    above = [_term(monomial, coefficient) for monomial, coefficient in whole.terms.items()]
+    numerator: Expression = 0 if not above else above[0] if len(above) == 1 else ["+", *above]
+    if times == 1:
+        return numerator
+    (denominator,) = (_term(monomial, coefficient) for monomial, coefficient in times.terms.items())
+    return ["//", numerator, denominator]
+
+
+def _term(monomial: Monomial, coefficient: Number) -> Expression:
+    """A product of atoms and a whole number, which is left out where it is 1."""
+    factors = [_power(_atom(atom), power) for atom, power in monomial]
+    if coefficient != 1 or not factors:
+        factors.insert(0, int(coefficient))
+    return factors[0] if len(factors) == 1 else ["*", *factors]
+
+
+def _power(base: Expression, power: int) -> Expression:
+    return base if power == 1 else ["^", base, power]
+
+
+def _atom(atom: Atom) -> Expression:
+    return str(atom) if isinstance(atom, str) else [atom.op, *map(expression, atom.args)]
