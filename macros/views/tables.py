@@ -92,7 +92,7 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
             experts = []
         anchor = tensor_anchor(w)
         permalink = tag("a", "¶", cls="headerlink", href=f"#{anchor}", title="Link to this tensor")
-        cells = _tensor(w, sizes, _with_words(w, model) + permalink)
+        cells = _tensor(w, sizes, _with_words(w, model, permalink))
         yield Row([*cells, rounding.percent(int(w.count), total)], id=anchor)
     if len(group.weights) > 1:
         yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
@@ -110,10 +110,10 @@ def _tensor(w: Weight, sizes: Mapping[str, int], title: Html | None = None) -> l
     ]
 
 
-def _with_words(w: Weight, model: Model) -> Html:
-    """A tensor's name, and below it what it is for, plainly and in the field's term."""
+def _with_words(w: Weight, model: Model, permalink: Html) -> Html:
+    """A tensor's name, which can be linked to, and below it what it is for, plainly and in the field's term."""
     said = words_of_weights(model).get(w) or words.of_tensor(w.name)
-    return html("{}<br>{}", tensor_name(w.name), small(text(said.title) + beside(said.terms)))
+    return html("{}{}<br>{}", tensor_name(w.name), permalink, small(text(said.title) + beside(said.terms)))
 
 
 def _to_the_total(model: Model) -> Iterable[Row | list]:

@@ -60,7 +60,7 @@ def test_each_field_is_as_large_as_its_part(slug, cls):
 @pytest.mark.parametrize("slug", MODELS)
 def test_each_field_leads_to_its_part_in_the_table(slug):
     table = tables.parameter_table(slug)
-    places = re.findall(r'<tr id="(.*?)"', table)
+    places = re.findall(r'<tr id="([^"]*)" class="ep-part"', table)
     drawn = [address for address, *_ in fields(area_map.of_page(presets.model(slug)), "wide")]
     assert len(set(places)) == len(places)
     assert sorted(unescape(a) for a in drawn) == sorted(f"#{place}" for place in places)

@@ -381,7 +381,7 @@ def test_the_parameter_table_adds_up(small, tied):
     slug, model = small(tie_word_embeddings=tied)
     found = rows_of(tables.parameter_table(slug))
     in_rows = [r for r in found if len(r) == 6 and "weight" in r[0] and not r[0].startswith("same")]
-    tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight")]}
+    tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight¶")]}
     said, row = tensors["model.layers.{i}.self_attn.k_proj."]
     assert said == "Make the keys · key projection"
     assert row[1:5] == [
