@@ -5,10 +5,10 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-from ..catalogue.independent import Comparison, comparison
+from ..catalogue.independent import Compared, comparison
 from . import rounding, values
 from .arguments import unknown
-from .html import Html, block, code, conventions, html, joined, number, table, tag
+from .html import Html, block, code, conventions, html, joined, number, small, table, tag, text
 
 
 def independent_summary() -> Html:
@@ -50,37 +50,37 @@ def independent_table(types: Sequence[str] = ()) -> Html:
     shown = [made.types[name] for name in types or made.types]
     used = {name for t in shown for more in (t.prompt_more, t.step_more, t.cache_more) for name in more}
     letters = dict(zip((name for name in made.conventions if name in used), string.ascii_lowercase))
-    columns = ["Model type", number("Parameters"), number("Scores differ by")]
-    for what in (f"FLOPs of {made.tokens} tokens", "FLOPs of one more", "Numbers in the cache"):
-        columns += [number(what), number("More than here")]
-    rows = [_row(made, name, letters) for name in types or made.types]
-    said = [html("<strong>{}</strong> {}", letter, made.conventions[name]) for name, letter in letters.items()]
+    columns = ["Model type", *map(number, ("Parameters", "Scores differ by", "Prompt", "Step", "Cache"))]
+    rows = [_row(name, made.types[name], letters) for name in types or made.types]
+    said = (tag("dt", letter) + tag("dd", made.conventions[name]) for name, letter in letters.items())
     return block(
-        table("torch’s and transformers’ figures", columns, rows, name="Figures of torch and transformers"),
-        tag("ul", *(tag("li", sentence) for sentence in said)) if said else "",
+        table("By torch and transformers", columns, rows, name="Figures of torch and transformers"),
+        conventions(
+            f"Prompt and step: FLOPs of {made.tokens} tokens and of one more; cache: the numbers then held.",
+            "Below a figure stands by how much it is more than here, and why.",
+        ),
+        tag("dl", *said, cls="ep-facts") if letters else "",
     )
 
 
-def _row(made: Comparison, model_type: str, letters: dict[str, str]) -> list[object]:
-    found = made.types[model_type]
-    cells: list[object] = [code(model_type), rounding.grouped(found.parameters), _power(found.logits)]
-    for theirs, more in (
-        (found.prompt, found.prompt_more),
-        (found.step, found.step_more),
-        (found.cache, found.cache_more),
-    ):
-        cells += ["–", "–"] if theirs is None else [rounding.grouped(theirs), _more(more, letters)]
-    return cells
+def _row(name: str, of: Compared, letters: dict[str, str]) -> list[object]:
+    figures = (of.prompt, of.prompt_more), (of.step, of.step_more), (of.cache, of.cache_more)
+    return [
+        code(name),
+        rounding.grouped(of.parameters),
+        _power(of.logits),
+        *("–" if theirs is None else _figure(theirs, more, letters) for theirs, more in figures),
+    ]
 
 
-def _more(more: dict[str, int], letters: dict[str, str]) -> Html | str:
-    """A signed difference, with the letters of what explains it; what is equal is 0."""
+def _figure(theirs: int, more: dict[str, int], letters: dict[str, str]) -> Html:
+    """A figure; below it, where it is not ours, the signed difference with the letters of what explains it."""
     if not more:
-        return "0"
+        return text(rounding.grouped(theirs))
     total = sum(more.values())
-    sign = "+" if total > 0 else ""
+    why = " ".join(letters[name] for name in more)
     return html(
-        "{}{} <strong>{}</strong>", sign, rounding.grouped(total), joined((letters[name] for name in more), " ")
+        "{}<br>{}", rounding.grouped(theirs), small(f"{'+' if total > 0 else ''}{rounding.grouped(total)} {why}")
     )
 
 
