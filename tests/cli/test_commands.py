@@ -19,6 +19,7 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
+from macros.engine.architectures import architectures
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -504,6 +505,13 @@ def test_add_writes_a_file_once(run, tmp_path):
 def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
     (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **change}))
     assert found in refused(run("add", tmp_path / "config.json", *(arguments or ("--slug", "x"))))
+
+
+def test_the_known_types_stand_where_an_unknown_one_sends(run, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "none"}')
+    assert "every-parameter describe --types prints the known ones" in refused(run("describe", tmp_path))
+    status, out, err = run("describe", "--types")
+    assert status == 0 and not err and out.split() == list(architectures())
 
 
 # --- the process -----------------------------------------------------------------------------------------------------
