@@ -128,7 +128,9 @@ def run(options) -> int:
 
 def add(options) -> int:
     """The skeleton of a preset for a config.json."""
-    text = skeleton(options.config, options.slug)
+    text, warnings = skeleton(options.config, options.slug)
+    for warning in warnings:
+        print(f"every-parameter: {options.config}: {warning}", file=sys.stderr)
     if options.output is None:
         print(text, end="")
         return 0

@@ -47,6 +47,28 @@ def test_a_saved_config_is_read_and_counted(load, name):
     assert model.unknown == () and model.counts.total == SAVED[name]["parameters"]
 
 
+@pytest.mark.parametrize("name", SAVED)
+def test_which_part_is_described_and_which_are_left_out(load, name):
+    raw, model = SAVED[name]["config"], load(SAVED[name]["config"])
+    others = {
+        (key, part["model_type"])
+        for key, part in raw.items()
+        if key.endswith("_config") and key != "text_config" and part
+    }
+    assert bool(others) == name.startswith("multimodal") == bool(model.parts)
+    if model.parts:
+        assert model.parts.described == "text_config" and set(model.parts.left_out) == others
+        assert model.model_type == raw["text_config"]["model_type"] and str(model.parts) in model.warnings[0]
+
+
+def test_parts_beside_the_language_models_own_keys_are_left_out_too(load):
+    vision = {"model_type": "some_vision", "hidden_size": 7}
+    model = load(with_keys("llama", vision_config=vision, audio_config={"layers": 3}, quantization_config={"bits": 4}))
+    assert model.counts.total == SAVED["llama"]["parameters"] and model.unknown == ()
+    assert model.parts == (None, (("vision_config", "some_vision"), ("audio_config", None)))
+    assert load(with_keys("llama", vision_config=None, quantization_config={"bits": 4})).parts is None
+
+
 @pytest.mark.parametrize("name", sorted(SAVED.keys() & set(goldens())))
 def test_a_saved_config_computes_the_same(load, name):
     g, model = golden(name), load(SAVED[name]["config"])

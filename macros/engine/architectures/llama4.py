@@ -80,9 +80,7 @@ class Llama4(Llama):
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
 
-    ignored = frozenset(
-        {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}
-    )
+    ignored = frozenset({"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index"})
 
     def check(self) -> None:
         super().check()
