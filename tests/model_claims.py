@@ -17,7 +17,7 @@ from macros.counting.accelerators import accelerators
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
 from macros.engine.array import Node, ShapeArray
-from macros.engine.ops import Full, SlidingWindow
+from macros.engine.ops import Chunked, Full, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
 from macros.views import charts, claims, headlines, tables, values
@@ -551,6 +551,23 @@ def llama_8b_scores_at_length():
     m = of("llama3-8b")
     of_weights = 2 * (m.counts.total - size("llama3-8b", "vocab_size") * width(m))
     assert m.counts.decode_flops(131072) - of_weights > of_weights
+
+
+@claim
+def windows_and_chunks_hold_the_newest_row():
+    """After S tokens a layer with a window W holds min(S, W) rows, one with chunks min(S, C); one that sees everything
+    S: a row more than transformers' dynamic cache where the window or chunk is full."""
+    for slug, name in (
+        ("mistral-7b-v0.1", "sliding_window"),
+        ("gemma3-27b", "sliding_window"),
+        ("llama4-scout", "attention_chunk_size"),
+    ):
+        model, limit = of(slug), size(slug, name)
+        capped = [k for k in model.counts.kept if isinstance(getattr(k.mask, "mask", k.mask), (SlidingWindow, Chunked))]
+        assert capped
+        for context in (limit - 1, limit, limit + 1, 3 * limit):
+            at = model.counts.values(S=context)
+            assert all(k.elements.at(at) == min(context, limit) * k.elements_per_token.at(at) for k in capped)
 
 
 @claim

@@ -8,14 +8,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from ..counting.parameters import Counts
 from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
-from ..engine.architectures.config import Config, fields_of
+from ..engine.architectures.config import COMMON_IGNORED, Config, fields_of
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
@@ -63,11 +63,16 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's."""
+    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's.
+
+    Of a config.json with several parts: the key of the one that is described, and those of the others.
+    """
 
     config: Text
     verified: datetime.date
     names: str = "transformers"
+    part: Text | None = None
+    left_out: tuple[Text, ...] = ()
 
 
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -107,6 +112,20 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             )
 
 
+class Parts(NamedTuple):
+    """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
+    the keys of those that are left out, each with its model type where it has one.
+    """
+
+    described: str | None
+    left_out: tuple[tuple[str, str | None], ...]
+
+    def __str__(self) -> str:
+        described = self.described or "the language model’s own keys"
+        left_out = (f"{key} ({model_type})" if model_type else key for key, model_type in self.left_out)
+        return f"described: {described}; left out: {', '.join(left_out)}"
+
+
 class Model:
     """A model with everything that its trace gives. `slug` is a preset's, or the path that was asked for."""
 
@@ -118,9 +137,10 @@ class Model:
         config: Config,
         preset: Preset | None,
         unknown: tuple[str, ...] = (),
+        parts: Parts | None = None,
     ):
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
-        self.preset, self.unknown = preset, unknown
+        self.preset, self.unknown, self.parts = preset, unknown, parts
 
     @property
     def name(self) -> str:
@@ -133,12 +153,15 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its costs leave out of account; keys of a foreign config.json that the architecture does not know."""
+        """Which part is described and what is left out; what its costs leave out of account; keys of a foreign
+        config.json that the architecture does not know.
+        """
+        parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
         caveat = (self.preset.caveat,) if self.preset and self.preset.caveat else ()
         names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
             f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
         )
-        return caveat + ((f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ())
+        return parts + caveat + ((f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ())
 
     @property
     def longest_context(self) -> tuple[int | None, bool]:
@@ -257,17 +280,37 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
     return None
 
 
-def language_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of the language model: those of `text_config`, where a config has several parts (an image tower)."""
+def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
+    """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
+    keys of `text_config`, or without one those that stand beside the other parts.
+    """
     inner = raw.get("text_config")
+    described = "text_config" if isinstance(inner, Mapping) else None
+    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
+    parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if not isinstance(inner, Mapping):
-        return raw
-    return {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw} | dict(inner)
+        return {name: value for name, value in raw.items() if name not in left_out}, parts
+    outer = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw}
+    return outer | dict(inner), parts
+
+
+def _is_part(name: str, value: object) -> bool:
+    """Whether a key of a config.json holds the config of a part."""
+    return isinstance(value, Mapping) and name.endswith("_config") and name not in COMMON_IGNORED
+
+
+def _model_type(part: Mapping[str, Any]) -> str | None:
+    name = part.get("model_type")
+    return name if isinstance(name, str) and name else None
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
     """The model of a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
-    raw = language_part(raw) if preset is None else raw
+    if preset is None:
+        raw, parts = language_part(raw)
+    else:
+        named = preset.sources.left_out
+        parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None
     if raw.get("model_type") is None:
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     architecture = find(raw["model_type"])
@@ -278,7 +321,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
             f"config.{unknown[0]}: unknown key of {architecture.name}",
             nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
-    return Model(slug, raw, architecture, config, preset, tuple(unknown))
+    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts)
 
 
 @remembered

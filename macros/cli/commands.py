@@ -15,6 +15,7 @@ import numpy as np
 
 from ..catalogue import checks, presets
 from ..counting.formats import CACHE_BYTES, FORMATS
+from ..engine.architectures import architectures
 from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem
 from ..engine.forward import logits
@@ -127,7 +128,9 @@ def run(options) -> int:
 
 def add(options) -> int:
     """The skeleton of a preset for a config.json."""
-    text = skeleton(options.config, options.slug)
+    text, warnings = skeleton(options.config, options.slug)
+    for warning in warnings:
+        print(f"every-parameter: {options.config}: {warning}", file=sys.stderr)
     if options.output is None:
         print(text, end="")
         return 0
@@ -172,6 +175,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
+class Types(argparse.Action):
+    """Prints the model types in place of running a command, as `--help` does."""
+
+    def __init__(self, option_strings, dest, **given):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **given)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(*architectures(), sep="\n")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     whole = Parser(
@@ -198,6 +212,7 @@ def parser() -> argparse.ArgumentParser:
         "every-parameter describe --format json --collapse deepseek-v3",
     )
     describing.add_argument("models", nargs="+", metavar="MODEL")
+    describing.add_argument("--types", action=Types, help="print every model_type that is known, one a line, and exit")
     describing.add_argument(
         "--format",
         choices=("table", "json", "csv"),

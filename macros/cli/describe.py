@@ -48,6 +48,7 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool =
                 "name": model.name,
                 "architecture": model.architecture.name,
                 "model_type": model.model_type,
+                "part": parts(model),
                 "parameters": {
                     **keyed(costs_of(counts), "parameters", asked),
                     "stored": model.stored,
@@ -69,6 +70,13 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool =
         )
         + "\n"
     )
+
+
+def parts(model: Model) -> dict | None:
+    """Of a config of several parts the one that is described, None where it has no key, and those that are not."""
+    if model.parts is None:
+        return None
+    return {"described": model.parts.described, "left_out": [key for key, _ in model.parts.left_out]}
 
 
 def beyond(model: Model, asked: Asked) -> list[str]:
@@ -111,7 +119,7 @@ def as_table(model: Model, collapse: bool = True, asked: Asked = USUAL) -> str:
     ]
     width = [max(len(row[i]) for row in rows) for i in range(4)]
     title = model.slug if model.name == model.slug else f"{model.name} ({model.slug})"
-    lines = [f"{title}: {model.architecture.name}", ""]
+    lines = [f"{title}: {model.architecture.name}", *([str(model.parts)] if model.parts else []), ""]
     for name, shape, copies, count, formula in rows:
         lines.append(
             f"{name:{width[0]}}  {shape:{width[1]}}  {copies:>{width[2]}}  {count:>{width[3]}}  {formula}".rstrip()

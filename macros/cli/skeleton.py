@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..catalogue.presets import language_part, make, paths
+from ..catalogue.presets import Parts, make, paths
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
 from ..engine.errors import Problem, nearest
 from ..engine.files import read_json
@@ -18,8 +18,11 @@ SHOWN = frozenset({"max_position_embeddings"})
 SLUG = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
-def skeleton(file: str, slug: str | None = None) -> str:
-    """TOML with the config's own keys, and empty [sources] and [published]. Raises `Problem` naming an unknown key."""
+def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """TOML with the config's own keys, and empty [sources] and [published]; warnings, such as what is left out.
+
+    Raises `Problem` naming an unknown key.
+    """
     path = Path(file)
     path = path / "config.json" if path.is_dir() else path
     slug = slug or re.sub(r"[^a-z0-9.-]+", "-", path.resolve().parent.name.lower()).strip("-.") or "new-model"
@@ -28,8 +31,8 @@ def skeleton(file: str, slug: str | None = None) -> str:
     if slug in paths():
         raise Problem(f"--slug {slug}: a preset of this name exists", "choose another with --slug")
     try:
-        raw = language_part(read_json(path))
-        model = make(slug, raw)
+        model = make(slug, read_json(path))
+        raw = model.raw
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
             raise Problem(
@@ -69,6 +72,7 @@ def skeleton(file: str, slug: str | None = None) -> str:
         'config = ""  # repository, file, revision',
         'verified = ""  # the day it was last looked up, 2024-04-18',
         'names = "transformers"  # "published" once the names were held against the published file',
+        *_parts(model.parts),
         "",
         "[published]",
         "parameters = 0  # as published by the maker or the hub, not as computed",
@@ -77,7 +81,15 @@ def skeleton(file: str, slug: str | None = None) -> str:
         'source = ""',
         "",
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), model.warnings
+
+
+def _parts(parts: Parts | None) -> list[str]:
+    """The lines of [sources] that say which part of a config is described."""
+    if parts is None:
+        return []
+    described = [f"part = {_value(parts.described)}  # the part that is described"] if parts.described else []
+    return [*described, f"left_out = {_value([key for key, _ in parts.left_out])}  # the parts that are not"]
 
 
 def _key(name: str) -> str:

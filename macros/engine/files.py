@@ -34,10 +34,16 @@ def read_text(path: Path) -> str:
         raise Problem(f"line {line}: byte 0x{data[error.start]:02x} is not UTF-8", "save it as UTF-8") from None
 
 
+def _special_float(table: dict[str, Any]) -> dict[str, Any] | float:
+    """A number that JSON does not have, as transformers writes it: `{"__float__": "Infinity"}`."""
+    name = table.get("__float__")
+    return float(name) if len(table) == 1 and name in ("Infinity", "-Infinity", "NaN") else table
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A config.json's keys. Raises `Problem`."""
     try:
-        raw: object = json.loads(read_text(path))
+        raw: object = json.loads(read_text(path), object_hook=_special_float)
     except json.JSONDecodeError as error:
         raise Problem(f"broken JSON: line {error.lineno}, column {error.colno}: {error.msg}", "mend the line") from None
     except ValueError as error:  # a number of thousands of digits

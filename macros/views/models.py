@@ -36,14 +36,25 @@ def intro(slug: str) -> Html:
             ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
         )
     counts = model.counts
+    part = html(" {}", _part(model)) if model.parts else ""
     active = html(", of which a token uses <strong>{:,}</strong>", counts.active)
     return html(
-        "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.",
+        "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.{}",
         start,
         "exactly" if p.hub else "by the sizes of its paper",
         counts.total,
         active if is_sparse(model) else "",
+        part,
     )
+
+
+def _part(model: Model) -> Html:
+    """Which part of a multimodal model the page is about, and which are left out, by the keys of its config.json."""
+    assert model.parts
+    left_out = joined((code(key) for key, _ in model.parts.left_out), ", ")
+    if model.parts.described is None:
+        return html("This is the language model without the parts that its config.json calls {}.", left_out)
+    return html("This is what its config.json calls {}, without {}.", code(model.parts.described), left_out)
 
 
 @remembered

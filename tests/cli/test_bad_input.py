@@ -144,7 +144,11 @@ PRESETS = {
         r"num_hidden_layers = 1000000000: expected at most",
     ),
     "an odd head": ("vocab_size = 97", "vocab_size = 97\nhead_dim = 7", r"even number"),
-    "an unknown architecture": ('"llama"', '"lama"', r'model_type = \'lama\' is not known; did you mean "llama"\?'),
+    "an unknown architecture": (
+        '"llama"',
+        '"lama"',
+        r'model_type = \'lama\' is not known; did you mean "llama" or "jamba"\?',
+    ),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
     "an unknown activation": (
         "vocab_size = 97",
@@ -287,6 +291,15 @@ CONFIGS = {
     ),
     "a long wrong value": (json.dumps({**GOOD, "hidden_size": "x" * 5000}), "hidden_size = 'xxx"),
     "a long wrong architecture": (json.dumps({"model_type": "x" * 5000}), "model_type = 'xxx"),
+    "an architecture near to five and more": (
+        json.dumps({"model_type": "qwen3_6_moe"}),
+        'did you mean "qwen3_5_moe", "qwen3_moe", "qwen2_moe", "qwen3_5_moe_text" or "qwen3_5_text"? '
+        "every-parameter describe --types prints the known ones",
+    ),
+    "an architecture near to none": (
+        json.dumps({"model_type": "zzz"}),
+        "model_type = 'zzz' is not known; every-parameter describe --types prints the known ones",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from copies import ROOT
@@ -19,6 +21,8 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
+from macros.engine.architectures import architectures
+from macros.views import models
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -504,6 +508,55 @@ def test_add_writes_a_file_once(run, tmp_path):
 def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
     (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **change}))
     assert found in refused(run("add", tmp_path / "config.json", *(arguments or ("--slug", "x"))))
+
+
+@pytest.fixture
+def several_parts(tmp_path) -> Path:
+    """The folder of a config.json with a text, an image and an audio part."""
+    text = presets.preset("llama3-8b").config
+    vision, audio = {"model_type": "a_tower", "hidden_size": 7}, {"num_layers": 3}
+    config = {"model_type": "llava", "text_config": text, "vision_config": vision, "audio_config": audio}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def test_describe_says_which_part_of_a_config_it_describes(run, several_parts):
+    said = "described: text_config; left out: vision_config (a_tower), audio_config"
+    for form in ("table", "json", "csv"):
+        status, out, err = run("describe", "--format", form, "--collapse", several_parts)
+        assert status == 0 and said in err and err.count("\n") == 1
+        if form == "table":
+            assert out.splitlines()[1] == said
+        if form == "json":
+            made = json.loads(out)
+            assert made["part"] == {"described": "text_config", "left_out": ["vision_config", "audio_config"]}
+            assert [w for w in made["warnings"] if said in w]
+    assert json.loads(run("describe", "--format", "json", "--collapse", "llama3-8b")[1])["part"] is None
+
+
+def test_a_preset_made_of_a_part_says_so(run, several_parts, monkeypatch):
+    status, out, err = run("add", several_parts, "--slug", "several")
+    assert status == 0 and "left out: vision_config (a_tower), audio_config" in err
+    made = tomllib.loads(out)
+    assert made["sources"]["part"] == "text_config" and made["config"].keys().isdisjoint(
+        {"vision_config", "text_config"}
+    )
+    assert made["sources"]["left_out"] == ["vision_config", "audio_config"]
+    made |= {"family": "x", "organization": "x", "released": "2024"}
+    made["sources"] |= {"config": "x", "verified": datetime.date(2024, 1, 1)}
+    preset = msgspec.convert({k: v for k, v in made.items() if k != "published"}, presets.Preset)
+    model = presets.make("several", preset.config, preset)
+    monkeypatch.setattr(presets, "preset", lambda slug: preset)
+    monkeypatch.setattr(presets, "model", lambda slug: model)
+    page = re.sub(r"<[^>]+>", "", models.intro.__wrapped__("several"))
+    assert "This is what its config.json calls text_config, without vision_config, audio_config." in page
+
+
+def test_the_known_types_stand_where_an_unknown_one_sends(run, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "none"}')
+    assert "every-parameter describe --types prints the known ones" in refused(run("describe", tmp_path))
+    status, out, err = run("describe", "--types")
+    assert status == 0 and not err and out.split() == list(architectures())
 
 
 # --- the process -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
-from ..errors import Problem, nearest, shorten
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
 from .config import Config
 
@@ -89,11 +90,15 @@ def architectures() -> dict[str, Architecture]:
 
 
 def find(model_type: object) -> Architecture:
-    """The architecture of a model type. Raises `Problem` that lists the nearest known ones."""
+    """The architecture of a model type. Raises `Problem` that names near ones, at most five."""
     known = architectures()
     if not isinstance(model_type, str) or model_type not in known:
+        near = [f'"{name}"' for name in difflib.get_close_matches(str(model_type), known, n=5)]
+        perhaps = (
+            f"did you mean {' or '.join([', '.join(near[:-1]), near[-1]] if near[1:] else near)}? " if near else ""
+        )
         raise Problem(
             f"model_type = {shorten(model_type)} is not known",
-            nearest(str(model_type), known, f"known ones: {', '.join(known)}"),
+            f"{perhaps}every-parameter describe --types prints the known ones",
         )
     return known[model_type]

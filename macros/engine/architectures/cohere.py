@@ -52,7 +52,7 @@ class Cohere2(Cohere):
     """Hyperparameters of Command R7B and Command A, in forward order."""
 
     use_qk_norm: bool = fixed(False)
-    sliding_window: Size = key("sliding_window", 4096)
+    sliding_window: Size | None = key("sliding_window", 4096)
     window_pattern: Interval = key("sliding_window_pattern", 4, also=("_sliding_window_pattern",))
     layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
 

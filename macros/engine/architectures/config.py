@@ -183,6 +183,10 @@ class Config:
                 value = raw.pop(spelling, None)
                 if name not in raw and value is not None:
                     raw[name] = value
+        # Where nothing limits what a layer sees, transformers writes null, and for some types 0.
+        for name in ("sliding_window", "attention_chunk_size"):
+            if type(raw.get(name)) is int and raw[name] == 0:
+                raw[name] = None
         # null, as against left out, is published for "one for each query head".
         if raw.get("num_key_value_heads", 0) is None:
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
@@ -267,6 +271,11 @@ def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list
     return [short[name] for name in layer_types]
 
 
+def expert_layers(n_layers: int, n_experts: int, step: int, dense: Collection[int]) -> list[bool]:
+    """Whether each layer has experts: every `step`-th but those that are said to be dense; none without an expert."""
+    return [n_experts > 0 and i not in dense and (i + 1) % step == 0 for i in range(n_layers)]
+
+
 def _check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collection[str]) -> None:
     if len(layer_types) != n_layers:
         raise Problem(
@@ -336,7 +345,8 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
         )
 
     def number(name: str, default: float | None = None) -> float:
-        value = default if table.get(name) is None else table[name]
+        is_left_out = table.get(name) is None or (name in ("beta_fast", "beta_slow") and table[name] == 0)
+        value = default if is_left_out else table[name]
         if value is None:
             raise Problem(f"rope_scaling.{name} is missing", f"rope type {kind} needs it")
         return _positive(name, value)

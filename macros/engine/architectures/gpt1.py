@@ -46,7 +46,8 @@ def forward(w: Weights, ids: Array, c: GPT1, cache: KVCache, last: bool = True) 
     x = x + embed_positions(positions(ids, cache), w, "transformer.positions_embed.weight", c.n_positions, c.d_model)
     for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, cache_layer, c)
-    return unembed(x, w, "transformer.tokens_embed.weight", c.vocab_size, last=last)
+    head = "transformer.tokens_embed.weight" if c.tied else "lm_head.weight"
+    return unembed(x, w, head, c.vocab_size, last=last)
 
 
 @step(Role.LAYER)

@@ -18,8 +18,6 @@ T new tokens follow the S − T before them; `ops` has the letters of all shapes
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
@@ -61,7 +59,7 @@ class GPT2(Config):
     d_ff: Size = key("n_inner", lambda c: 4 * c.d_model)
     activation: str = key("activation_function", "gelu_new")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"n_ctx", "reorder_and_upcast_attn"})
 
@@ -107,7 +105,7 @@ def forward(w: Weights, ids: Array, c: GPT2, cache: KVCache, last: bool = True) 
     for _, w_layer, cache_layer in w.layers("transformer.h", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, cache_layer, c)
     x = layer_norm(x, w, "transformer.ln_f", c.norm_eps)
-    return unembed(x, w, "transformer.wte.weight", c.vocab_size, last=last)
+    return unembed(x, w, "transformer.wte.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)

@@ -43,7 +43,7 @@ class GptOss(Llama):
     d_head: Size = key("head_dim", 64)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     attention_bias: bool = key("attention_bias", True)
-    sliding_window: Size = key("sliding_window", 128)
+    sliding_window: Size | None = key("sliding_window", 128)
     layer_types: list[str] = key("layer_types", lambda c: full_every(2, c.n_layers))
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok", also=("experts_per_token",))

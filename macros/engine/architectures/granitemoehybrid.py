@@ -76,7 +76,8 @@ class GraniteMoEHybrid(Granite):
                 "correct one of them",
             )
         self.must_divide("n_groups", "n_mamba_heads")
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+        if self.n_experts:
+            self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property

@@ -72,7 +72,8 @@ class Jamba(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+        if self.n_experts > 1:
+            self.must_not_exceed("n_experts_per_token", "n_experts")
         activation(self.activation)
 
     @property

@@ -69,7 +69,7 @@ class Llama4(Llama):
     no_rope_layer_interval: Interval = key("no_rope_layer_interval", 4)
     no_rope_layers: list[int] = key("no_rope_layers", lambda c: [])
     layer_types: list[str] | None = key("layer_types", None)
-    attention_chunk_size: Size = key("attention_chunk_size", 8192)
+    attention_chunk_size: Size | None = key("attention_chunk_size", 8192)
     qk_norm: bool = key("use_qk_norm", True)
     temperature_tuning: bool | int = key("attn_temperature_tuning", True)
     temperature_from: Positive = key("floor_scale", 8192)
@@ -80,9 +80,7 @@ class Llama4(Llama):
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
 
-    ignored = frozenset(
-        {"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index", "vision_config"}
-    )
+    ignored = frozenset({"mlp_bias", "for_llm_compression", "boi_token_index", "eoi_token_index", "image_token_index"})
 
     def check(self) -> None:
         super().check()
@@ -104,12 +102,16 @@ class Llama4(Llama):
                     f"{name} has {len(entries)} entries, and num_hidden_layers = {int(self.n_layers)}",
                     "correct one of the two",
                 )
-        known = {"chunked_attention": Chunked(self.attention_chunk_size), "full_attention": Full()}
+        known = ("chunked_attention", "full_attention")
         if unknown := set(types) - set(known):
             raise Problem(f"layer_types has {unknown.pop()!r}", f"known ones: {', '.join(known)}")
+        chunk = Chunked(self.size("attention_chunk_size")) if "chunked_attention" in types else Full()
         every = self.moe_interval
         moe = range(every - 1, self.n_layers, every) if self.moe_layers is None else self.moe_layers
-        return [Kind(known[t], bool(turn), i in moe) for i, (t, turn) in enumerate(zip(types, turns))]
+        return [
+            Kind(chunk if t == "chunked_attention" else Full(), bool(turn), i in moe)
+            for i, (t, turn) in enumerate(zip(types, turns))
+        ]
 
 
 @architecture("llama4_text", config=Llama4)

@@ -39,7 +39,7 @@ class OPT(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
-    ignored = frozenset({"layerdrop"})
+    ignored = frozenset({"layerdrop", "init_std"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")

@@ -23,7 +23,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key, masks_of
+from .config import Count, Interval, Size, activation, config, expert_layers, key, masks_of
 from .qwen2 import OutputBias, attention
 
 FUSED = {
@@ -48,7 +48,7 @@ class Qwen2MoE(OutputBias):
     max_window_layers: int = key("max_window_layers", 28)
     layer_types: list[str] | None = key("layer_types", None)
     # experts
-    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts: Count = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     normalise: bool = key("norm_topk_prob", False)
     d_ff_expert: Size = key("moe_intermediate_size")
@@ -58,7 +58,8 @@ class Qwen2MoE(OutputBias):
 
     def check(self) -> None:
         super().check()
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+        if self.n_experts:
+            self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
@@ -70,10 +71,8 @@ class Qwen2MoE(OutputBias):
             else "full_attention"
             for i in range(self.n_layers)
         ]
-        return [
-            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
-            for i, mask in enumerate(masks_of(types, self.n_layers, self.sliding_window))
-        ]
+        moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
+        return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
 
 
 @architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)

@@ -23,7 +23,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, key, masks_of
+from .config import Count, Interval, Size, activation, config, expert_layers, key, masks_of
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 from .qwen3 import attention
@@ -37,7 +37,7 @@ class Qwen3MoE(Llama):
     use_sliding_window: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", 4096)
     qk_norm: Literal[True] = key("use_qk_norm", True)
-    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts: Count = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     d_ff_expert: Size = key("moe_intermediate_size")
     normalise: bool = key("norm_topk_prob", False)
@@ -48,17 +48,16 @@ class Qwen3MoE(Llama):
 
     def check(self) -> None:
         super().check()
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+        if self.n_experts:
+            self.must_not_exceed("n_experts_per_token", "n_experts")
         self.kinds  # noqa: B018 (raises where the window's size is missing)
 
     @property
     def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts, and what it sees."""
         types = ["sliding_attention" if self.use_sliding_window else "full_attention"] * self.n_layers
-        return [
-            Kind(i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0, mask)
-            for i, mask in enumerate(masks_of(types, self.n_layers, self.sliding_window))
-        ]
+        moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
+        return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
 
 
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)

@@ -41,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, activation, config, fixed, key, mixers_of, read_rope
+from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, mixers_of, read_rope
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 
@@ -110,7 +110,8 @@ class WithExperts(Qwen35):
 
     def check(self) -> None:
         super().check()
-        self.must_not_exceed("n_experts_per_token", "n_experts")
+        if self.n_experts:
+            self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
 @config
@@ -130,6 +131,7 @@ class Qwen35MoE(WithExperts):
 class Qwen3Next(WithExperts):
     """Hyperparameters of Qwen3-Next, in forward order. d_ff is the inner width of the layers without experts."""
 
+    n_experts: Count = key("num_experts", also=("num_local_experts",))
     normalise: bool = key("norm_topk_prob", True)
     decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
     mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
@@ -139,12 +141,8 @@ class Qwen3Next(WithExperts):
 
     @property
     def kinds(self) -> list[Mixed]:
-        return [
-            Mixed(
-                mixer, "moe" if i not in self.mlp_only_layers and (i + 1) % self.decoder_sparse_step == 0 else "dense"
-            )
-            for i, mixer in enumerate(self.mixers)
-        ]
+        moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
+        return [Mixed(mixer, "moe" if has_experts else "dense") for mixer, has_experts in zip(self.mixers, moe)]
 
 
 @architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
