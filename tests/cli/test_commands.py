@@ -1,4 +1,4 @@
-"""The command line, as a process and as a function: describe, check, run, add."""
+"""The command line, as a process and as a function: describe, check, run, add. The others: test_questions.py."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
+from macros.cli.commands import COMMANDS
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -511,7 +512,7 @@ def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("describe",), ("describe", "--help"), ("check", "--help"), ("run", "--help"), ("add", "--help"), ("--help",)],
+    [(), ("describe",), *((name, "--help") for name in COMMANDS), ("--help",)],
     ids=str,
 )
 def test_help(run, arguments):
