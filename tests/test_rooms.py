@@ -19,7 +19,7 @@ ROOMS = {
     "counting": {"engine", "counting"},
     "catalogue": {"engine", "counting", "catalogue", "dependencies"},
     "views": {"engine", "counting", "catalogue", "views", "dependencies"},
-    "cli": {"engine", "counting", "catalogue", "cli"},
+    "cli": {"engine", "counting", "catalogue", "views", "cli"},
     "site": {"engine", "counting", "catalogue", "views", "cli", "site", "dependencies"},
     "macros": {"engine", "counting", "catalogue", "views", "cli", "site"},
 }

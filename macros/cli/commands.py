@@ -1,27 +1,32 @@
-"""The command line: `describe`, `check`, `run`, `add`.
+"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
+import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from ..catalogue import checks, presets
-from ..counting.formats import CACHE_BYTES, FORMATS
-from ..engine.architectures import architectures
+from ..catalogue.presets import Model
+from ..counting.figures import Conditions
 from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem
 from ..engine.forward import logits
 from ..engine.ops import softmax
+from . import changes, fits, sides
+from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
-from .describe import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, as_table
+from .data import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, beyond
+from .describe import as_table
+from .printing import show
 from .skeleton import skeleton
 
 
@@ -32,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         options = parser().parse_args(arguments)
-        status = options.command(options)
+        status = COMMANDS[options.command](options)
         sys.stdout.flush()
         return status
     except Problem as problem:
@@ -49,27 +54,104 @@ def main(arguments: list[str] | None = None) -> int:
 
 def fail(problem: Problem) -> int:
     """Say on standard error what is wrong; exit status 2."""
-    print(f"every-parameter: {problem}", file=sys.stderr)
+    print(f"{PROGRAM}: {problem}", file=sys.stderr)
     return 2
 
 
 def describe(options) -> int:
     """Parameter table, totals and costs of each model, in the order asked for."""
     status = 0
-    asked = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.dtype, options.format_weights)
+    wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights)
+    as_text = as_json if options.format == "json" else as_csv
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
     for name in options.models:
         try:
             model = presets.load(name)
-            text = {"json": as_json, "csv": as_csv, "table": as_table}[options.format](model, options.collapse, asked)
+            said = as_table(model, wanted) if options.format == "table" else as_text(model, options.collapse, wanted)
         except Problem as problem:
             status = fail(problem)
             continue
-        for warning in model.warnings:
-            print(f"every-parameter: {name}: {warning}", file=sys.stderr)
-        print(text, end="")
+        warn(name, model.warnings)
+        if isinstance(said, str):
+            print(said, end="")
+        else:
+            show(said)
+            print()
     return status
+
+
+def compare(options) -> int:
+    """Models side by side, a column of each."""
+    if len(options.models) < 2:
+        raise Problem("compare needs two models or more", f"{options.models[0]} alone is what describe is for")
+    on = fits.memory(options.on) if options.on else None
+    given = conditions(options, on)
+    models = [loaded(name, options.context) for name in options.models]
+    columns = [sides.side(model, given, on) for model in models]
+    if options.format == "json":
+        print_json(sides.compared(columns, given, on))
+    else:
+        show(sides.blocks(columns, options.models, given))
+    return 0
+
+
+def what_if(options) -> int:
+    """A model beside itself with other hyperparameters."""
+    on = fits.memory(options.on) if options.on else None
+    given = conditions(options, on)
+    model = loaded(options.model, options.context)
+    other = changes.changed(model, changes.read(options.set))
+    before, after = sides.side(model, given, on), sides.side(other, given, on)
+    if options.format == "json":
+        print_json(sides.what_if(before, after, given, on))
+    else:
+        show([other.name, *sides.blocks([before, after], ["before", "after"], given)])
+    return 0
+
+
+def fitting(options) -> int:
+    """Whether each model fits; 1 where any does not."""
+    on = fits.memory(options.on)
+    given = conditions(options, on)
+    status = 0
+    for name in options.models:
+        try:
+            answer = fits.fit(loaded(name, options.context), given, on)
+        except Problem as problem:
+            status = fail(problem)
+            continue
+        if options.format == "json":
+            print_json(fits.as_data(answer))
+        else:
+            show(fits.blocks(answer))
+            print()
+        status = status or int(not answer.is_enough)
+    return status
+
+
+def conditions(options, on: fits.Memory | None) -> Conditions:
+    """The conditions of an answer."""
+    accelerator = on.accelerator if on else None
+    return Conditions(options.context, options.batch, options.weights, options.cache, options.devices, accelerator)
+
+
+def loaded(name: str, context: int) -> Model:
+    """A model, once all that is to be said of it was said on standard error."""
+    model = presets.load(name)
+    warn(name, (*model.warnings, *beyond(model, Asked((context,)))))
+    return model
+
+
+def warn(name: str, warnings: Iterable[str]) -> None:
+    """A line on standard error for each."""
+    for warning in warnings:
+        print(f"{PROGRAM}: {name}: {warning}", file=sys.stderr)
+
+
+def print_json(data: dict) -> None:
+    """One object on one line."""
+    print(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
 
 def check(options) -> int:
@@ -104,8 +186,7 @@ def run(options) -> int:
             scores, _ = logits(model.architecture, model.config, weights, tokens, last=options.logits is None)
         except Problem as problem:
             raise problem.at(options.folder) from None
-    for warning in (*model.warnings, *files.warnings()):
-        print(f"every-parameter: {options.folder}: {warning}", file=sys.stderr)
+    warn(options.folder, (*model.warnings, *files.warnings()))
     scores = scores.astype(np.float32)
     if not np.isfinite(scores).all():
         raise Problem(
@@ -165,149 +246,17 @@ def read_tokens(text: str, vocabulary: int, positions: int | None = None) -> lis
     return tokens
 
 
-# --- the arguments ----------------------------------------------------------------------------------------------------
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse that reports a wrong call in one line."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
-class Types(argparse.Action):
-    """Prints the model types in place of running a command, as `--help` does."""
-
-    def __init__(self, option_strings, dest, **given):
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **given)
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        print(*architectures(), sep="\n")
-        parser.exit()
-
-
-def parser() -> argparse.ArgumentParser:
-    """The arguments of every command."""
-    whole = Parser(
-        prog="every-parameter",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Where the numbers of a large language model come from: every parameter, derived from one forward "
-        "pass.",
-        epilog="examples:\n"
-        "  every-parameter describe llama3-8b\n"
-        "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
-        "  every-parameter check\n"
-        "  every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318\n"
-        "  every-parameter add config.json --slug llama4-tiny\n",
-    )
-    commands = whole.add_subparsers(required=True, metavar="COMMAND")
-
-    describing = _command(
-        commands,
-        "describe",
-        describe,
-        "print the parameter table, totals and costs of models",
-        "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one.\n"
-        "A model that cannot be described is one line on standard error and exit status 2; the others are printed.",
-        "every-parameter describe --format json --collapse deepseek-v3",
-    )
-    describing.add_argument("models", nargs="+", metavar="MODEL")
-    describing.add_argument("--types", action=Types, help="print every model_type that is known, one a line, and exit")
-    describing.add_argument(
-        "--format",
-        choices=("table", "json", "csv"),
-        default="table",
-        help="table (default): patterns, formulas and totals for reading; json: one object per model and line; "
-        "csv: one row per tensor",
-    )
-    describing.add_argument(
-        "--collapse",
-        action="store_true",
-        help="json and csv: name patterns with {i} for the layer and {e} for the expert, instead of every tensor",
-    )
-    describing.add_argument(
-        "--context",
-        type=_at_least_one,
-        action="append",
-        metavar="N",
-        help="tokens of context for cache, FLOPs, memory and time; may be given several times "
-        "(default 4096 and 131072)",
-    )
-    describing.add_argument(
-        "--dtype",
-        choices=tuple(CACHE_BYTES),
-        default="bfloat16",
-        help="type of the cache's elements (default bfloat16)",
-    )
-    describing.add_argument(
-        "--format-weights",
-        choices=tuple(FORMATS),
-        default="bfloat16",
-        help="format of the weights in memory, bytes moved and time (default bfloat16)",
-    )
-
-    checking = _command(
-        commands,
-        "check",
-        check,
-        "hold presets against published totals and reference tensor lists",
-        "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
-        "every-parameter check gpt2 llama3-8b",
-    )
-    checking.add_argument(
-        "models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalogue"
-    )
-
-    running = _command(
-        commands,
-        "run",
-        run,
-        "predict the next token with a checkpoint's real weights",
-        "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
-        "model.safetensors.index.json). Computes in float32.",
-        "every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318 --top 3",
-    )
-    running.add_argument("folder", metavar="FOLDER")
-    running.add_argument("--tokens", required=True, metavar="ID,ID,…", help="the token ids of the text so far")
-    running.add_argument(
-        "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
-    )
-    running.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
-
-    adding = _command(
-        commands,
-        "add",
-        add,
-        "write the skeleton of a preset from a config.json",
-        "Writes TOML with [sources] and [published] to fill in, or says which key of the config is not known.",
-        "every-parameter add config.json --slug llama4-tiny --output macros/presets/llama/llama4-tiny.toml",
-    )
-    adding.add_argument("config", metavar="config.json")
-    adding.add_argument("--slug", help="the preset's file name without .toml (default: from the config's folder)")
-    adding.add_argument(
-        "--output", metavar="FILE", help="write here instead of standard output; never over an existing file"
-    )
-    return whole
-
-
-def _command(commands, name: str, function, summary: str, text: str, example: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.\n\n{text}",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(command=function)
-    return command
-
-
-def _at_least_one(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number above 0")
-    return int(text)
-
-
 def _discard_output() -> None:
     """Keep the interpreter from writing, and failing, once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+COMMANDS = {
+    "describe": describe,
+    "compare": compare,
+    "what-if": what_if,
+    "fits": fitting,
+    "check": check,
+    "run": run,
+    "add": add,
+}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..counting.accelerators import Accelerator, accelerators
 from ..counting.costs import Costs
-from ..counting.figures import FIGURES, Conditions
+from ..counting.figures import BYTES, FIGURES, Conditions
 from ..counting.formats import FORMATS
 from ..engine.tensors import runs
 
@@ -38,20 +38,26 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures that stand at a place of the JSON, by their keys there; for each context those that depend on it."""
     figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
     return {
-        key: {str(n): _plain(f.compute(costs, asked.at(n))) for n in asked.contexts}
+        key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
         if "context" in f.needs
-        else _plain(f.compute(costs, asked.at(None)))
+        else plain_number(f.compute(costs, asked.at(None)))
         for key, f in figures.items()
         if costs.has_latents or not f.of_latents
     }
 
 
-def _plain(value: int | Fraction | None) -> int | float | None:
+def plain_number(value: int | Fraction | None) -> int | float | None:
     """A figure as JSON has it; null for a batch that is never reached."""
     return float(value) if isinstance(value, Fraction) else value
 
 
-Line = tuple[str, int, str]  # what, its figure, a note
+class Line(NamedTuple):
+    """A line of the table of `describe`: what, its figure, the unit, a note."""
+
+    said: str
+    value: int
+    unit: str
+    note: str
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
@@ -59,7 +65,8 @@ def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note
     figure, given = FIGURES[name], asked.at(context)
     width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
     said = figure.line.format(context=context)
-    return said, int(figure.compute(costs, given) or 0), figure.note.format(width=width) if note is None else note
+    value = int(figure.compute(costs, given) or 0)
+    return Line(said, value, figure.unit, figure.note.format(width=width) if note is None else note)
 
 
 def data(costs: Costs, asked: Asked) -> dict:
@@ -154,9 +161,10 @@ def _float(x: Fraction) -> float:
 def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
     """Rows of (what, figure, note) for reading, a block for each subject, at each context asked for."""
     formats = [
-        (
+        Line(
             f"weights in {name}, bytes",
             costs.weight_bytes(name),
+            BYTES,
             f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
         )
         for name in FORMATS
@@ -180,7 +188,7 @@ def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
         *of_latents("expanded_causal_flops"),
         figure("causal_training_flops", f"causal; 6 for each active parameter is {6 * costs.counts.active:,}"),
         *(
-            (f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, str(k.elements))
+            Line(f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, BYTES, str(k.elements))
             for k, size in costs.cache_by_entry(n, item)
         ),
         *of_latents("expanded_cache_bytes"),
@@ -189,9 +197,10 @@ def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
         figure("recomputed_training_bytes", f"of which activations {costs.activation_bytes(n, recompute=True):,}"),
         figure("bytes_moved", f"{_float(costs.intensity(1, n, 1, form, item)):g} FLOPs per byte"),
         *(
-            (
+            Line(
                 f"on each of {d} devices at {n:,}, bytes",
                 costs.split_weight_bytes(d, form) + costs.split_cache_bytes(n, d, 1, item),
+                BYTES,
                 "weights and cache, tensor parallel",
             )
             for d in DEVICES[1:]
@@ -206,9 +215,10 @@ def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
         b = _bounds(costs, a, n, asked)
         devices = f"{b['devices']} device{'s' if b['devices'] > 1 else ''}"
         lines.append(
-            (
+            Line(
                 f"tokens per second at best, {a.name}, at {n:,}",
                 int(b["tokens_per_second"]),
+                FIGURES["tokens_per_second"].unit,
                 f"{devices}, {b['decode_limited_by']}; "
                 f"prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
             )

@@ -7,6 +7,7 @@ is 10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -86,6 +87,37 @@ class Costs(Devices):
     ) -> int:
         """How many of an accelerator hold weights, cache and one decoding step's largest operation, nothing copied."""
         return -(-sum(self.inference_bytes(1, context, batch, format, item_bytes).values()) // accelerator.memory_bytes)
+
+    def device_bytes(
+        self, context: int, devices: int = 1, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
+    ) -> dict[str, int]:
+        """What the fullest of `devices` holds while texts are continued, under tensor parallelism: its weights, its
+        cache, and one decoding step's largest operation, which is taken as whole on each.
+        """
+        return {
+            **self.inference_bytes(1, context, batch, format, item_bytes),
+            "weights": self.split_weight_bytes(devices, format),
+            "cache": self.split_cache_bytes(context, devices, batch, item_bytes),
+        }
+
+    def largest_context(
+        self,
+        memory_bytes: int,
+        devices: int = 1,
+        batch: int = 1,
+        format: str = "bfloat16",
+        item_bytes: int = 2,
+        most: int = 10**9,
+    ) -> int | None:
+        """The longest context, in tokens, whose `device_bytes` are at most the memory of each of `devices`.
+
+        0 where none fits, None where even `most` tokens do.
+        """
+
+        def is_full(context: int) -> bool:  # with more tokens neither the cache nor an operation becomes smaller
+            return sum(self.device_bytes(context, devices, batch, format, item_bytes).values()) > memory_bytes
+
+        return bisect_left(range(1, most + 1), True, key=is_full) if is_full(most) else None
 
     def largest_batch(self, memory_bytes: int, context: int, format: str = "bfloat16", item_bytes: int = 2) -> int:
         """How many texts of `context` tokens fit into the memory beside the weights while they are continued."""

@@ -48,6 +48,7 @@ class Conditions:
 
 
 PARAMETERS, NUMBERS, TENSORS, BYTES, FLOPS = "parameters", "numbers", "tensors", "bytes", "FLOPs"
+TOKENS, SECONDS = "tokens", "seconds"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class Figure:
 
 def _bound(c: Costs, new: int, given: Conditions) -> Bound:
     return c.bound(given.machine, new, given.tokens, given.batch, given.format, given.item_bytes, given.devices)
+
+
+def _on_device(c: Costs, given: Conditions) -> dict[str, int]:
+    return c.device_bytes(given.tokens, given.devices, given.batch, given.format, given.item_bytes)
 
 
 _IN_FULL = "scores in full; logits of the last token only"
@@ -171,6 +176,7 @@ FIGURES: dict[str, Figure] = {
             ("format",),
             lambda c, given: c.weight_bytes(given.format),
             "matrices in the format, with their scales; norms and biases in 16 bits",
+            line="weights, bytes",
         ),
         Figure(
             "cache_bytes_per_token",
@@ -300,6 +306,26 @@ FIGURES: dict[str, Figure] = {
             lambda c, given: c.split_cache_bytes(given.tokens, given.devices, given.batch, given.item_bytes),
             "tensor parallel, the fullest device",
         ),
+        Figure(
+            "device_bytes",
+            "bytes on each device to continue texts",
+            BYTES,
+            (*_STEP, "devices"),
+            lambda c, given: sum(_on_device(c, given).values()),
+            "tensor parallel, the fullest device; the largest operation whole on each",
+            line="on the fullest device at {context:,}, bytes",
+        ),
+        Figure(
+            "largest_context",
+            "tokens of the longest context that fits",
+            TOKENS,
+            ("batch", "format", "dtype", "devices", "accelerator"),
+            lambda c, given: c.largest_context(
+                given.machine.memory_bytes, given.devices, given.batch, given.format, given.item_bytes
+            ),
+            "0 where none does; “never” where no context fills the memory",
+            line="longest context that fits, tokens",
+        ),
         # compute
         Figure(
             "decode_flops",
@@ -420,7 +446,7 @@ FIGURES: dict[str, Figure] = {
         Figure(
             "decode_seconds",
             "seconds of one new token",
-            "seconds",
+            SECONDS,
             _TIME,
             lambda c, given: _bound(c, 1, given).seconds,
             "at the least: the peak, the full bandwidth, no time between devices",
@@ -428,7 +454,7 @@ FIGURES: dict[str, Figure] = {
         Figure(
             "prefill_seconds",
             "seconds of reading the whole text",
-            "seconds",
+            SECONDS,
             _TIME,
             lambda c, given: _bound(c, given.tokens, given).seconds,
             "at the least",

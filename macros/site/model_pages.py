@@ -9,7 +9,7 @@ import json
 from typing import Any, NamedTuple
 
 from ..catalogue import presets
-from ..cli.describe import as_json
+from ..cli.data import as_json
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place

@@ -1,4 +1,4 @@
-"""The command line, as a process and as a function: describe, check, run, add."""
+"""The command line, as a process and as a function: describe, check, run, add. The others: test_questions.py."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
 from macros.catalogue import presets
+from macros.cli.commands import COMMANDS
 from macros.engine.architectures import architectures
 from macros.views import models
 
@@ -526,7 +527,7 @@ def test_describe_says_which_part_of_a_config_it_describes(run, several_parts):
         status, out, err = run("describe", "--format", form, "--collapse", several_parts)
         assert status == 0 and said in err and err.count("\n") == 1
         if form == "table":
-            assert out.splitlines()[1] == said
+            assert out.splitlines()[2] == said
         if form == "json":
             made = json.loads(out)
             assert made["part"] == {"described": "text_config", "left_out": ["vision_config", "audio_config"]}
@@ -564,7 +565,7 @@ def test_the_known_types_stand_where_an_unknown_one_sends(run, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("describe",), ("describe", "--help"), ("check", "--help"), ("run", "--help"), ("add", "--help"), ("--help",)],
+    [(), ("describe",), *((name, "--help") for name in COMMANDS), ("--help",)],
     ids=str,
 )
 def test_help(run, arguments):

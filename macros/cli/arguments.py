@@ -1,0 +1,264 @@
+"""What the commands are called with."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..counting.formats import CACHE_BYTES, FORMATS
+from ..engine.architectures import architectures
+
+PROGRAM = "every-parameter"
+MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one."
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that reports a wrong call in one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+class Types(argparse.Action):
+    """Prints the model types in place of running a command, as `--help` does."""
+
+    def __init__(self, option_strings, dest, **given):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **given)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(*architectures(), sep="\n")
+        parser.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every command; `command` is its name."""
+    whole = Parser(
+        prog=PROGRAM,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Where the numbers of a large language model come from: every parameter, derived from one forward "
+        "pass.",
+        epilog="examples:\n"
+        "  every-parameter describe llama3-8b\n"
+        "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
+        "  every-parameter compare qwen3-8b llama3.1-8b\n"
+        "  every-parameter what-if llama3-8b --set n_layers=64 --on h100\n"
+        "  every-parameter fits llama3.3-70b --weights fp8 --context 32k --on h100\n"
+        "  every-parameter check\n"
+        "  every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318\n"
+        "  every-parameter add config.json --slug llama4-tiny\n",
+    )
+    commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    _describe(commands)
+    _compare(commands)
+    _what_if(commands)
+    _fits(commands)
+    _check(commands)
+    _run(commands)
+    _add(commands)
+    return whole
+
+
+def _describe(commands) -> None:
+    describing = _command(
+        commands,
+        "describe",
+        "print the parameter table, totals and costs of models",
+        f"{MODEL}\n"
+        "A model that cannot be described is one line on standard error and exit status 2; the others are printed.",
+        "every-parameter describe --format json --collapse deepseek-v3",
+    )
+    describing.add_argument("models", nargs="+", metavar="MODEL")
+    describing.add_argument("--types", action=Types, help="print every model_type that is known, one a line, and exit")
+    describing.add_argument(
+        "--format",
+        choices=("table", "json", "csv"),
+        default="table",
+        help="table (default): patterns, formulas and totals for reading; json: one object per model and line; "
+        "csv: one row per tensor",
+    )
+    describing.add_argument(
+        "--collapse",
+        action="store_true",
+        help="json and csv: name patterns with {i} for the layer and {e} for the expert, instead of every tensor",
+    )
+    describing.add_argument(
+        "--context",
+        type=_tokens,
+        action="append",
+        metavar="N",
+        help="tokens of context for cache, FLOPs, memory and time; may be given several times "
+        "(default 4096 and 131072)",
+    )
+    _formats(describing)
+
+
+def _compare(commands) -> None:
+    comparing = _command(
+        commands,
+        "compare",
+        "set models side by side",
+        f"{MODEL}\n"
+        "Hyperparameters that differ are marked with ≠; every figure of the others has its ratio to the first model's.",
+        "every-parameter compare qwen3-8b llama3.1-8b --context 32k --on h100",
+    )
+    comparing.add_argument("models", nargs="+", metavar="MODEL", help="two or more")
+    _conditions(comparing)
+    _on(comparing, is_required=False)
+
+
+def _what_if(commands) -> None:
+    asking = _command(
+        commands,
+        "what-if",
+        "say what follows where a model's hyperparameters are changed",
+        f"{MODEL}\n"
+        "Before and after stand side by side, under the same conditions. A value that cannot be is one line on\n"
+        "standard error and exit status 2.",
+        "every-parameter what-if llama3-8b --set n_layers=64 --context 32k --weights fp8 --cache fp8 --on h100",
+    )
+    asking.add_argument("model", metavar="MODEL")
+    asking.add_argument(
+        "--set",
+        action="append",
+        required=True,
+        metavar="NAME=VALUE",
+        help="a hyperparameter by the site's name (n_layers), its letter (L) or its key in config.json "
+        "(num_hidden_layers); may be given several times",
+    )
+    _conditions(asking)
+    _on(asking, is_required=False)
+
+
+def _fits(commands) -> None:
+    fitting = _command(
+        commands,
+        "fits",
+        "say whether models fit into memory while texts are continued",
+        f"{MODEL}\n"
+        "The answer is a sentence, what it is made of, and the longest context that fits. On several devices it is\n"
+        "for the fullest one under tensor parallelism, where the largest operation is taken as whole on each.\n"
+        "Exit status 0 if all fit, 1 if any does not.",
+        "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100",
+    )
+    fitting.add_argument("models", nargs="+", metavar="MODEL")
+    _conditions(fitting)
+    _on(fitting, is_required=True)
+
+
+def _check(commands) -> None:
+    checking = _command(
+        commands,
+        "check",
+        "hold presets against published totals and reference tensor lists",
+        "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
+        "every-parameter check gpt2 llama3-8b",
+    )
+    checking.add_argument(
+        "models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalogue"
+    )
+
+
+def _run(commands) -> None:
+    running = _command(
+        commands,
+        "run",
+        "predict the next token with a checkpoint's real weights",
+        "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
+        "model.safetensors.index.json). Computes in float32.",
+        "every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318 --top 3",
+    )
+    running.add_argument("folder", metavar="FOLDER")
+    running.add_argument("--tokens", required=True, metavar="ID,ID,…", help="the token ids of the text so far")
+    running.add_argument(
+        "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
+    )
+    running.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
+
+
+def _add(commands) -> None:
+    adding = _command(
+        commands,
+        "add",
+        "write the skeleton of a preset from a config.json",
+        "Writes TOML with [sources] and [published] to fill in, or says which key of the config is not known.",
+        "every-parameter add config.json --slug llama4-tiny --output macros/presets/llama/llama4-tiny.toml",
+    )
+    adding.add_argument("config", metavar="config.json")
+    adding.add_argument("--slug", help="the preset's file name without .toml (default: from the config's folder)")
+    adding.add_argument(
+        "--output", metavar="FILE", help="write here instead of standard output; never over an existing file"
+    )
+
+
+# --- what several commands share --------------------------------------------------------------------------------------
+
+
+def _command(commands, name: str, summary: str, text: str, example: str) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.\n\n{text}",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _conditions(command: argparse.ArgumentParser) -> None:
+    """At one context, for how many texts, in which formats, on how many devices, and how it is printed."""
+    command.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
+    command.add_argument(
+        "--context", type=_tokens, default=4096, metavar="N", help="tokens of context; 32k is 32,768 (default 4096)"
+    )
+    command.add_argument("--batch", type=_at_least_one, default=1, metavar="N", help="texts at once (default 1)")
+    _formats(command)
+
+
+def _formats(command: argparse.ArgumentParser) -> None:
+    """`--format-weights` and `--dtype` are what `describe` first called them."""
+    command.add_argument(
+        *("--weights", "--format-weights"),
+        choices=tuple(FORMATS),
+        default="bfloat16",
+        dest="weights",
+        help="format of the weights in memory, bytes moved and time (default bfloat16)",
+    )
+    command.add_argument(
+        *("--cache", "--dtype"),
+        choices=tuple(CACHE_BYTES),
+        default="bfloat16",
+        dest="cache",
+        help="type of the cache's elements (default bfloat16)",
+    )
+
+
+def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
+    command.add_argument(
+        "--on",
+        required=is_required,
+        metavar="MACHINE",
+        help="an accelerator, such as h100 or rtx-4090, or an amount of memory, such as 24GB",
+    )
+    command.add_argument(
+        "--devices", type=_devices, default=1, metavar="N", help="how many of them share the model (default 1)"
+    )
+
+
+def _at_least_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number above 0")
+    return int(text)
+
+
+def _tokens(text: str) -> int:
+    """A number of tokens; a k behind it counts in 1,024, as names of contexts do."""
+    thousands = text[-1:] in ("k", "K")
+    n = _at_least_one(text[:-1] if thousands else text) * (1024 if thousands else 1)
+    if n >= 10**9:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long a context: give less than 1,000,000,000 tokens")
+    return n
+
+
+def _devices(text: str) -> int:
+    n = _at_least_one(text)
+    if n > 65536:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} are too many devices: give at most 65,536")
+    return n

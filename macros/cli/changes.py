@@ -1,0 +1,85 @@
+"""A model with other hyperparameters: `--set n_layers=64`, by the site's name, its letter or the key of config.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..catalogue.presets import Model
+from ..engine.architectures.config import Key, fields_of
+from ..engine.errors import Problem, nearest, shorten
+from ..views import notation
+
+
+def read(settings: Iterable[str]) -> dict[str, Any]:
+    """`["n_layers=64", "tie_word_embeddings=true"]` -> names and values: JSON, or else text. Raises `Problem`."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, sign, text = (part.strip() for part in setting.partition("="))
+        if not (name and sign and text):
+            raise Problem(f"--set {shorten(setting)}", "write a name, = and a value, such as n_layers=64")
+        if name in values:
+            raise Problem(f"--set {name} is given twice", "leave one of them out")
+        try:
+            values[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            values[name] = text
+    return values
+
+
+def changed(model: Model, settings: Mapping[str, Any]) -> Model:
+    """The model with these hyperparameters in its config, all others as they are.
+
+    A list of one entry per layer goes on in its own pattern where the number of layers changes. Raises `Problem` for a
+    name that the architecture does not have, and where the sizes do not fit together.
+    """
+    fields = {name: _field(model, name) for name in settings}
+    if doubled := [name for name in fields if [*fields.values()].count(fields[name]) > 1]:
+        raise Problem(f"--set {' and '.join(doubled)} are the same hyperparameter", "leave one of them out")
+    keys = {str(field.key): settings[name] for name, field in fields.items()}
+    raw = {**model.raw, **keys}
+    if (layers := next((value for key, value in keys.items() if key == model.config.key_of("n_layers")), None)) and (
+        isinstance(layers, int)
+    ):
+        before = int(model.config.symbols["n_layers"])
+        raw |= {key: _continued(value, before, layers) for key, value in model.raw.items() if key not in keys}
+    said = ", ".join(f"{field.field} = {settings[name]}" for name, field in fields.items())
+    try:
+        config, _ = model.architecture.config.read(raw)
+        for name, field in fields.items():
+            if (value := getattr(config, field.field)) != settings[name] and field.is_size:
+                raise Problem(f"{name} stays {value}, whatever {field.key} says", "change the sizes it follows from")
+        other = Model(f"{model.slug} with {said}", raw, model.architecture, config, None, model.unknown)
+        _ = other.trace  # which says where sizes do not fit together
+    except Problem as problem:
+        raise Problem(problem.what, problem.mend, f"{model.slug} with {said}") from None
+    return other
+
+
+def _field(model: Model, name: str) -> Key:
+    """The hyperparameter of a name, a letter or a key of config.json."""
+    fields = fields_of(type(model.config))
+    settable = [k for k in fields if k.key]
+    letters = {k.field: notation.letter(k.field) for k in fields}
+    for k in settable:
+        if name in (k.field, k.key, letters[k.field], *k.also):
+            return k
+    for k in fields:
+        if name in (k.field, letters[k.field]):
+            raise Problem(f"{k.field} of {model.slug} follows from other sizes", "change those")
+    known = {k.field for k in settable} | {str(k.key) for k in settable}
+    otherwise = f"{model.architecture.name} has {', '.join(k.field for k in settable if k.is_size)}"
+    raise Problem(f"{model.slug} has no hyperparameter {name!r}", nearest(name, known, otherwise))
+
+
+def _continued(value: Any, before: int, layers: int) -> Any:
+    """What has an entry for each layer, for another number of layers: its shortest pattern goes on; without a pattern
+    it stays as it is.
+    """
+    if not isinstance(value, (list, str)) or len(value) != before or not 0 < layers <= 10_000:
+        return value
+    for period in range(1, before // 2 + 1):
+        if all(value[i] == value[i % period] for i in range(before)):
+            return (value[:period] * (layers // period + 1))[:layers]
+    return value

@@ -1,0 +1,139 @@
+"""Tables for reading, by Rich: no wider than the terminal; into a pipe or a file plain, each row on a line of its own.
+
+What is measured stands there twice, in a reader's unit and to the last digit. A terminal that is too narrow for both
+shows the rounded figures alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from io import StringIO
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS, SECONDS
+from ..views import rounding
+
+Number = int | float | Fraction
+ROUNDED = {
+    BYTES: rounding.decimal_bytes,
+    FLOPS: rounding.flops,
+    PARAMETERS: rounding.short,
+    NUMBERS: rounding.short,
+}
+UNLIMITED = 100_000  # columns of what is no terminal: no row is broken
+GAP = 2  # between two columns
+
+
+class Column(NamedTuple):
+    """A column of a grid: its heading, whether it is of numbers, which are never broken, and how narrow words may be.
+
+    Where there is too little room, one that `may_go` is left out, one that `may_stack` goes below the first one.
+    """
+
+    heading: str = ""
+    is_number: bool = False
+    least: int = 22
+    may_go: bool = False
+    may_stack: bool = False
+
+
+WORDS, ROUND, EXACT = Column(), Column(is_number=True), Column(is_number=True, may_go=True)
+
+
+class Grid(NamedTuple):
+    """Rows below their headings; numbers stand to the right."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def least(self) -> int:
+        """How many columns of a terminal it takes."""
+        widths = [max(map(cell_len, cells)) for cells in zip([c.heading for c in self.columns], *self.rows)]
+        kept = [width if c.is_number else min(width, c.least) for c, width in zip(self.columns, widths)]
+        return sum(kept) + GAP * (len(kept) - 1)
+
+    def reduced(self) -> Grid:
+        """The grid without what may go, and with what may stand below."""
+        kept = [i for i, c in enumerate(self.columns) if not (c.may_go or c.may_stack)]
+        below = [i for i, c in enumerate(self.columns) if c.may_stack]
+        rows = [["\n  ".join([row[0], *(row[i] for i in below)]), *(row[i] for i in kept[1:])] for row in self.rows]
+        first = self.columns[0]._replace(least=44) if below else self.columns[0]
+        return Grid([first, *(self.columns[i] for i in kept[1:])], rows)
+
+
+class Title(NamedTuple):
+    """A line above what it is the title of."""
+
+    text: str
+
+
+Block = Grid | Title | str
+
+
+def rounded(value: Number | None, unit: str) -> str:
+    """A figure in a reader's unit, `16.1 GB`; empty where that would say nothing more than the figure itself."""
+    if value is None or (isinstance(value, int) and (unit not in ROUNDED or abs(value) < 1000)):
+        return ""
+    if unit in ROUNDED:
+        return ROUNDED[unit](Fraction(value))
+    return rounding.significant(Fraction(value)) + (" s" if unit == SECONDS else "")
+
+
+def exact(value: Number | None) -> str:
+    """Every digit of a whole number; any other has its rounded form alone."""
+    return rounding.grouped(value) if isinstance(value, int) else ""
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Print to standard output, with an empty line between two blocks but none below a title."""
+    if sys.stdout.isatty():
+        write(Console(markup=False, highlight=False, emoji=False), blocks)
+    else:
+        print(plain(blocks), end="")
+
+
+def plain(blocks: Iterable[Block]) -> str:
+    """The same as text without any codes."""
+    lines = StringIO()
+    console = Console(
+        file=lines, width=UNLIMITED, color_system=None, markup=False, highlight=False, emoji=False, legacy_windows=False
+    )
+    write(console, blocks)
+    return "".join(f"{line.rstrip()}\n" for line in lines.getvalue().splitlines())
+
+
+def write(console: Console, blocks: Iterable[Block]) -> None:
+    """Print with Rich, as wide as the console is."""
+    is_below = True  # a title, or nothing
+    for block in blocks:
+        if not is_below:
+            console.print()
+        is_below = isinstance(block, Title)
+        if isinstance(block, Grid):
+            console.print(_fitting(block, console.width))
+        elif isinstance(block, Title):
+            console.print(Text(block.text, style="bold", overflow="fold"))
+        else:
+            console.print(Text(block, overflow="fold"))
+
+
+def _fitting(grid: Grid, width: int) -> Table | Text:
+    """A grid as a table that is not too wide; where even its numbers have no room, its rows as lines."""
+    layout = next((g for g in (grid, grid.reduced()) if g.least <= width), None)
+    if layout is None:
+        return Text("\n".join("  ".join(filter(None, row)) for row in grid.rows), overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(c.heading for c in layout.columns))
+    for column in layout.columns:
+        side = "right" if column.is_number else "left"
+        table.add_column(Text(column.heading), justify=side, no_wrap=column.is_number, overflow="fold")
+    for row in layout.rows:
+        table.add_row(*map(Text, row))
+    return table
