@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from macros.catalogue import presets, published_costs
+from macros.catalogue.independent import comparison
 from macros.catalogue.presets import Model
 from macros.counting.accelerators import accelerators
 from macros.counting.costs import of as costs_of
@@ -556,7 +557,12 @@ def llama_8b_scores_at_length():
 @claim
 def windows_and_chunks_hold_the_newest_row():
     """After S tokens a layer with a window W holds min(S, W) rows, one with chunks min(S, C); one that sees everything
-    S: a row more than transformers' dynamic cache where the window or chunk is full."""
+    S: a row more than transformers' dynamic cache where the window or chunk is full, as its real caches show."""
+    theirs = comparison()
+    assert "W − 1 rows" in theirs.conventions["newest row"]
+    assert {"mistral", "gemma3_text", "llama4_text"} <= {
+        t for t, c in theirs.types.items() if "newest row" in c.cache_more
+    }
     for slug, name in (
         ("mistral-7b-v0.1", "sliding_window"),
         ("gemma3-27b", "sliding_window"),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from reference import HERE, close, golden, goldens
+from reference import TESTS, close, golden, goldens
+from reference.configs import ABSENT
 
 from macros.catalogue import presets
 from macros.engine.architectures import architectures
@@ -18,10 +19,7 @@ from macros.engine.files import read_json
 from macros.engine.forward import logits
 from macros.engine.ops import Full
 
-SAVED = json.loads((HERE / "golden" / "saved_configs.json").read_text("utf-8"))
-
-# Types of remote code, which transformers does not have, and GPT-3's, whose weights were never published.
-NOT_OF_TRANSFORMERS = {"gpt3", "kimi_k2", "minimax_m1", "minimax_text_01"}
+SAVED = json.loads((TESTS / "golden" / "saved_configs.json").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -37,8 +35,8 @@ def load(tmp_path):
 
 def test_every_type_is_among_them():
     types = {row["config"]["model_type"] for row in SAVED.values()}
-    assert types >= set(architectures()) - NOT_OF_TRANSFORMERS
-    assert NOT_OF_TRANSFORMERS <= set(architectures()) - types
+    assert types >= set(architectures()) - set(ABSENT)
+    assert set(ABSENT) <= set(architectures()) - types
 
 
 @pytest.mark.parametrize("name", SAVED)
