@@ -10,7 +10,7 @@ function mount(table, sort) {
   const rows = [...table.tBodies[0].rows] // in the order of the page
   const headings = [...table.tHead.rows[0].cells], names = headings.map(th => slug(th.textContent))
   const form = table.closest(".ep-block").querySelector("form.ep-filter")
-  const named = rows.map(row => plain(`${row.cells[0].textContent} ${row.dataset.family}`))
+  const named = rows.map(row => plain(`${row.cells[0].textContent} ${row.dataset.family} ${row.dataset.attention ?? ""} ${row.dataset.kind ?? ""} ${row.dataset.facts}`))
   const found = rows.map((row, i) => `${named[i]} ${plain(row.dataset.names)}`)
 
   headings.forEach(th => {
@@ -34,15 +34,22 @@ function mount(table, sort) {
   }
 
   function filter() {
-    const given = values(), words = plain(given.find ?? "").split(" ").filter(Boolean)
+    const given = values(), format = form.elements.format.selectedIndex
+    const groups = plain(given.find ?? "").split(/ ?, ?| or | vs\.? /).map(group => group.split(" ").filter(Boolean)).filter(group => group.length)
     let shown = 0
     rows.forEach((row, i) => {
-      const n = Number(row.dataset.parameters ?? NaN)
-      row.hidden = !(words.every(word => found[i].includes(word))
-        && (!given.family || row.dataset.family === given.family)
-        && (!given.kind || row.dataset.kind === given.kind)
-        && (!given.attention || (row.dataset.attention ?? "").split(", ").includes(given.attention))
-        && (!given.least || n >= given.least) && (!given.most || n <= given.most))
+      const { parameters, cache, context, memory = "", released, family, kind, attention = "" } = row.dataset
+      const n = Number(parameters ?? NaN)
+      const words = groups.find(group => group.every(word => found[i].includes(word))) ?? []
+      row.hidden = !((words.length || !groups.length)
+        && (!given.family || family === given.family)
+        && (!given.kind || kind === given.kind)
+        && (!given.attention || attention.split(", ").includes(given.attention))
+        && (!given.least || n >= given.least) && (!given.most || n <= given.most)
+        && (!given.cache || Number(cache ?? NaN) <= given.cache)
+        && (!given.context || Number(context ?? NaN) >= given.context)
+        && (!given.memory || Number(memory.split(" ")[format] || NaN) <= given.memory)
+        && (!given.since || released >= given.since))
       shown += !row.hidden
       explain(row, i, words)
     })

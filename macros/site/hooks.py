@@ -44,13 +44,14 @@ def the_preview():
 
 preview = the_preview()
 ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
+PUBLISHED = ("macros.site.mkdocs_published",)  # and of a build that is not served
 
 
 def call(event, *args, **kwargs):
     """Gives the event to the function of that name in each adapter."""
     result = None
     try:
-        for name in ADAPTERS:
+        for name in ADAPTERS + (() if preview.serving else PUBLISHED):
             if importlib.util.find_spec(name):
                 function = getattr(importlib.import_module(name), event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:

@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model, Preset
+from ..counting.costs import of as costs_of
 from . import disclosed, rounding, values
 from .html import Cell, Html, Link, Row, block, conventions, html, joined, linked, number, table, tag
 from .layers import n_layers
-from .models import all_rows, growth, kind_of
+from .models import ABBREVIATIONS, all_rows, growth, kind_of, licence
 from .parts import is_sparse
 from .shapes import var
 from .tables import caveat
@@ -27,6 +28,11 @@ SIZES = (
     ("300B", 3 * 10**11),
     ("1T", 10**12),
 )
+# And those of the others: bytes of cache a token, tokens of context, GB of weights in each format.
+CACHES = tuple(2**k for k in (14, 16, 17, 18, 19, 20))
+CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
+MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
+FORMATS = "bfloat16", "fp8", "int8", "int4"
 
 
 def family_slug(family: str) -> str:
@@ -41,14 +47,16 @@ def catalogue(link: Link | None = None, family: str | None = None, family_link: 
         "Model",
         number("Parameters"),
         number("Active"),
+        number("Cache, bytes a token"),
+        number("Context, tokens"),
+        "Attention",
+        "Released",
+        "Licence",
+        "Kind",
         number("Layers"),
         number(var("d_model")),
         number("Heads"),
         number("Vocabulary"),
-        number("Cache per token"),
-        "Kind",
-        "Attention",
-        "Released",
         *([] if family else ["Family"]),
     ]
     as_table = table(
@@ -66,8 +74,10 @@ def catalogue(link: Link | None = None, family: str | None = None, family_link: 
             "Active leaves out the routed experts that a token does not choose.",
             html(
                 "Heads are query heads / key-value heads. Cache is the bytes that one more token adds, 2 an element, "
-                "and what it adds later, once the windows are full; a state of fixed size adds nothing."
+                "and what it adds later, once the windows are full; a state of fixed size adds nothing. "
+                "Context is the longest that the config allows."
             ),
+            "The licence is that of the weights; where it stands is among the sources on the model’s page.",
             caveat(slug for slug, _ in shown),
             verified([p for _, p in shown]),
         ),
@@ -86,31 +96,43 @@ def verified(models: list[Preset]) -> Html:
 def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_link: Link | None) -> Row:
     model = disclosed.model(slug)
     cells: list[object] = [Cell(linked(p.name, slug, link), sort=p.name)]
-    data = {"family": p.family, "names": " ".join([slug, *(filter(None, [p.hub])), *p.aliases])}
+    data: dict[str, object] = {
+        "family": p.family,
+        "names": " ".join([slug, *(filter(None, [p.hub])), *p.aliases]),
+        "released": iso(p.released),
+    }
+    facts = [p.organization, values.date(p.released), licence(p)]
+    released = tag("time", values.date(p.released, is_short=True), datetime=iso(p.released))
     if model is None:
-        cells += [_sorted(None, disclosed.UNDISCLOSED, "ep-undisclosed"), *[_sorted(None)] * 6, "", ""]
+        undisclosed = _sorted(None, disclosed.UNDISCLOSED, "ep-undisclosed")
+        cells += [undisclosed, *[_sorted(None)] * 3, "", released, licence(p), "", *[_sorted(None)] * 4]
     else:
         counts, sizes = model.counts, model.trace.symbols
         experts, attention = kind_of(model)
-        data |= {"parameters": counts.total, "kind": experts, "attention": attention}
+        context, _ = model.longest_context
+        facts += [short for kind, short in ABBREVIATIONS.items() if kind in f"{experts}, {attention}"]
+        data |= {"parameters": counts.total, "kind": experts, "attention": attention, "cache": growth(model)}
+        data |= {"context": context, "memory": " ".join(str(costs_of(counts).weight_bytes(f)) for f in FORMATS)}
         heads = sizes.get("n_heads")
         kv_heads = sizes.get("n_kv_heads", heads)
         are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
         cells += [
             _sorted(counts.total),
             _sorted(counts.active if is_sparse(model) else None),
+            _sorted(growth(model), _cache(model)),
+            _sorted(context),
+            attention,
+            released,
+            licence(p),
+            experts,
             _sorted(n_layers(model)),
             _sorted(sizes["d_model"]),
             _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),
             _sorted(sizes["vocab_size"]),
-            _sorted(growth(model), _cache(model)),
-            experts,
-            attention,
         ]
-    cells.append(tag("time", values.date(p.released), datetime=iso(p.released)))
     if family is None:
         cells.append(linked(p.family, p.family, family_link))
-    return Row(cells, data=data)
+    return Row(cells, data=data | {"facts": " ".join(facts)})
 
 
 def _cache(model: Model) -> Html:
@@ -140,16 +162,22 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         return html("<label>{} {}</label>", title, tag("select", *listed, name=name))
 
     sizes = [(n, said) for said, n in SIZES]
+    years = sorted({iso(p.released)[:4] for _, p in shown})
     fields = [
         html(
-            '<label class="wide">Find <input type="search" name="find" placeholder="a name, or a name on the hub" '
-            'autocomplete="off" spellcheck="false"></label>'
+            '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
+            'placeholder="names, a maker, a year, GQA; or two: llama 3 8b, qwen3 8b"></label>'
         ),
         select("family", "Family", [(f, f) for f in sorted({p.family for _, p in shown}, key=str.lower)]),
         select("kind", "Kind", [(k, k) for k in dict.fromkeys(kind_of(m)[0] for m in models)]),
         select("attention", "Attention", [(a, a) for a in sorted(attention)]),
         select("least", "Parameters, at least", sizes, "any"),
         select("most", "Parameters, at most", sizes, "any"),
+        select("cache", "Cache a token, at most", [(n, rounding.binary_bytes(n, 2)) for n in CACHES], "any"),
+        select("context", "Context, at least", [(n, rounding.grouped(n)) for n in CONTEXTS], "any"),
+        select("memory", "Weights, at most", [(n * 10**9, f"{n:,} GB") for n in MEMORY], "any"),
+        select("format", "in the format", [(name, name) for name in FORMATS[1:]], FORMATS[0]),
+        select("since", "Released since", [(year, year) for year in years], "any"),
         html('<button type="reset">Show all</button><p role="status"></p>'),
     ]
     return html(

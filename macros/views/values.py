@@ -231,9 +231,10 @@ def heading(name: str) -> str:
     return PUBLISHED.get(name, name.replace("_", " ") if name in ABOUT else name)
 
 
-def date(released: object) -> str:
-    """A date as 18 April 2024, `2024-04` as April 2024."""
+def date(released: object, is_short: bool = False) -> str:
+    """A date as 18 April 2024, short as 18 Apr 2024; `2024-04` as April 2024."""
+    month_and_year = "%b %Y" if is_short else "%B %Y"
     if isinstance(released, datetime.date):
-        return f"{released.day} {released:%B %Y}"
+        return f"{released.day} {released:{month_and_year}}"
     year, _, month = str(released).partition("-")
-    return f"{datetime.date(int(year), int(month), 1):%B %Y}" if month else year
+    return f"{datetime.date(int(year), int(month), 1):{month_and_year}}" if month else year

@@ -6,6 +6,7 @@ import pytest
 from conftest import accessibility, overflow
 
 from macros.catalogue import presets
+from macros.counting.costs import of as costs_of
 
 pytestmark = pytest.mark.browser
 
@@ -139,6 +140,45 @@ def test_the_filters_narrow_together_and_the_address_keeps_them(catalogue, open_
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function(f"document.querySelectorAll('.ep-catalogue tbody tr:not([hidden])').length === {MODELS}")
     assert said(page) == f"{MODELS} models" and "family" not in page.url
+
+
+def test_what_a_model_costs_narrows_too(catalogue, open_page):
+    page = catalogue()
+    counts = {presets.preset(s).name: presets.model(s).counts for s in presets.paths() if presets.preset(s).config}
+    page.get_by_label("Weights, at most").select_option("16 GB")
+    in_bfloat16 = names(page)
+    assert set(in_bfloat16) == {name for name, c in counts.items() if costs_of(c).weight_bytes() <= 16 * 10**9}
+    page.get_by_label("in the format").select_option("int4")
+    assert len(names(page)) > len(in_bfloat16) and "format=int4" in page.url
+    page.get_by_label("Cache a token, at most").select_option("64 KiB")
+    page.get_by_label("Context, at least").select_option("32,768")
+    page.get_by_label("Released since").select_option("2025")
+    shown = names(page)
+    assert "Qwen3 30B-A3B" not in shown and "Gemma 3 1B" in shown and len(shown) < 20
+    again = open_page(page.url)
+    again.locator("form.ep-filter").wait_for()
+    assert names(again) == shown
+
+
+def test_it_finds_a_kind_a_maker_with_a_year_and_two_names_at_once(catalogue):
+    page = catalogue()
+    find = page.get_by_label("Find")
+    find.fill("gqa")
+    assert "Llama 3 8B" in names(page) and "GPT-2 Small" not in names(page) and "DeepSeek-V3" not in names(page)
+    find.fill("meta 2025")
+    assert set(names(page)) == {"Llama 4 Maverick", "Llama 4 Scout"}
+    find.fill("gpt-2 xl, qwen3 8b")
+    assert set(names(page)) == {"GPT-2 XL", "Qwen3 8B"}
+    find.fill("apache")
+    assert "Mixtral 8x7B" in names(page) and "Llama 3 8B" not in names(page)
+
+
+def test_what_tells_models_apart_is_seen_without_scrolling_at_1280_pixels(catalogue):
+    page = catalogue()
+    box = page.locator(".ep-scroll:has(.ep-catalogue)").bounding_box()
+    for title in ("Parameters", "Cache, bytes a token", "Context, tokens", "Attention", "Released", "Licence"):
+        cell = heading(page, title).bounding_box()
+        assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1, title
 
 
 def test_an_address_with_nonsense_shows_everything_it_can(catalogue):

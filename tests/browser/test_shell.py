@@ -121,6 +121,7 @@ def shell(tmp_path_factory):
             docs_dir=str(folder / "docs"),
             site_dir=str(folder / "site"),
             site_url=address,
+            repo_url="https://example.org/someone/every-parameter",
             plugins=[],
             hooks=[],
             strict=True,

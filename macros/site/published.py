@@ -1,0 +1,101 @@
+"""What a published site has besides its pages: which edition it is, what machines are told of it.
+
+Plain data, for any builder.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..catalogue import presets
+from ..engine.errors import Problem
+from ..views import values
+from . import model_pages
+
+CHANGELOG = "reference/changelog.md"
+LICENCE = "reference/licence.md"
+CATALOGUE = f"{model_pages.MODELS}/index.md"
+
+_ENTRY = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
+
+Absolute = Callable[[str], str]  # from a page's source to its whole address
+
+
+class Edition(NamedTuple):
+    """The version of the site that the changelog's latest entry names."""
+
+    version: str
+    date: str
+
+
+class Listed(NamedTuple):
+    """A page in llms.txt."""
+
+    part: str  # the part of the navigation that it is in; empty for a page of its own
+    title: str
+    description: str
+    address: str  # of its Markdown
+
+
+def edition(changelog: str) -> Edition | None:
+    """The latest entry of a changelog; None where it has none."""
+    entry = _ENTRY.search(changelog)
+    return Edition(entry[1], values.date(datetime.date.fromisoformat(entry[2]))) if entry else None
+
+
+def llms(name: str, description: str, pages: Iterable[Listed]) -> str:
+    """llms.txt: every page's Markdown, part by part."""
+    parts: dict[str, list[str]] = {}
+    for page in pages:
+        said = f": {page.description}" if page.description else ""
+        parts.setdefault(page.part or "Pages", []).append(f"- [{page.title}]({page.address}){said}")
+    listed = "".join(f"\n## {part}\n\n" + "\n".join(lines) + "\n" for part, lines in parts.items())
+    return f"# {name}\n\n> {description}\n{listed}"
+
+
+def structured(source: str, title: str, description: str, absolute: Absolute) -> str | None:
+    """What search engines are told of the catalogue and of each model, as JSON-LD that may stand in HTML; None for any
+    other page."""
+    slugs = {model_pages.page_of(slug): slug for slug in model_pages.readable()}
+    if source == CATALOGUE:
+        listed = [dataset(slug, absolute) for slug in slugs.values()]
+        about = {"@type": "DataCatalog", "name": title, "dataset": listed}
+    elif source in slugs:
+        about = dataset(slugs[source], absolute) | {
+            "isAccessibleForFree": True,
+            "license": absolute(LICENCE),
+            "includedInDataCatalog": {"@type": "DataCatalog", "url": absolute(CATALOGUE)},
+            **distribution(slugs[source], absolute),
+        }
+    else:
+        return None
+    about = {"@context": "https://schema.org", **about, "description": description, "url": absolute(source)}
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def dataset(slug: str, absolute: Absolute) -> dict[str, object]:
+    """A model as a set of data."""
+    return {"@type": "Dataset", "name": presets.preset(slug).name, "url": absolute(model_pages.page_of(slug))}
+
+
+def distribution(slug: str, absolute: Absolute) -> dict[str, object]:
+    """Its file, and the number that it is about; nothing where the model's sizes are not known, or its preset is
+    wrong."""
+    preset = presets.preset(slug)
+    try:
+        total = presets.model(slug).counts.total if preset.config is not None else None
+    except Problem:
+        total = None
+    if total is None:
+        return {}
+    measured = {"@type": "PropertyValue", "name": "parameters", "value": total}
+    file = {"@type": "DataDownload", "encodingFormat": "application/json"}
+    return {
+        "dateModified": str(preset.sources.verified),
+        "variableMeasured": measured,
+        "distribution": file | {"contentUrl": absolute(model_pages.data_file(slug))},
+    }

@@ -1,0 +1,45 @@
+"""What is taken from a page: a table as CSV or Markdown; what stands in its head under a strict policy."""
+
+import csv
+import io
+from urllib.parse import urljoin
+
+import pytest
+from conftest import accessibility
+
+from macros.catalogue import presets
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_table_is_copied_as_csv_and_as_markdown(open_page, site):
+    page = open_page(urljoin(site, "models/llama/llama3-8b/"), permissions=["clipboard-read", "clipboard-write"])
+    row = page.get_by_role(
+        "group", name="Copy the table “Every tensor of Llama 3 8B, in the order of the forward pass”"
+    )
+    shifts = "performance.getEntriesByType('layout-shift').filter(entry => entry.value > 0.001).length"
+    page.wait_for_load_state("networkidle")
+    row.get_by_role("button", name="CSV").click()
+    row.get_by_role("button", name="copied").wait_for()
+    rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
+    assert rows[0] == ["Tensor", "Shape", "One copy", "Copies", "Parameters", "Share"]
+    by_name = {cells[0]: cells for cells in rows}
+    assert by_name["model.embed_tokens.weight"][4] == "525336576" and len({len(cells) for cells in rows}) == 1
+    assert by_name["Parameters in all"][4] == str(presets.model("llama3-8b").counts.total)
+    row.get_by_role("button", name="Markdown").click()
+    row.get_by_role("button", name="copied").wait_for()
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert lines[1] == "| --- | --- | --- | --- | --- | --- |" and len(lines) == len(rows) + 1
+    assert any(line.startswith("| model.embed_tokens.weight |") and "525,336,576" in line for line in lines)
+    assert page.evaluate(shifts) == 0
+    assert not accessibility(page, "light")
+
+
+def test_data_in_the_head_is_no_script_to_a_policy(open_page, site):
+    """A policy without inline scripts lets it stand: a violation would be a line on the console, which fails here."""
+    page = open_page(site)
+    policy = {"content-type": "text/html", "content-security-policy": "default-src 'none'"}
+    data = '<!doctype html><html lang="en"><title>x</title><script type="application/ld+json">{"a": 1}</script>'
+    page.route("**/under-a-policy", lambda route: route.fulfill(body=data, headers=policy))
+    page.goto(urljoin(site, "under-a-policy"))
+    assert page.evaluate("JSON.parse(document.querySelector('script').textContent).a") == 1

@@ -1,0 +1,93 @@
+"""What machines get of a published site: Markdown beside each page, llms.txt, addresses, structured data."""
+
+import json
+import re
+
+import pytest
+from copies import ROOT
+
+from macros.catalogue import presets
+from macros.site import published
+from macros.site.plain_markdown import markdown
+
+HTML = (
+    '<h2 id="a">A &amp; b<a class="headerlink" href="#a">¶</a></h2>'
+    '<p>See <a href="../x/">the <em>x</em></a>, '
+    "<code>q_proj</code> and 10<sup>9</sup>.</p><svg><title>A chart</title><text>12</text></svg>"
+    '<div class="ep-scroll"><table><caption>Sizes</caption>'
+    '<thead><tr><th>Model</th><th class="num">Total</th></tr></thead>'
+    '<tbody><tr id="r"><th>Tiny</th><td class="num">8,030</td></tr>'
+    '<tr><th colspan="2">All</th></tr></tbody></table></div>'
+    "<math><msub><mi>d</mi><mtext>model</mtext></msub><mo>=</mo><mn>3</mn></math><ul><li>one</li><li>two</li></ul>"
+    '<div class="highlight"><pre><span></span><code>a = <span class="mi">1</span>\nb</code></pre></div>'
+)
+
+
+def test_a_page_is_markdown_without_its_drawings():
+    assert markdown(HTML) == (
+        "## A & b\n\nSee [the *x*](../x/), `q_proj` and 10^9.\n\n[Figure: A chart]\n\n**Sizes**\n\n"
+        "| Model | Total |\n| --- | --- |\n| Tiny | 8,030 |\n| All |  |\n\nd_model=3\n\n"
+        "- one\n- two\n\n```\na = 1\nb\n```\n"
+    )
+
+
+def test_the_edition_is_the_latest_entry_of_the_changelog():
+    assert published.edition("# Log\n\n## 1.2.0 (2026-11-09)\n\n- x\n\n## 1.1.0 (2026-01-01)\n") == (
+        "1.2.0",
+        "9 November 2026",
+    )
+    assert published.edition("# Log\n") is None
+    assert published.edition((ROOT / "docs" / published.CHANGELOG).read_text("utf-8"))
+
+
+def test_structured_data_cannot_end_its_element_and_names_what_is_known():
+    def absolute(source):
+        return f"https://x.y/{source}"
+
+    page = published.model_pages.page_of("llama3-8b")
+    said = published.structured(page, "</script><b>", "d", absolute)
+    assert "<" not in said
+    about = json.loads(said)
+    assert about["variableMeasured"]["value"] == presets.model("llama3-8b").counts.total
+    assert about["distribution"]["contentUrl"] == "https://x.y/models/llama/llama3-8b.json" and about[
+        "url"
+    ] == absolute(page)
+    undisclosed = json.loads(published.structured(published.model_pages.page_of("gpt-4"), "t", "d", absolute))
+    assert "variableMeasured" not in undisclosed and undisclosed["name"] == "GPT-4"
+    catalogue = json.loads(published.structured(published.CATALOGUE, "Models", "d", absolute))
+    assert len(catalogue["dataset"]) == len(presets.paths())
+    assert published.structured("index.md", "t", "d", absolute) is None
+
+
+@pytest.mark.processes
+def test_every_page_has_its_address_a_description_and_its_markdown(site_folder, pytestconfig):
+    address, descriptions = pytestconfig.site[1], {}
+    pages = [path for path in site_folder.rglob("index.html")]
+    for path in pages:
+        head = path.read_text("utf-8").partition("</head>")[0]
+        folder = path.parent.relative_to(site_folder).as_posix()
+        own = address if folder == "." else f"{address}{folder}/"
+        assert f'<link rel="canonical" href="{own}">' in head and f'property="og:url" content="{own}"' in head, folder
+        [description] = re.findall(r'<meta name="description" content="([^"]+)">', head)
+        assert descriptions.setdefault(description, folder) == folder, "two pages have one description"
+        copy = path.with_suffix(".md").read_text("utf-8")
+        assert copy.startswith(("# ", "[Figure")) or folder == ".", folder
+        assert not re.search(r"<(p|td|tr|span|div|a)\b|¶", re.sub(r"```.*?```|`[^`]*`", "", copy, flags=re.S)), folder
+    listed = re.findall(r"\]\((\S+)\)", (site_folder / "llms.txt").read_text("utf-8"))
+    assert sorted(listed) == sorted(
+        f"{address}{p.with_suffix('.md').relative_to(site_folder).as_posix()}" for p in pages
+    )
+    total = f"{presets.model('deepseek-v3').counts.total:,}"
+    assert total in (site_folder / "models/deepseek/deepseek-v3/index.md").read_text("utf-8")
+
+
+@pytest.mark.processes
+def test_a_page_says_how_it_is_cited_and_each_tensor_has_an_address(site_folder, pytestconfig):
+    html = (site_folder / "models/deepseek/deepseek-v3/index.html").read_text("utf-8")
+    edition = published.edition((ROOT / "docs" / published.CHANGELOG).read_text("utf-8"))
+    [cited] = re.findall(r'<p class="ep-cite">(.*?)</p>', html)
+    assert f"“DeepSeek-V3”, version {edition.version} of {edition.date}, " in cited
+    assert f"{pytestconfig.site[1]}models/deepseek/deepseek-v3/" in cited
+    anchors = [anchor.replace("&#46;", ".") for anchor in re.findall(r'<tr id="([^"]+)"', html)]
+    counts = presets.model("deepseek-v3").counts
+    assert sorted(anchors) == sorted(next(w.names()) for w in counts.weights) and len(set(anchors)) == len(anchors)
