@@ -84,6 +84,17 @@ def test_what_the_trace_makes_exact():
     assert not {"multi-head attention", "multi-query attention"} & said["llama3-8b"]
 
 
+def test_each_term_is_taught_on_the_page_that_the_glossary_names():
+    """Mend: say the term on that page, or name another page in docs/includes/glossary.md."""
+    source = (ROOT / "docs/includes/glossary.md").read_text("utf-8")
+    pages, untaught = re.findall(r"See \[[^\]]+\]\(([^)#]+)[^)]*\)\.", source), []
+    for entry, page in zip(entries(ROOT / "docs/includes/glossary.md"), pages, strict=True):
+        said = " ".join((ROOT / "docs/reference" / page).read_text("utf-8").split()).lower()
+        if not any(term.lower() in said for term in entry.terms):
+            untaught.append((entry.terms[0], page))
+    assert untaught == []
+
+
 # One spelling of each symbol
 
 NAMES = sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)
