@@ -105,6 +105,31 @@ def feed_forward_share(model: Model, of_layers: bool = False) -> float:
     return by_category(model.counts.parts)[Category.FEED_FORWARD] / whole
 
 
+# Variants that a page names
+
+
+@claim
+def variants_have_their_steps():
+    """Each model that a page names for a variant of a step has that step, where the page says."""
+    for slug, role, around in (
+        ("gemma2-27b", Role.SOFT_CAP, Role.ATTENTION),
+        ("gpt-oss-20b", Role.SOFTMAX_WITH_SINK, Role.ATTENTION),
+        ("deepseek-v3", Role.EXPERT_GROUPS, Role.MIXTURE_OF_EXPERTS),
+        ("deepseek-v3.2", Role.INDEX_SCORES, Role.INDEXER),
+        ("granite-4.0-h-small", Role.GATED_RMS_NORM, Role.MAMBA2),
+        ("apertus-8b", Role.XIELU, Role.FEED_FORWARD),
+        ("rwkv-4-169m", Role.RELU_SQUARED, Role.CHANNEL_MIX),
+        ("llama4-scout", Role.TEMPERATURE, Role.ATTENTION),
+        ("qwen3-next-80b-a3b", Role.L2_NORM, Role.GATED_DELTA_NET),
+    ):
+        assert any(step.is_inside(around) for step in steps_of(of(slug), role)), slug
+    for step in steps_of(of("llama4-scout"), Role.TEMPERATURE):
+        [layer] = (node for node in step.path() if node.layers is not None)
+        assert not any(node.role in ROPES for node in layer.walk()), "in layers without RoPE"
+    for slug, tails in (("opt-350m", {"project_in", "project_out"}), ("qwen1.5-moe-a2.7b", {"shared_expert_gate"})):
+        assert tails <= {values.short_name(w.name) for w in of(slug).counts.weights}
+
+
 # Recurrent layers
 
 

@@ -336,6 +336,8 @@ ELSEWHERE = {
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }
+# Views of the block of a Llama, which has no caveat.
+OF_LLAMAS = {"design_table", "design_result"}
 # Views of a model in which no cache, no scores and no time stand.
 OF_SHAPES = set(
     """
@@ -364,7 +366,10 @@ def test_a_caveat_stands_beside_every_cost(slug):
 
 
 def test_every_macro_was_asked_whether_it_shows_a_cost():
-    assert MACROS.keys() == OF_ONE | AMONG_SEVERAL.keys() | ELSEWHERE.keys() | OF_SHAPES
+    assert MACROS.keys() == OF_ONE | AMONG_SEVERAL.keys() | ELSEWHERE.keys() | OF_LLAMAS | OF_SHAPES
+    assert not any(m.preset.caveat for m in known() if m.model_type == "llama" and m.preset)
+    with pytest.raises(Problem, match=r"Llama"):
+        MACROS["design_table"]("gpt2", 8, 8192)
 
 
 def test_gpt3_says_what_its_attention_is():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 
-from .extensions.glossary import tips
+from .extensions.glossary import Entry, entries, tips
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
@@ -19,15 +19,16 @@ INSTALLED = "every_parameter.site.extensions."
 EXTENSIONS = f"{__package__}.extensions."
 
 source = ""  # of the page that is being built
+glossary: list[Entry] = []  # of this build
 
 
 def on_config(config):
     config.markdown_extensions = [own(name) for name in config.markdown_extensions]
     config.mdx_configs = {own(name): options for name, options in config.mdx_configs.items()}
-    glossary = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
-    if "file" in glossary:  # read once, not for each page
-        folder = Path(config.config_file_path).parent
-        glossary["glossary"] = tips(folder / glossary.pop("file"))
+    options = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
+    if "file" in options:  # read once, not for each page
+        glossary[:] = entries(Path(config.config_file_path).parent / options.pop("file"))
+        options["glossary"] = tips(glossary)
     fails = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
     config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": refuse if fails else tell}
     return config

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
-from . import links
-from .mkdocs_markdown import EXTENSIONS
+from . import links, mkdocs_markdown
 from .search.index import files
 from .search.records import Page
 from .search.sections import sections
+
+GLOSSARY = "reference/glossary.md"  # the page that the glossary's links start from
 
 entries: list[Page] = []  # of the written pages that this build has come to; the live preview gives those that it kept
 
@@ -26,9 +28,12 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
-    glossary = config.mdx_configs.get(f"{EXTENSIONS}glossary", {}).get("glossary", {})
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
-    written = files(entries, glossary, lambda source: links.address_of(source, config.use_directory_urls))
+    terms = [
+        ([term for term in entry.terms if "_" not in term], entry.says, normpath(join(dirname(GLOSSARY), entry.see)))
+        for entry in mkdocs_markdown.glossary  # what has an underscore is the name of a tensor, and found as one
+    ]
+    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls))
     for path, content in written.items():
         (folder / path).write_text(content, "utf-8")

@@ -24,7 +24,23 @@ from ..engine.steps import Holds
 from . import disclosed, rounding, values, words
 from .arguments import item_bytes, one_of, several, unknown, weight_format, whole_number
 from .equations import on_its_own, total_latex
-from .html import Cell, Column, Html, Link, Row, block, conventions, html, joined, linked, number, small, tag, text
+from .html import (
+    Cell,
+    Column,
+    Html,
+    Link,
+    Row,
+    beside,
+    block,
+    conventions,
+    html,
+    joined,
+    linked,
+    number,
+    small,
+    tag,
+    text,
+)
 from .html import table as any_table
 from .layers import kinds, layer_range
 from .shapes import in_symbols, var
@@ -149,12 +165,13 @@ def flops_table(model: Model, context: int | None = None) -> Html:
     decode, full, causal = sum(p.total for p in one), sum(p.total for p in whole), sum(p.causal for p in whole)
     rows = []
     for a, b in zip(one, whole):
-        title = words.group(b.node)
-        lines = [(title, a.total, b.total, b.causal)]
+        title = text(words.group(b.node))
+        terms = beside(words.Words(title, term=words.of_step(b.node).term).terms)
+        lines = [(title + terms, a.total, b.total, b.causal)]
         if b.pairs and b.pairs != b.total:
             split = (
-                (f"{title}, maps by weights", a.total - a.pairs, b.total - b.pairs, b.total - b.pairs),
-                (f"{title}, scores and averages", a.pairs, b.pairs, b.causal_pairs),
+                (html("{}, maps by weights{}", title, terms), a.total - a.pairs, b.total - b.pairs, b.total - b.pairs),
+                (html("{}, scores and averages{}", title, terms), a.pairs, b.pairs, b.causal_pairs),
             )
             lines = [line for line in split if line[1] or line[2]]
         rows += [

@@ -36,6 +36,10 @@ PAGES: dict[str, tuple[str, ...]] = {
         (Role.MIXTURE_OF_EXPERTS, Role.EXPERTS, Role.GATED_EXPERTS, Role.SHARED_EXPERTS),
         ("what-happens/mixture-of-experts.md", "what-happens/ffn-deep-dive.md"),
     ),
+    **dict.fromkeys(
+        (Role.MAMBA, Role.MAMBA2, Role.GATED_DELTA_NET, Role.LIGHTNING_ATTENTION, Role.TIME_MIX),
+        ("what-happens/recurrent-layers.md", "what-happens/kv-cache.md"),
+    ),
     "cache": ("what-happens/kv-cache.md",),
     Role.UNEMBED: ("what-happens/final-vector-to-token.md",),
     Role.SCORES: ("what-happens/attention-deep-dive.md",),

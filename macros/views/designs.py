@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..dependencies import remembered
+from ..engine.errors import Problem
 from . import charts, disclosed, rounding
 from .arguments import one_of, whole_number
 from .html import Html, Row, block, conventions, html, number, table
@@ -60,8 +61,13 @@ def usual_shape() -> int:
 
 @remembered
 def designs(slug: str, room: int, context: int) -> tuple[Design, ...]:
-    """The deepest model of each width whose weights and cache, at 2 bytes a number, take at most `room` GB."""
+    """The deepest model of each width whose weights and cache, at 2 bytes a number, take at most `room` GB.
+
+    Raises `Problem` for a model that has not the block of a Llama.
+    """
     of = presets.model(slug)
+    if of.model_type != "llama":
+        raise Problem(f"{slug} has not the block of a Llama", 'name one that has, such as "llama3-8b"')
     found = []
     for width in range(STEP, WIDEST + 1, STEP):
         shallow, deeper = (_made(of, width, layers, context) for layers in (1, 2))

@@ -23,7 +23,7 @@ from .shapes import expression, in_numbers, in_symbols, var
 from .svg import DATA, PAPER, WEIGHT, element, label
 from .tables import tensor_name
 
-BREAK = html(" A zigzag across a side is a break: to scale that side would be too thin to see, and is drawn longer.")
+BREAK = html(" Zigzag: a side too thin to see at this scale, drawn longer than it is.")
 WIDTH, GAP, TOP, LEAST, TALLEST = 360, 26, 22, 12, 150
 
 

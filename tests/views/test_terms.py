@@ -84,6 +84,16 @@ def test_what_the_trace_makes_exact():
     assert not {"multi-head attention", "multi-query attention"} & said["llama3-8b"]
 
 
+def test_each_term_is_taught_on_the_page_that_the_glossary_names():
+    """Mend: say the term on that page, or name another page in docs/includes/glossary.md."""
+    untaught = []
+    for entry in entries(ROOT / "docs/includes/glossary.md"):
+        page = (ROOT / "docs/reference" / entry.see.partition("#")[0]).read_text("utf-8")
+        if not any(term.lower() in " ".join(page.split()).lower() for term in entry.terms):
+            untaught.append((entry.terms[0], entry.see))
+    assert untaught == []
+
+
 # One spelling of each symbol
 
 NAMES = sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)

@@ -1,12 +1,13 @@
 """The words that are explained wherever they stand, from the definition lists of a file, and an anchor for each term.
 
-An entry is one term a line, and below them `:   ` with what they mean, up to `. See ` the explanation. A term with
-`{ .tip }` behind it is explained on each page.
+An entry is one term a line, and below them `:   ` with what they mean, up to `. See ` the explanation, and behind it a
+link to where they are taught. A term with `{ .tip }` behind it is explained on each page.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -20,11 +21,14 @@ from ...engine.errors import Problem
 
 
 class Entry(NamedTuple):
-    """What several terms mean: plain text, and which of the terms are explained wherever they stand."""
+    """What several terms mean, as plain text, which of them are explained wherever they stand, and the link to where
+    they are taught.
+    """
 
     terms: tuple[str, ...]
     says: str
     tips: tuple[str, ...]
+    see: str = ""
 
 
 class Glossary(AbbrExtension):
@@ -41,7 +45,7 @@ class Glossary(AbbrExtension):
     def reset(self) -> None:
         """Before each page."""
         if self.file:
-            self.load_glossary(tips(Path(self.file)))
+            self.load_glossary(tips(entries(Path(self.file))))
         super().reset()
 
 
@@ -58,13 +62,13 @@ def anchor(term: str) -> str:
     return slugify(term, "-")
 
 
-def tips(path: Path) -> dict[str, str]:
-    """Word -> explanation, of the words that are explained wherever they stand; none without the file."""
-    return {word: entry.says for entry in entries(path) for word in entry.tips}
+def tips(listed: Iterable[Entry]) -> dict[str, str]:
+    """Word -> explanation, of the words that are explained wherever they stand."""
+    return {word: entry.says for entry in listed for word in entry.tips}
 
 
 def entries(path: Path) -> list[Entry]:
-    """The entries of a file in their order. Raises `Problem` for lines that are no entry and no heading."""
+    """The entries of a file in their order, none without it. Raises `Problem` for what is no entry and no heading."""
     found, number = [], 1
     for block in re.split(r"(\n(?:[ \t]*\n)+)", path.read_text("utf-8")) if path.is_file() else ():
         if block.strip() and not block.startswith("#"):
@@ -79,9 +83,11 @@ def _entry(block: str, place: str) -> Entry:
     if not meaning or None in terms:
         how = "write the terms, a line each, and below them `:   ` and what they mean"
         raise Problem(f"no entry of the glossary: {block.strip()[:60]}", how, place)
+    link = re.search(r"\. See \[[^\]]*\]\(([^)]*)\)\.?$", meaning)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|[`*]", r"\1", " ".join(meaning.split()))
     said = text.partition(". See ")[0].rstrip(".")
-    return Entry(tuple(m[1] for m in terms if m), said[:1].lower() + said[1:], tuple(m[1] for m in terms if m and m[2]))
+    known, tips = tuple(m[1] for m in terms if m), tuple(m[1] for m in terms if m and m[2])
+    return Entry(known, said[:1].lower() + said[1:], tips, link[1] if link else "")
 
 
 def makeExtension(**options) -> Glossary:

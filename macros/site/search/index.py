@@ -15,13 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from . import records
-from .records import Address, Page, Tensor
+from .records import Address, Page, Tensor, Term
 from .words import words
 
 PIECE = 24_000  # characters of a piece of the index, about
 TEXT = 16_000  # and of sections' texts
 SYMBOLS = "reference/notation.md"
-TAUGHT = "what-happens/"  # where words are explained, rather than elsewhere
 
 # Words that a question about any model may have: they tell no model from another.
 OF_ANY_MODEL = (
@@ -30,26 +29,17 @@ OF_ANY_MODEL = (
 ).split()
 
 
-def files(pages: list[Page], glossary: Mapping[str, str], address: Address) -> dict[str, str]:
+def files(pages: list[Page], glossary: Iterable[Term], address: Address) -> dict[str, str]:
     """The files of the search, by their paths in the site."""
     models = records.models(address)
     listed = [*models.values(), *records.families(address)]
-    first_section = len(listed)
     listed += records.written(pages)
-    sections = range(first_section, len(listed))
     listed += records.symbols(address(SYMBOLS))
     index = Index()
     for record in listed:
         index.add(record.fields)
 
-    def best(word: str, explanation: str) -> str:
-        wanted = 4 * words(word) + words(explanation)
-        section = max(
-            sections, key=lambda n: index.says(n, wanted) * (2 if listed[n].address.startswith(TAUGHT) else 1)
-        )
-        return listed[section].address
-
-    for term in list(records.explained(glossary, best)):
+    for term in records.explained(glossary, address):
         listed.append(term)
         index.add(term.fields)
     tensors = records.tensors(models)
@@ -108,10 +98,6 @@ class Index:
         for word, weight in weights.items():
             self.records.setdefault(word, {})[self.n] = weight
         self.n += 1
-
-    def says(self, record: int, wanted: list[str]) -> int:
-        """How much of these words a record says."""
-        return sum(self.weight(word, record) for word in wanted if record in self.records.get(word, ()))
 
     def weight(self, word: str, record: int) -> int:
         """How much a word counts for a record: a rare one more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...catalogue import presets
@@ -123,10 +123,15 @@ def written(pages: Iterable[Page]) -> Iterable[Record]:
             yield Record("section", where, section.title, above, fields)
 
 
-def explained(glossary: Mapping[str, str], best: Callable[[str, str], str]) -> Iterable[Record]:
-    """A record for each word of the glossary, which leads to the section that says most of it."""
-    for word, explanation in glossary.items():
-        yield Record("word", best(word, explanation), word, explanation, ((TITLE, word), (ABOVE, explanation)))
+Term = tuple[list[str], str, str]  # terms, what they mean, and the page and section that teach them: `a/b.md#c`
+
+
+def explained(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
+    """A record for each entry of the glossary, which leads to the section that teaches it."""
+    for terms, explanation, taught in glossary:
+        page, hash, anchor = taught.partition("#")
+        fields = *((TITLE, term) for term in terms), (ABOVE, explanation)
+        yield Record("word", address(page) + hash + anchor, terms[0], explanation, fields)
 
 
 def symbols(address: str) -> Iterable[Record]:
