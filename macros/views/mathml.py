@@ -55,7 +55,9 @@ def _piece(latex: str, display: bool) -> str:
     is_operation = re.match(r"[+=-] |\\(?:ge|le|cdot) ", latex)
     written = mathml(f"{{}} {latex}" if is_operation else latex)
     if is_operation:
-        written = re.sub(r"<mrow></mrow><mo[^<>]*>", '<mo form="infix">', written, count=1)
+        written = re.sub(
+            r"<mrow></mrow><mo[^<>]*>", '<mo form="infix" lspace=".22em" rspace=".22em">', written, count=1
+        )
     return written.replace("<math>", '<math displaystyle="true">') if display else written
 
 

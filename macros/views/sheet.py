@@ -121,7 +121,7 @@ def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
         if preset.sources.config.startswith(f"{preset.hub}, config.json"):
             yield "config.json", f"{HUB}/{preset.hub}/blob/main/config.json"
     for paper in papers(preset):
-        yield f"arXiv {paper}", f"{PAPERS}/{paper}"
+        yield f"arXiv {paper}, a source", f"{PAPERS}/{paper}"
 
 
 def papers(preset: Preset) -> list[str]:
