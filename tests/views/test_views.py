@@ -384,7 +384,7 @@ def test_the_parameter_table_adds_up(small, tied):
     in_rows = [r for r in found if len(r) == 6 and "weight" in r[0] and not r[0].startswith("same")]
     tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight¶")]}
     said, row = tensors["model.layers.{i}.self_attn.k_proj."]
-    assert said == "Make the keys · key projection¶"
+    assert said == "Make the keys · key projection"
     assert row[1] == rounding.grouped(L * K * H * D)
     assert row[3:] == [f"[n_kv_heads·d_head, d_model][{K * H}, {D}]", rounding.grouped(K * H * D), str(L)]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
