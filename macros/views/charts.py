@@ -177,11 +177,11 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
             cells.append(html("{}<br>{}", rounding.grouped(n), share) if n else rounding.grouped(n))
         if model.counts.is_tied:
             cells[-1] = html("tied: the embedding table")
-        rows.append([anchor(model.name, url), *cells, rounding.grouped(total)])
+        rows.append([anchor(model.name, url), rounding.grouped(total), *cells])
         y += 54
     as_table = table(
         "Where the parameters are",
-        ["Model", *(number(part.title) for part in PARTS.values()), number("All")],
+        ["Model", number("All"), *(number(part.title) for part in PARTS.values())],
         rows,
         name="Where the parameters are",
     )

@@ -8,7 +8,7 @@ from functools import cache
 from ..engine.dims import Poly, latex_name
 from . import notation
 from .html import Html, tag
-from .mathml import mathml
+from .mathml import wrapping
 
 # What Markdown and Jinja read in a formula.
 _INERT = str.maketrans({c: f"&#{ord(c)};" for c in "*_{}[]"})
@@ -16,14 +16,14 @@ _INERT = str.maketrans({c: f"&#{ord(c)};" for c in "*_{}[]"})
 
 @cache
 def math(latex: str, display: bool = False) -> Html:
-    """A formula as MathML, on one line and inert for Markdown; the spaces at the ends of a word, which do not break,
-    stay."""
-    return Html(re.sub(r"\s+", " ", mathml(latex, display), flags=re.ASCII).translate(_INERT))
+    """A formula as MathML, on one line of the page and inert for Markdown; the spaces at the ends of a word, which do
+    not break, stay. A sum is shown on as many lines as it needs."""
+    return Html(re.sub(r"\s+", " ", wrapping(latex, display), flags=re.ASCII).translate(_INERT))
 
 
 def on_its_own(latex: str) -> Html:
-    """A formula on a line of its own, which scrolls sideways where it is too long."""
-    return tag("div", math(latex, True), cls="ep-math", tabindex=0, role="region", aria_label="formula")
+    """A formula set apart."""
+    return tag("div", math(latex, True), cls="ep-math")
 
 
 def by_letter(name: str) -> str:

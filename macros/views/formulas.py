@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ..catalogue.presets import Model
@@ -11,7 +10,7 @@ from ..dependencies import remembered
 from ..engine.dims import Poly, latex_name
 from . import disclosed, rounding
 from .equations import by_letter, math, total_latex
-from .html import Html, Row, block, conventions, html, joined, number, table, tag
+from .html import Html, Row, block, conventions, html, number, table, tag
 from .parts import group_title, groups
 
 
@@ -77,16 +76,4 @@ def parameter_formula(slug: str, names: bool = False) -> Html | str:
     if model is None:
         return disclosed.UNDISCLOSED
     latex = total_latex(model.counts.total_poly, latex_name if names else by_letter)
-    return tag("span", joined(map(math, _terms(latex)), " + "), cls="ep-formula")
-
-
-def _terms(latex: str) -> list[str]:
-    """A sum cut before each plus outside braces: as one formula it could not wrap at the end of a line."""
-    terms, depth = [""], 0
-    for part in re.split(r"( \+ )", latex):
-        if part == " + " and depth == 0:
-            terms.append("")
-        else:
-            terms[-1] += part
-            depth += part.count("{") - part.count("}")
-    return terms
+    return tag("span", math(latex), cls="ep-formula")

@@ -142,6 +142,9 @@ def heading(title: object, span: int, id: str | None = None) -> Row:
     return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
 
 
+MANY = 10  # columns; a table that has more scrolls sideways in any window
+
+
 def table(
     caption: object,
     columns: Iterable[Column | str],
@@ -152,6 +155,7 @@ def table(
     """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each
     column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+    scrolls = " ep-many" if len(columns) > MANY else ""
     head = [tag("th", c.title, scope="col", cls="num" if c.is_number else None) for c in columns]
     return tag(
         "div",
@@ -162,7 +166,7 @@ def table(
             *(tag("tbody", *(_row(row, columns) for row in body)) for body in bodies),
             cls=cls,
         ),
-        cls="ep-scroll",
+        cls=f"ep-scroll{scrolls}",
         tabindex=0,
         role="region",
         aria_label=name,

@@ -33,6 +33,72 @@ def close() -> None:
         del _engine.context
 
 
+LONG = 24  # letters: a longer formula is cut, and a longer term before each multiplication too
+
+
+def wrapping(latex: str, display: bool = False) -> str:
+    """A formula as MathML in pieces, between which a line may break: no browser breaks a line inside of `<math>`.
+
+    A term that is cut itself is held together in a `<span class="ep-addend">` as far as a line is wide enough.
+    """
+    if len(terms := pieces(latex)) == len(terms[0]) == 1 or _letters(latex) <= LONG:
+        return mathml(latex, display)
+    return "<wbr>".join(_term([_piece(piece, display) for piece in term]) for term in terms)
+
+
+def _term(written: list[str]) -> str:
+    return written[0] if len(written) == 1 else f'<span class="ep-addend">{"<wbr>".join(written)}</span>'
+
+
+def _piece(latex: str, display: bool) -> str:
+    """A piece; an operator at its beginning stands between two things, whatever precedes it here."""
+    is_operation = re.match(r"[+=-] |\\(?:ge|le|cdot) ", latex)
+    written = mathml(f"{{}} {latex}" if is_operation else latex)
+    if is_operation:
+        written = re.sub(
+            r"<mrow></mrow><mo[^<>]*>", '<mo form="infix" lspace=".22em" rspace=".22em">', written, count=1
+        )
+    return written.replace("<math>", '<math displaystyle="true">') if display else written
+
+
+def pieces(latex: str) -> list[list[str]]:
+    """The terms of a formula, cut before each sign that stands in no braces and no fraction; a long one in several
+    pieces, cut before each multiplication. An aligned formula is whole.
+
+    Brackets that grow with what they hold can stand in one piece only: around a sum they become plain ones.
+    """
+    if re.search(r"\\begin|\\\\|&", latex):
+        return [[latex]]
+    terms = _cut(latex, r" (?=(?:[+=-]|\\ge|\\le) )")
+    return [_cut(term, r" (?=\\cdot )") if _letters(term) > LONG else [term] for term in terms]
+
+
+def _cut(latex: str, before: str) -> list[str]:
+    """Cut where `before` matches outside of braces and of brackets that grow."""
+    cut, depth, grows = [""], 0, []
+    tokens = rf"(?P<place>{before})|(?P<left>(?:\\min *)?\\left(?:\\\w+|.))|(?P<right>\\right(?:\\\w+|.))|."
+    for token in re.finditer(tokens, latex, re.S):
+        said = token[0]
+        if token["place"] and not depth:
+            cut.append("")
+            continue
+        if token["left"]:
+            grows.append(depth > 0 or said != r"\left(")
+            depth += grows[-1]
+            said = said if grows[-1] else r"\, ("
+        elif token["right"]:
+            depth -= grows[-1]
+            said = said if grows.pop() else ")"
+        depth += (said == "{") - (said == "}")
+        cut[-1] += said
+    return cut
+
+
+def _letters(latex: str) -> int:
+    """About how many letters a formula shows."""
+    return len(re.sub(r"\\[A-Za-z]+|[{}^_\\ ]", "", latex))
+
+
 @cache
 def mathml(latex: str, display: bool = False) -> str:
     """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""

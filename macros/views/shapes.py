@@ -32,8 +32,8 @@ def spelled(sentence: str) -> Html:
 
 @lru_cache(maxsize=4096)
 def expression(p: Poly) -> Html:
-    """A polynomial in its symbols: `n_heads·d_head`."""
-    return Html(p.text(name=lambda symbol: str(var(symbol))))
+    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot."""
+    return Html(p.text(name=lambda symbol: str(var(symbol))).replace("·", "·<wbr>"))
 
 
 def in_symbols(shape: Iterable[Dim]) -> Html:

@@ -16,7 +16,7 @@ from ..engine.array import Node
 from . import area_map, disclosed, rounding, traits, values
 from .html import Html, anchor, block, conventions, html, joined, small, tag, text
 from .layers import kinds, n_layers
-from .models import growth
+from .models import growth, licence
 from .operations import sections
 from .parts import is_sparse
 from .shapes import var
@@ -67,6 +67,7 @@ def _said(model: Model) -> Iterable[tuple[Html, object]]:
     yield html("Cache, bytes a token"), _cache(model)
     yield html("Memory in bfloat16"), rounding.decimal_bytes(values.number(model, "weight_bytes", given=Conditions()))
     if preset := model.preset:
+        yield html("Licence"), licence(preset)
         yield html("Released"), values.date(preset.released)
 
 
@@ -120,7 +121,7 @@ def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
         if preset.sources.config.startswith(f"{preset.hub}, config.json"):
             yield "config.json", f"{HUB}/{preset.hub}/blob/main/config.json"
     for paper in papers(preset):
-        yield f"arXiv {paper}", f"{PAPERS}/{paper}"
+        yield f"arXiv {paper}, a source", f"{PAPERS}/{paper}"
 
 
 def papers(preset: Preset) -> list[str]:

@@ -61,7 +61,7 @@ def parameter_table(model: Model) -> Html:
     return block(
         table(
             f"Every tensor of {model.name}, in the order of the forward pass",
-            ["Tensor", "Shape", number("One copy"), number("Copies"), number("Parameters"), number("Share")],
+            ["Tensor", number("Parameters"), number("Share"), "Shape", number("One copy"), number("Copies")],
             *(_of_group(group, model) for group in groups(model)),
             _to_the_total(model),
             name=f"Parameter table of {model.name}",
@@ -92,21 +92,22 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
             experts = []
         anchor = tensor_anchor(w)
         permalink = tag("a", "¶", cls="headerlink", href=f"#{anchor}", title="Link to this tensor")
-        cells = _tensor(w, sizes, _with_words(w, model, permalink))
-        yield Row([*cells, rounding.percent(int(w.count), total)], id=anchor)
+        share = rounding.percent(int(w.count), total)
+        yield Row(_tensor(w, sizes, share, _with_words(w, model, permalink)), id=anchor)
     if len(group.weights) > 1:
         yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
 
 
-def _tensor(w: Weight, sizes: Mapping[str, int], title: Html | None = None) -> list:
-    """A tensor's name, shape, and numbers in one copy and in all."""
+def _tensor(w: Weight, sizes: Mapping[str, int], share: str, title: Html | None = None) -> list:
+    """A tensor's name, numbers in all copies and their share, shape, and numbers in one copy."""
     one = int(w.count) // int(w.copies)
     return [
         title or tensor_name(w.name),
+        rounding.grouped(int(w.count)),
+        share,
         _both(w.shape, sizes),
         rounding.grouped(one),
         copies(w),
-        rounding.grouped(int(w.count)),
     ]
 
 
@@ -122,7 +123,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
     if counts.is_tied:
         [tied, *_] = _tied(model)
         yield heading("Head", 6)
-        yield [html("same tensor as {}", tensor_name(tied.name)), _both(tied.shape, sizes), "", "", "0", ""]
+        yield [html("same tensor as {}", tensor_name(tied.name)), "0", "", _both(tied.shape, sizes), "", ""]
     yield _sum_row("Parameters in all", total, total, "total")
     published = model.preset.published if model.preset else None
     exact = published if published and published.exact else None
@@ -130,7 +131,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
     if held == total:
         return
     for w in counts.buffers:
-        yield [*_tensor(w, sizes, html("{} (buffer, not trained)", tensor_name(w.name))), ""]
+        yield _tensor(w, sizes, "", html("{} (buffer, not trained)", tensor_name(w.name)))
     for extra in exact.extra if exact else ():
         yield _sum_row(extra.name, extra.count, 0)
     counted: Html | str = "Parameters and buffers in all"
@@ -193,7 +194,7 @@ def _tied(model: Model) -> list[Weight]:
 
 def _sum_row(title: object, count: int, whole: int, cls: str | None = None) -> Row:
     share = rounding.percent(count, whole) if whole else ""
-    return Row([Cell(title, 4), rounding.grouped(count), share], cls)
+    return Row([title, rounding.grouped(count), share, Cell("", 3)], cls)
 
 
 # Kinds of layers

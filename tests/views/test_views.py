@@ -39,6 +39,7 @@ from macros.views import (
     disclosed,
     equations,
     formulas,
+    mathml,
     matmul,
     model_size,
     notation,
@@ -386,17 +387,13 @@ def test_the_parameter_table_adds_up(small, tied):
     tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight¶")]}
     said, row = tensors["model.layers.{i}.self_attn.k_proj."]
     assert said == "Make the keys · key projection"
-    assert row[1:5] == [
-        f"[n_kv_heads·d_head, d_model][{K * H}, {D}]",
-        rounding.grouped(K * H * D),
-        str(L),
-        rounding.grouped(L * K * H * D),
-    ]
+    assert row[1] == rounding.grouped(L * K * H * D)
+    assert row[3:] == [f"[n_kv_heads·d_head, d_model][{K * H}, {D}]", rounding.grouped(K * H * D), str(L)]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
-    assert sum(as_int(r[4]) for r in in_rows) == by_hand == model.counts.total
+    assert sum(as_int(r[1]) for r in in_rows) == by_hand == model.counts.total
     assert as_int(next(r for r in found if r[0] == "Parameters in all")[1]) == by_hand
     assert sum(as_int(r[1]) for r in found if r[0].endswith("together")) == by_hand - (1 if tied else 2) * V * D - D
-    assert any(r[0] == "same tensor as model.embed_tokens.weight" and r[4] == "0" for r in found) == tied
+    assert any(r[0] == "same tensor as model.embed_tokens.weight" and r[1] == "0" for r in found) == tied
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)
@@ -431,9 +428,39 @@ def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_a_formula_in_a_sentence_can_wrap_and_is_whole(slug):
     latex = equations.total_latex(presets.model(slug).counts.total_poly, equations.by_letter)
-    terms = formulas._terms(latex)
-    assert " + ".join(terms) == latex and all(t.count("{") == t.count("}") for t in terms)
-    assert formulas.parameter_formula(slug).count("<math") == len(terms)
+    pieces = [piece for term in mathml.pieces(latex) for piece in term]
+    assert " ".join(pieces) == latex and all(p.count("{") == p.count("}") for p in pieces)
+    assert all(" + " not in p and " - " not in p for p in pieces if r"\frac" not in p)
+    assert formulas.parameter_formula(slug).count("<math") in (1, len(pieces))
+
+
+@pytest.mark.parametrize(
+    "latex, pieces",
+    [
+        ("a + b", ["a", "+ b"]),
+        ("x = a - b", ["x", "= a", "- b"]),
+        (r"n \left(a + b\right) + c", [r"n \, (a", "+ b)", "+ c"]),
+        (r"\frac{a + b}{c} + d", [r"\frac{a + b}{c}", "+ d"]),
+        (r"\min\left(S, a + b\right) + c", [r"\min\left(S, a + b\right)", "+ c"]),
+        (r"\left\lfloor \frac{S}{3} + 1 \right\rfloor + c", [r"\left\lfloor \frac{S}{3} + 1 \right\rfloor", "+ c"]),
+        (r"\left[q + k\right] v", [r"\left[q + k\right] v"]),
+        (r"\begin{aligned} a &= b + c \end{aligned}", [r"\begin{aligned} a &= b + c \end{aligned}"]),
+        (r"12 \cdot L \cdot D^{2}", [r"12 \cdot L \cdot D^{2}"]),
+    ],
+)
+def test_a_long_formula_is_cut_at_its_operators(latex, pieces):
+    assert [" ".join(term) for term in mathml.pieces(latex)] == pieces
+
+
+def test_a_short_formula_is_one_and_the_pieces_of_a_long_one_are_as_large_as_it():
+    assert mathml.wrapping("a + b", True) == mathml.mathml("a + b", True)
+    long = mathml.wrapping(r"2 \cdot \text{vocab size} \cdot d_{\text{model}} + d_{\text{model}} + S", True)
+    assert long.count('<math displaystyle="true"') == long.count("<math") == 3 and long.count("<wbr>") == 2
+    assert long.count('<mo form="infix" ') == 2 and "ep-addend" not in long
+    assert mathml.pieces(r"a + n_{\text{layers}} \cdot d_{\text{something very long}} \cdot S") == [
+        ["a"],
+        [r"+ n_{\text{layers}}", r"\cdot d_{\text{something very long}}", r"\cdot S"],
+    ]
 
 
 def test_equal_rows_in_succession_are_one():

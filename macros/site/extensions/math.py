@@ -10,7 +10,7 @@ from markdown.inlinepatterns import InlineProcessor
 from pymdownx.arithmatex import ArithmatexExtension, BlockArithmatexProcessor, InlineArithmatexPattern
 
 from ...engine.errors import Problem
-from ...views.mathml import mathml
+from ...views.mathml import wrapping
 
 
 class Math(ArithmatexExtension):
@@ -38,7 +38,7 @@ class Math(ArithmatexExtension):
 
     def formula(self, latex: str, display: bool = False) -> str:
         try:
-            return mathml(latex.strip(), display)
+            return wrapping(latex.strip(), display)
         except Problem as problem:
             if not self.on_problem:
                 raise
