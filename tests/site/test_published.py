@@ -62,7 +62,7 @@ def test_structured_data_cannot_end_its_element_and_names_what_is_known():
 @pytest.mark.processes
 def test_every_page_has_its_address_a_description_and_its_markdown(site_folder, pytestconfig):
     address, descriptions = pytestconfig.site[1], {}
-    pages = [path for path in site_folder.rglob("index.html")]
+    pages = list(site_folder.rglob("index.html"))
     for path in pages:
         head = path.read_text("utf-8").partition("</head>")[0]
         folder = path.parent.relative_to(site_folder).as_posix()
