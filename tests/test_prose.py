@@ -333,6 +333,7 @@ ELSEWHERE = {
     "catalogue": lambda call, slug: call(family=presets.preset(slug).family),
     "family_changes": lambda call, slug: call(presets.preset(slug).family),
     "published_costs": lambda call, slug: call(),
+    "terminal": lambda call, slug: call(f"fits {slug} --on 10TB"),
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from fractions import Fraction
 from io import StringIO
 from typing import NamedTuple
@@ -27,7 +28,7 @@ ROUNDED = {
     PARAMETERS: rounding.short,
     NUMBERS: rounding.short,
 }
-UNLIMITED = 100_000  # columns of what is no terminal: no row is broken
+WIDTH = ContextVar("width", default=100_000)  # columns of what is no terminal: no row is broken
 GAP = 2  # between two columns
 
 
@@ -95,7 +96,7 @@ def exact(value: Number | None) -> str:
 def show(blocks: Iterable[Block]) -> None:
     """Print to standard output, with an empty line between two blocks but none below a title."""
     if sys.stdout.isatty():
-        write(Console(markup=False, highlight=False, emoji=False), blocks)
+        write(Console(), blocks)
     else:
         print(plain(blocks), end="")
 
@@ -103,15 +104,13 @@ def show(blocks: Iterable[Block]) -> None:
 def plain(blocks: Iterable[Block]) -> str:
     """The same as text without any codes."""
     lines = StringIO()
-    console = Console(
-        file=lines, width=UNLIMITED, color_system=None, markup=False, highlight=False, emoji=False, legacy_windows=False
-    )
+    console = Console(file=lines, width=WIDTH.get(), color_system=None, legacy_windows=False)
     write(console, blocks)
     return "".join(f"{line.rstrip()}\n" for line in lines.getvalue().splitlines())
 
 
 def write(console: Console, blocks: Iterable[Block]) -> None:
-    """Print with Rich, as wide as the console is."""
+    """Print as wide as the console is."""
     is_below = True  # a title, or nothing
     for block in blocks:
         if not is_below:

@@ -40,6 +40,7 @@ from . import page_errors
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
 from .model_pages import data_file
+from .terminal import terminal
 
 
 def macros(env) -> dict[str, Callable]:
@@ -193,6 +194,7 @@ def macros(env) -> dict[str, Callable]:
         "html_source": excerpts.html_source,
         "trace_steps": stations.trace_steps,
         "part_formula": stations.part_formula,
+        "terminal": terminal,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from macros.cli import changes, describe, fits, printing, sides
 from macros.cli.costs import Asked
 from macros.counting.costs import of as costs_of
 from macros.counting.figures import Conditions
+from macros.engine.errors import Problem
+from macros.site.terminal import terminal
 
 GIGA = 10**9
 
@@ -285,3 +288,21 @@ def test_in_a_terminal_titles_are_bold_and_it_is_as_wide():
     lines = out.decode().splitlines()
     assert any(line.startswith("\x1b[1mParameters") for line in lines)
     assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in lines) <= 64
+
+
+# --- on a page --------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_shows_what_a_call_prints():
+    shown = html.unescape(re.sub("<[^>]+>", "", terminal("fits llama3-8b --on 24GB")))
+    assert shown.startswith("$ every-parameter fits llama3-8b --on 24GB\nLlama 3 8B in bfloat16 fits on 24 GB at")
+    assert max(map(len, shown.splitlines())) <= 68 and "16,060,522,496" in shown
+    assert terminal("fits gpt2 --on 1TB", lines=2).endswith("…</code></pre></div>")
+
+
+@pytest.mark.parametrize(
+    "call, said", [("fits lama3-8b --on h100", 'did you mean "llama3-8b"'), ("fit", "invalid choice")]
+)
+def test_a_call_that_cannot_be_answered_is_a_problem(call, said):
+    with pytest.raises(Problem, match=said):
+        terminal(call)

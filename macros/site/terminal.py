@@ -1,0 +1,36 @@
+"""Calls of the command on a page, with what they print: they run while the page is built."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import redirect_stderr, redirect_stdout
+from contextvars import copy_context
+from io import StringIO
+
+from ..cli import printing
+from ..cli.arguments import PROGRAM
+from ..cli.commands import main
+from ..engine.errors import Problem
+from ..views.excerpts import LINE_END, listing
+from ..views.html import Html, html, joined, text
+
+
+def terminal(call: str, lines: int | None = None, width: int = 68) -> Html:
+    """A call of `every-parameter` with what it prints, all of it or its first lines, in a terminal of so many columns.
+
+    No more than 68 of them are seen without scrolling.
+    """
+    written, context = StringIO(), copy_context()
+    context.run(printing.WIDTH.set, width)
+    with redirect_stdout(written), redirect_stderr(written):
+        try:
+            status = context.run(main, shlex.split(call))
+        except SystemExit as ended:
+            status = ended.code
+    printed = written.getvalue().rstrip("\n").split("\n")
+    if status not in (0, 1):
+        raise Problem(printed[0].removeprefix(f"{PROGRAM}: "), "correct the call")
+    if lines is not None and len(printed) > lines:
+        printed = [*printed[:lines], "…"]
+    shown = (text(line).replace("  ", html("&#32;&#32;")) for line in (f"$ {PROGRAM} {call}", *printed))
+    return listing(f"{PROGRAM} {call}", joined(shown, LINE_END))
