@@ -29,7 +29,7 @@ from .svg import (
     HEIGHT,
     PLOT,
     VIOLET,
-    WIDTH,
+    Frame,
     Kind,
     Scale,
     apart,
@@ -39,6 +39,7 @@ from .svg import (
     doublings,
     element,
     figure,
+    framed,
     label,
     legend,
     line,
@@ -153,32 +154,17 @@ def parts_chart(models: Iterable[str], link: Link | None = None) -> Html:
 
 @remembered
 def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
-    prefix = f"ep{zlib.crc32(repr(slugs).encode()):08x}"
-    left, wide, drawn, rows = 4, WIDTH - 8, [patterns(PARTS.values(), prefix)], []
-    for i, part in enumerate(PARTS.values()):
-        x, y = left + (i % 3) * 112, 12.0 + 18 * (i // 3)
-        drawn += [area(part, prefix, x, y - 10, 14, 12), label(x + 19, y, part.title)]
-    models, y = [presets.model(slug) for slug in slugs], 26.0 + 18 * ((len(PARTS) - 1) // 3)
+    models, rows = [presets.model(slug) for slug in slugs], []
     for model, url in zip(models, links):
         counts = shares(model)
-        total, x = sum(counts), float(left)
-        drawn += [
-            label(left, y + 15, model.name, size=12, weight="650"),
-            label(left + wide, y + 15, rounding.grouped(total), "end", 12),
+        total = sum(counts)
+        cells = [
+            html("{}<br>{}", rounding.grouped(n), rounding.percent(n, total)) if n else rounding.grouped(n)
+            for n in counts
         ]
-        cells = []
-        for part, n in zip(PARTS.values(), counts):
-            width, share = wide * n / total, rounding.percent(n, total)
-            if n:
-                drawn.append(area(part, prefix, x, y + 21, width, 24, f"{part.title}: {rounding.grouped(n)}, {share}"))
-                if width > 38:
-                    drawn.append(label(x + width / 2, y + 37.5, share, "middle", halo=True))
-            x += width
-            cells.append(html("{}<br>{}", rounding.grouped(n), share) if n else rounding.grouped(n))
         if model.counts.is_tied:
             cells[-1] = html("tied: the embedding table")
         rows.append([anchor(model.name, url), rounding.grouped(total), *cells])
-        y += 54
     as_table = table(
         "Where the parameters are",
         ["Model", number("All"), *(number(part.title) for part in PARTS.values())],
@@ -193,18 +179,55 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
         for m in models
     )
     return figure(
-        [svg(y, joined(drawn), "Where the parameters are", described)],
+        [framed(lambda frame: _bars(models, frame, described))],
         html("Each bar is one model, all its parameters together as 100%. Norms are there, and too thin to see."),
         as_table,
+        most="40rem",
     )
+
+
+def _bars(models: list[Model], frame: Frame, described: str) -> Html:
+    """The legend, and a bar a model with its name and total above it."""
+    prefix = f"ep{zlib.crc32(repr([m.slug for m in models]).encode()):08x}{frame.cls}"
+    left, wide, drawn = 4, frame.width - 8, [patterns(PARTS.values(), prefix)]
+    columns = wide // 112
+    for i, part in enumerate(PARTS.values()):
+        x, y = left + (i % columns) * 112, 12.0 + 18 * (i // columns)
+        drawn += [area(part, prefix, x, y - 10, 14, 12), label(x + 19, y, part.title)]
+    y = 26.0 + 18 * ((len(PARTS) - 1) // columns)
+    for model in models:
+        counts = shares(model)
+        total, x = sum(counts), float(left)
+        drawn += [
+            label(left, y + 15, model.name, size=12, weight="650"),
+            label(left + wide, y + 15, rounding.grouped(total), "end", 12),
+        ]
+        for part, n in zip(PARTS.values(), counts):
+            width, share = wide * n / total, rounding.percent(n, total)
+            if n:
+                drawn.append(area(part, prefix, x, y + 21, width, 24, f"{part.title}: {rounding.grouped(n)}, {share}"))
+                if width > 38:
+                    drawn.append(label(x + width / 2, y + 37.5, share, "middle", halo=True))
+            x += width
+        y += 54
+    return svg(y, joined(drawn), "Where the parameters are", described, frame.width, frame.cls)
 
 
 # The catalogue as a whole
 
 
-@remembered
-def size_chart() -> Html:
+def size_chart(link: Link | None = None) -> Html:
     """Parameters of every model against its width and against its number of layers, on logarithmic axes."""
+    return _size_chart(_addresses(link))
+
+
+def _addresses(link: Link | None) -> tuple[str | None, ...]:
+    """Of every model's page."""
+    return tuple(link(e.slug) if link else None for e in entries())
+
+
+@remembered
+def _size_chart(addresses: tuple[str | None, ...]) -> Html:
     models = entries()
     least, most = min(e.total for e in models) * 0.6, max(e.total for e in models) * 1.7
     y = Scale(least, most, PLOT[3], PLOT[1])
@@ -220,23 +243,24 @@ def size_chart() -> Html:
             start, end = ((x(width), y(12 * depth * width**2)) for width in (narrowest, widest))
             points = [(x(e.d_model), y(e.total)) for e in models]
             drawn += [line(start, end, "currentColor", 1.2, "5 4"), _beside(start, end, f"12·{depth}·D²", points)]
-        for e, size in zip(models, sizes):
+        for e, size, address in zip(models, sizes, addresses):
             said = f"{e.name}: {name} = {size:,}, {rounding.grouped(e.total)} parameters"
-            drawn.append(mark(KINDS[e.kind], x(size), y(e.total), said))
+            drawn.append(mark(KINDS[e.kind], x(size), y(e.total), said, address))
         below, height = legend(KINDS, HEIGHT + 12) if name == "d_model" else ("", HEIGHT)
         wider, larger = (Fraction(max(ns), min(ns)) for ns in (sizes, [e.total for e in models]))
         described = (
             f"{len(models)} models as points. From the narrowest to the widest, {title} grows "
             f"{rounding.significant(wider, 2)}-fold and the parameters {rounding.significant(larger, 2)}-fold."
         )
-        panels.append(svg(height, joined([*drawn, below]), f"Parameters against {title}", described))
+        role = "group" if any(addresses) else "img"
+        panels.append(svg(height, joined([*drawn, below]), f"Parameters against {title}", described, role=role))
     rows = [
-        [e.name, f"{e.d_model:,}", e.n_layers, rounding.grouped(e.total), Html(KINDS[e.kind].title)]
-        for e in sorted(models, key=lambda e: e.total)
+        [anchor(e.name, address), rounding.grouped(e.total), f"{e.d_model:,}", e.n_layers, Html(KINDS[e.kind].title)]
+        for e, address in sorted(zip(models, addresses), key=lambda pair: pair[0].total)
     ]
     as_table = table(
         f"{len(models)} models by size",
-        ["Model", number(var("d_model")), number(var("n_layers")), number("Parameters"), "Kind"],
+        ["Model", number("Parameters"), number(var("d_model")), number(var("n_layers")), "Kind"],
         rows,
         name="Models by size",
     )
@@ -285,25 +309,35 @@ RATIOS = (
 )
 
 
-def ratio_chart(points: Iterable[tuple[Entry, Fraction]], caption: Html, alternative: Html, title: str) -> Html:
+def ratio_chart(
+    points: Iterable[tuple[Entry, Fraction]], caption: Html, alternative: Html, title: str, link: Link | None = None
+) -> Html:
     """For each model, what a formula gives divided by what the model has, against the model's size."""
     points = [(e, ratio) for e, ratio in points if ratio > 0]
     least, most = min(e.total for e, _ in points) * 0.6, max(e.total for e, _ in points) * 1.7
     ratios = [float(ratio) for _, ratio in points]
-    x = Scale(least, most, PLOT[0], PLOT[2])
-    y = Scale(min(0.8, min(ratios) * 0.85), max(1.25, max(ratios) * 1.2), PLOT[3], PLOT[1])
-    ticks = [(ratio, said) for ratio, said in RATIOS if y.least <= ratio <= y.most]
-    drawn = [axes(x, y, powers(least, most), ticks, "parameters that the model has", "too high ↑   ↓ too low")]
-    drawn.append(line((PLOT[0], y(1)), (PLOT[2], y(1)), "currentColor", 1.6))
-    drawn += [mark(KINDS[e.kind], x(e.total), y(float(r)), f"{e.name}: {_error(r)}") for e, r in points]
-    kinds = [kind for i, kind in enumerate(KINDS) if any(e.kind == i for e, _ in points)]
-    below, height = legend(kinds, HEIGHT + 12)
     low, high = min(points, key=lambda p: p[1]), max(points, key=lambda p: p[1])
     described = (
         f"{len(points)} models as points. Lowest: {low[0].name}, {_error(low[1])}; "
         f"highest: {high[0].name}, {_error(high[1])}."
     )
-    return figure([svg(height, joined([*drawn, below]), title, described)], caption, alternative)
+    kinds = [kind for i, kind in enumerate(KINDS) if any(e.kind == i for e, _ in points)]
+    addresses = [link(e.slug) if link else None for e, _ in points]
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        x = Scale(least, most, left, right)
+        y = Scale(min(0.8, min(ratios) * 0.85), max(1.25, max(ratios) * 1.2), bottom, top)
+        ticks = [(ratio, said) for ratio, said in RATIOS if y.least <= ratio <= y.most]
+        drawn = [axes(x, y, powers(least, most), ticks, "parameters that the model has", "too high ↑   ↓ too low")]
+        drawn.append(line((left, y(1)), (right, y(1)), "currentColor", 1.6))
+        for (e, r), address in zip(points, addresses):
+            drawn.append(mark(KINDS[e.kind], x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address))
+        below, height = legend(kinds, frame.height + 12)
+        role = "group" if any(addresses) else "img"
+        return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
+
+    return figure([framed(draw)], caption, alternative, most="40rem")
 
 
 def _error(ratio: Fraction) -> str:
@@ -323,13 +357,17 @@ HEADS = (
 )
 
 
-@remembered
-def shape_history_chart() -> Html:
+def shape_history_chart(link: Link | None = None) -> Html:
     """How wide the feed-forward part is, how many heads there are and how wide one is, model by model, in the order of
     release."""
+    return _shape_history_chart(_addresses(link))
+
+
+@remembered
+def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
     models, rows = entries(), []
     series: dict[str, list] = {"ratio": [], "heads": [], "width": []}
-    for e in models:
+    for e, address in zip(models, addresses):
         model = presets.model(e.slug)
         sizes, n = model.counts.values(), matrices(model)
         ratio = Fraction(sizes["d_ff"], sizes["d_model"]) if n in (2, 3) and e.kind != 2 else None
@@ -337,14 +375,14 @@ def shape_history_chart() -> Html:
         how = None if heads is None else 2 if "kv_lora_rank" in sizes else 0 if shared in (None, heads) else 1
         width = sizes.get("d_head")
         if ratio is not None and n is not None:
-            series["ratio"].append((e, float(ratio), n - 2, f"d_ff / d_model = {rounding.significant(ratio)}"))
+            series["ratio"].append((e, float(ratio), n - 2, f"d_ff / d_model = {rounding.significant(ratio)}", address))
         if heads is not None:
-            series["heads"].append((e, heads, how, f"{heads} heads"))
+            series["heads"].append((e, heads, how, f"{heads} heads", address))
         if width is not None:
-            series["width"].append((e, width, how, f"d_head = {width}"))
+            series["width"].append((e, width, how, f"d_head = {width}", address))
         rows.append(
             [
-                e.name,
+                anchor(e.name, address),
                 values.date(presets.preset(e.slug).released),
                 "–" if ratio is None else rounding.significant(ratio),
                 "–" if ratio is None else n,
@@ -394,13 +432,14 @@ def _history(points: list, title: str, kinds: tuple[Kind, ...], log: bool) -> Ht
     x_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1) if (v - int(x.least)) % 2 == 0]
     y_ticks = doublings(y.least, y.most) if log else [(v, str(v)) for v in range(int(y.most) + 1)]
     drawn = [axes(x, y, x_ticks, y_ticks, "year of release", title)]
-    drawn += [mark(kinds[k], x(e.year), y(size), f"{e.name}: {said}") for e, size, k, said in points]
+    drawn += [mark(kinds[k], x(e.year), y(size), f"{e.name}: {said}", to) for e, size, k, said, to in points]
     below, height = legend([kind for i, kind in enumerate(kinds) if any(p[2] == i for p in points)], HEIGHT + 12)
     smallest, largest, middle = (
         rounding.significant(Fraction(of(sizes)).limit_denominator(1000)) for of in (min, max, median)
     )
     described = f"{len(points)} models, from {smallest} to {largest}; the middle one is {middle}."
-    return svg(height, joined([*drawn, below]), f"{title} by year of release", described)
+    role = "group" if any(to for *_, to in points) else "img"
+    return svg(height, joined([*drawn, below]), f"{title} by year of release", described, role=role)
 
 
 # Linear and quadratic

@@ -805,4 +805,5 @@ def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
         caption,
         formula_table(key, link),
         f"The error of {f.title} for every model",
+        link,
     )

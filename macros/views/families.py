@@ -18,11 +18,9 @@ from .parts import is_sparse
 from .svg import (
     DATA,
     GREEN,
-    HEIGHT,
-    PLOT,
     VIOLET,
-    WIDTH,
     Box,
+    Frame,
     Kind,
     Scale,
     apart,
@@ -30,6 +28,7 @@ from .svg import (
     box_of,
     element,
     figure,
+    framed,
     label,
     legend,
     mark,
@@ -197,31 +196,38 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     years = [year(_released(m)) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
     first_year = maths.floor(min(years))
-    x = Scale(first_year, max(maths.ceil(max(years) + 0.05), first_year + 1), PLOT[0], PLOT[2], False)
-    y = Scale(low / 1.6, high * 2, PLOT[3], PLOT[1])
-    step = 1 if x.most - x.least <= 4 else 2
-    year_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1, step)]
-    drawn = [axes(x, y, year_ticks, _ticks(y.least, y.most), "released", "parameters")]
+    x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
+    step = 1 if x_ends[1] - x_ends[0] <= 4 else 2
+    year_ticks = [(v, str(v)) for v in range(int(x_ends[0]), int(x_ends[1]) + 1, step)]
     kinds_of_models = [_kind(m) for m in models]
-    points = [(x(when), y(m.counts.total)) for m, when in zip(models, years)]
-    taken = [box_of(PLOT[0] + 4, PLOT[1] + 11, "parameters", "start", 11)]
-    for m, (px, py), kind in zip(models, points, kinds_of_models):
-        said = f"{m.name}: {m.counts.total:,} parameters"
-        if is_sparse(m):
-            below = y(m.counts.active)
-            down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
-            drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
-            taken.append((px - 1, py, px + 1, below))
-            said += f", {m.counts.active:,} active"
-        drawn.append(mark(kind, px, py, said))
-    largest_first = sorted(zip(models, points), key=lambda pair: -pair[0].counts.total)
-    for m, own in largest_first:  # names where there is room
-        place = _room(m.name, own, [p for p in points if p is not own], taken)
-        if place:
-            (px, py, side), box = place
-            taken.append(box)
-            drawn.append(label(px, py, m.name, side, NAME, halo=True))
-    below, height = legend([kind for kind in (DENSE, SPARSE, STATE) if kind in kinds_of_models], HEIGHT + 12)
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        x, y = Scale(*x_ends, left, right, False), Scale(low / 1.6, high * 2, bottom, top)
+        drawn = [axes(x, y, year_ticks, _ticks(y.least, y.most), "released", "parameters")]
+        points = [(x(when), y(m.counts.total)) for m, when in zip(models, years)]
+        taken = [box_of(left + 4, top + 11, "parameters", "start", 11)]
+        for m, (px, py), kind, address in zip(models, points, kinds_of_models, links):
+            said = f"{m.name}: {m.counts.total:,} parameters"
+            if is_sparse(m):
+                below = y(m.counts.active)
+                down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
+                drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
+                taken.append((px - 1, py, px + 1, below))
+                said += f", {m.counts.active:,} active"
+            drawn.append(mark(kind, px, py, said, address))
+        largest_first = sorted(zip(models, points), key=lambda pair: -pair[0].counts.total)
+        for m, own in largest_first:  # names where there is room
+            place = _room(m.name, own, [p for p in points if p is not own], taken, frame)
+            if place:
+                (px, py, side), box = place
+                taken.append(box)
+                drawn.append(label(px, py, m.name, side, NAME, halo=True))
+        kinds_drawn = [kind for kind in (DENSE, SPARSE, STATE) if kind in kinds_of_models]
+        below, height = legend(kinds_drawn, frame.height + 12)
+        content = joined([*drawn, below])
+        return svg(height, content, title, described, frame.width, frame.cls, "group" if any(links) else "img")
+
     first, last = (values.date(_released(m)) for m in (models[0], models[-1]))
     described = (
         f"{len(models)} models from {first} to {last}, the smallest of "
@@ -244,7 +250,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         "ten" if high / low > 30 else "two",
     )
     title = f"{family}: parameters by date of release"
-    return figure([svg(height, joined([*drawn, below]), title, described)], caption, as_table)
+    return figure([framed(draw)], caption, as_table, most="40rem")
 
 
 def _kind(m: Model) -> Kind:
@@ -275,16 +281,16 @@ PLACES = (
 
 
 def _room(
-    name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box]
+    name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
 ) -> tuple[tuple[float, float, str], Box] | None:
     """Where a name fits beside its point, over nothing and clearly nearer to it than to any other, and its box."""
-    left, top, _, bottom = PLOT
+    left, top, _, bottom = frame.plot
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy
         box = box_of(x, y, name, side, NAME)
         if (
             left <= box[0]
-            and box[2] <= WIDTH
+            and box[2] <= frame.width
             and top - 6 <= box[1]
             and box[3] <= bottom
             and all(apart(box, other) > 1 for other in taken)

@@ -7,7 +7,7 @@ with one of their own for a page without it.
 from __future__ import annotations
 
 import math as maths
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from markupsafe import escape
@@ -21,6 +21,19 @@ PAPER = "var(--md-default-bg-color, Canvas)"
 WIDTH = 340  # one panel: as wide as a phone, so that its text is read at about its own size
 PLOT = (42, 10, 330, 226)  # left, top, right, bottom of a panel's plot
 HEIGHT = 262
+
+
+class Frame(NamedTuple):
+    """How large a chart is drawn, where its plot stands in it, and the class by which the style sheet shows it."""
+
+    cls: str
+    width: int
+    height: int
+    plot: tuple[float, float, float, float]  # left, top, right, bottom
+
+
+PHONE = Frame("narrow", WIDTH, HEIGHT, PLOT)
+TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
 
 
 # Elements
@@ -42,16 +55,24 @@ def _value(value: object) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(escape(value))
 
 
-def svg(height: float, content: object, title: object, description: object, width: int = WIDTH) -> Html:
-    """The element around a drawing, with what it shows in words."""
+def svg(
+    height: float,
+    content: object,
+    title: object,
+    description: object,
+    width: int = WIDTH,
+    cls: str = "",
+    role: str = "img",
+) -> Html:
+    """The element around a drawing, with what it shows in words; one with links is a group."""
     return element(
         "svg",
         tag("title", title),
         tag("desc", description),
         content,
-        cls="ep-svg",
+        cls=f"ep-svg {cls}".rstrip(),
         viewBox=f"0 0 {width} {height:.0f}",
-        role="img",
+        role=role,
         xmlns="http://www.w3.org/2000/svg",
     )
 
@@ -121,10 +142,13 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
     return element("path", *content, d=OUTLINES[shape](x, y, size), **style)
 
 
-def mark(kind: Kind, x: float, y: float, title: str = "") -> Html:
-    """A point of a chart; its shape tells its kind."""
+def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
+    """A point of a chart; its shape tells its kind. The link is for a pointer: by keyboard it is that of the table."""
     style = f"fill:{kind.colour};fill-opacity:.3;stroke:{kind.colour};stroke-width:1.2"
-    return _shape(kind.shape, x, y, tag("title", title) if title else "", style=style)
+    drawn = _shape(kind.shape, x, y, tag("title", title) if title else "", style=style)
+    if not address:
+        return drawn
+    return element("a", drawn, cls="point", tabindex=-1, aria_hidden="true", **{"xlink:href": address})
 
 
 def knot(shape: str, x: float, y: float, colour: str) -> Html:
@@ -268,11 +292,18 @@ def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[f
 # On a page
 
 
-def figure(drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table") -> Html:
+def framed(draw: Callable[[Frame], Html]) -> Html:
+    """A chart as wide as the text, and one as wide as a phone; the style sheet shows the one that fits."""
+    return tag("div", draw(TEXT), draw(PHONE), cls="ep-frames")
+
+
+def figure(
+    drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", most: str | None = None
+) -> Html:
     """One or more panels side by side where there is room, their caption, and the same as a table or list behind a
     click."""
     drawings = tuple(drawings)
-    most = "22rem" if len(drawings) == 1 else "17rem"
+    most = most or ("22rem" if len(drawings) == 1 else "17rem")
     style = Html(f"flex:1 1 15rem;min-width:0;max-width:min({most},100%)")
     panels = tag(
         "div",

@@ -23,7 +23,7 @@ NAMES = """() => {
         const own = marks.find(m => m.textContent.startsWith(`${name.textContent}: `))
         here[1] += 3, here[3] -= 3 // a line of text is lower than its box
         return { name: name.textContent, own: far(own), other: Math.min(...marks.filter(m => m !== own).map(far)),
-            inside: here[2] <= 340,
+            inside: here[2] <= chart.viewBox.baseVal.width,
             free: Math.min(...[...marks, ...lines, ...names.filter(n => n !== name)].map(e => apart(here, box(e)))) }
     })
 }"""
