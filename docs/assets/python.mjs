@@ -597,6 +597,7 @@ const item = (o, k) => {
     return pair[1];
   }
   if (typeof o === "function" || o instanceof Type) return new Type(o, Array.isArray(k) ? k : [k]);
+  if (o instanceof Range) return o.start + int(k) * o.step;
   return o.__getitem__(k);
 };
 const setitem = (o, k, value) => {
@@ -1143,6 +1144,17 @@ const namesOf = {
   fractions: { Fraction },
   enum: { Enum, StrEnum },
   operator: { getitem: item },
+  bisect: {
+    bisect_left: withKeywords((items, x, { key: by }) => {
+      let low = 0n, high = len(items);
+      while (low < high) {
+        const middle = (low + high) / 2n, there = item(items, middle);
+        if (truth(lt(by ? by(there) : there, x))) low = middle + 1n;
+        else high = middle;
+      }
+      return low;
+    }, 2),
+  },
   collections: { Counter },
   dataclasses: {
     dataclass, MISSING,

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..engine.architectures import architectures
 from .javascript import compile_module, imports, methods_of
 
 PACKAGE = Path(__file__).parent.parent
 
 # What the tools ask for; all that these import comes along, except what reads files.
-ENTRIES = ("engine.forward", "engine.architectures.config", "counting.figures", "counting.accelerators")
+ENTRIES = ("engine.forward", "engine.architectures.config", "engine.keys", "counting.figures", "counting.accelerators")
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"
 
@@ -59,10 +60,11 @@ def files() -> dict[str, str]:
         text = compile_module(source.tree, source.name, methods)
         return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
 
+    modules = {model_type: this.name for model_type, this in architectures().items()}
     texts = {
         "engine.mjs": 'import{py}from"../python.mjs";const M={};\n'
         + "".join(module(name, source) for name, source in core.items())
-        + "export{py,M};\n"
+        + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n"
     }
     for name, source in others.items():
         needed = [n for n in dict.fromkeys(imports(source.tree, source.name)) if n in others]

@@ -1,10 +1,10 @@
-"""Python to JavaScript, as far as the engine and the counting need it: each module's own source, compiled while the site
-is built, so that the browser runs the very forward passes and counts and no formula is written twice.
+"""Python to JavaScript, as far as the engine and the counting need it: each module's own source, compiled while the
+site is built, so that the browser runs the very forward passes and counts, and no formula is written twice.
 
-A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed by
-value, a tuple, an operator of a class, a keyword argument) is in `docs/assets/python.mjs`, called `py` in what is written
-here. Annotations are left out but for those of a class's fields, which the configs read. A construct that is not known
-stops the build with its place.
+A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed
+by value, an operator of a class, a keyword argument) is in `docs/assets/python.mjs`, called `py` in what is written
+here. Annotations are left out but for those of a class's fields, which the configs read. A tuple becomes an array like
+a list: a module must not tell the two apart. A construct that is not known stops the build with its place.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def methods_of(tree: ast.Module) -> set[str]:
 
 
 def imports(tree: ast.Module, name: str) -> list[str]:
-    """The modules of the package that a module imports, by their dotted names; some of them may be names in a package."""
+    """The modules of the package that a module imports, by their dotted names; some may be names in a package."""
     module = _Module(name.removesuffix(".__init__"), name.endswith(".__init__"), ())
     found: list[str] = []
     for node in tree.body:
@@ -286,7 +286,9 @@ class _Module:
         else:
             for decorator in reversed(node.decorator_list):
                 of_class = isinstance(decorator, ast.Name) and decorator.id in _OF_CLASSES
-                value = f"{self.expr(decorator)}({value})" if of_class else f"py.method({self.expr(decorator)}(py.unmethod({value})))"
+                plain = value if of_class else f"py.unmethod({value})"
+                decorated = f"{self.expr(decorator)}({plain})"
+                value = decorated if of_class else f"py.method({decorated})"
             self.class_scope.add(node.name)
             return [f"$c.$set({json.dumps(node.name)},{value});"]
         return [f"{_name(node.name)}={value};"]

@@ -34,7 +34,9 @@ class Traffic(Compute):
         )
         if least:
             return total + sum(size * used // members for (members, used), size in routed.items())
-        return total + sum(int(size * (1 - _power(1 - used / members, tokens))) for (members, used), size in routed.items())
+        return total + sum(
+            int(size * (1 - _power(1 - used / members, tokens))) for (members, used), size in routed.items()
+        )
 
     @once
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
