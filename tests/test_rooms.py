@@ -17,10 +17,11 @@ ROOMS = {
     "dependencies": set(),
     "engine": {"engine"},
     "counting": {"engine", "counting"},
+    "browser": {"engine", "browser"},
     "catalogue": {"engine", "counting", "catalogue", "dependencies"},
     "views": {"engine", "counting", "catalogue", "views", "dependencies"},
     "cli": {"engine", "counting", "catalogue", "views", "cli"},
-    "site": {"engine", "counting", "catalogue", "views", "cli", "site", "dependencies"},
+    "site": {"browser", "engine", "counting", "catalogue", "views", "cli", "site", "dependencies"},
     "macros": {"engine", "counting", "catalogue", "views", "cli", "site"},
 }
 LIBRARIES = {"numpy", "msgspec", "ml_dtypes", "safetensors"}  # and no others in `engine`

@@ -8,17 +8,18 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from ..counting.parameters import Counts
 from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
-from ..engine.architectures.config import COMMON_IGNORED, Config, fields_of
+from ..engine.architectures.config import Config, fields_of
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
+from ..engine.keys import Parts, language_part
 from ..engine.rules import ShapeError
 
 FOLDER = Path(__file__).parent.parent / "presets"
@@ -110,20 +111,6 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise ValueError(
                 f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
             )
-
-
-class Parts(NamedTuple):
-    """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
-    the keys of those that are left out, each with its model type where it has one.
-    """
-
-    described: str | None
-    left_out: tuple[tuple[str, str | None], ...]
-
-    def __str__(self) -> str:
-        described = self.described or "the language model’s own keys"
-        left_out = (f"{key} ({model_type})" if model_type else key for key, model_type in self.left_out)
-        return f"described: {described}; left out: {', '.join(left_out)}"
 
 
 class Model:
@@ -278,30 +265,6 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
         if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
             return unknown
     return None
-
-
-def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
-    """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
-    keys of `text_config`, or without one those that stand beside the other parts.
-    """
-    inner = raw.get("text_config")
-    described = "text_config" if isinstance(inner, Mapping) else None
-    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
-    parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
-    if not isinstance(inner, Mapping):
-        return {name: value for name, value in raw.items() if name not in left_out}, parts
-    outer = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw}
-    return outer | dict(inner), parts
-
-
-def _is_part(name: str, value: object) -> bool:
-    """Whether a key of a config.json holds the config of a part."""
-    return isinstance(value, Mapping) and name.endswith("_config") and name not in COMMON_IGNORED
-
-
-def _model_type(part: Mapping[str, Any]) -> str | None:
-    name = part.get("model_type")
-    return name if isinstance(name, str) and name else None
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:

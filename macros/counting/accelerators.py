@@ -13,8 +13,6 @@ import msgspec
 from ..engine.errors import Problem, nearest
 from ..engine.files import place, read_text
 
-FILE = Path(__file__).parent / "accelerators.toml"
-
 # The types that a vendor states a peak for.
 TYPES = ("bfloat16", "fp8", "int8", "fp4", "int4")
 
@@ -80,7 +78,7 @@ def read(path: Path) -> dict[str, Accelerator]:
 @lru_cache(maxsize=1)
 def accelerators() -> dict[str, Accelerator]:
     """Every accelerator by slug, in the order of the file."""
-    return read(FILE)
+    return read(Path(__file__).parent / "accelerators.toml")
 
 
 def accelerator(slug: str) -> Accelerator:

@@ -84,10 +84,11 @@ class Devices(Training):
 
     def _cut(self, symbols: frozenset[str], devices: int, heads: Heads) -> Fraction:
         """The share of an array with these sizes: whole heads to a device, inner widths and the vocabulary evenly."""
-        for name in sorted(
-            (s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)), key=lambda s: s != "n_heads"
-        ):
-            return Fraction(heads.get(name, 1), self.trace.symbols.get(name, 1))
+        sizes = self.trace.symbols
+        named = [s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)]
+        if named:  # of several names the queries', or those of which there are most: a state is its value heads'
+            name = min(named, key=lambda s: (s != "n_heads", -sizes.get(s, 1), s))
+            return Fraction(heads.get(name, 1), sizes.get(name, 1))
         return Fraction(1, devices) if any(s.startswith(EVENLY) for s in symbols) else Fraction(1)
 
 

@@ -34,7 +34,9 @@ class Traffic(Compute):
         )
         if least:
             return total + sum(size * used // members for (members, used), size in routed.items())
-        return total + sum(int(size * (1 - (1 - used / members) ** tokens)) for (members, used), size in routed.items())
+        return total + sum(
+            int(size * (1 - _power(1 - used / members, tokens))) for (members, used), size in routed.items()
+        )
 
     @once
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
@@ -116,3 +118,14 @@ class Traffic(Compute):
                 if holds is not None:
                     picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr
         return picked
+
+
+def _power(x: float, n: int) -> float:
+    """x to the power n ≥ 0 by squaring: every machine rounds it alike, which `**` does not promise."""
+    result = 1.0
+    while n:
+        if n % 2:
+            result *= x
+        x *= x
+        n //= 2
+    return result

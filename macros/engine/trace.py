@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
-from .rules import Rule, Shape, ShapeError, argument, show
+from .rules import Result, Rule, Shape, ShapeError, argument, show
 from .steps import Step
 from .tensors import Cached, CacheEntry, Weight
 
@@ -120,8 +120,9 @@ class Trace:
         node.inputs = arrays_in(args)
         if function is np.multiply:
             node.factor = next((float(a) for a in args if isinstance(a, (int, float))), 1.0)
-        several = isinstance(results, list)
-        node.outputs = [ShapeArray(self, s, t, node, name) for s, t in (results if several else [results])]
+        several = isinstance(results[-1], tuple)  # of (shape, dtype), and not one of them
+        each = cast("list[Result]", results if several else [results])
+        node.outputs = [ShapeArray(self, s, t, node, name) for s, t in each]
         return node.outputs if several else node.outputs[0]
 
     def place(self) -> str:

@@ -1,0 +1,73 @@
+"""Which modules go into the browser, in which order, and as which files."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..engine.architectures import architectures
+from .javascript import compile_module, imports, methods_of
+
+PACKAGE = Path(__file__).parent.parent
+
+# What the tools ask for; all that these import comes along, except what reads files.
+ENTRIES = ("engine.forward", "engine.architectures.config", "engine.keys", "counting.figures", "counting.accelerators")
+LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
+ARCHITECTURES = "engine.architectures"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A module of the package: its dotted name, with `.__init__` where it is a package, and what it says."""
+
+    name: str
+    tree: ast.Module
+
+
+@cache
+def _source(name: str) -> _Source | None:
+    """The module of a name; None for no module."""
+    path = PACKAGE.joinpath(*name.split("."))
+    for file, dotted in ((path.with_suffix(".py"), name), (path / "__init__.py", f"{name}.__init__")):
+        if file.is_file():
+            return _Source(dotted, ast.parse(file.read_text("utf-8")))
+    return None
+
+
+def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _Source]:
+    """The modules that these import, and themselves, each after what it imports."""
+    for name in entries:
+        source = None if name in seen or name in LEFT_OUT else _source(name)
+        if source is not None:
+            _in_order((n for n in imports(source.tree, source.name) if n != name and n), seen)
+            seen[name] = source
+    return seen
+
+
+def files() -> dict[str, str]:
+    """Every file by its name: `engine.mjs`, and one for each module of an architecture."""
+    core = _in_order(ENTRIES, {})
+    folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
+    names = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__")
+    others = {name: source for name in names if name not in core and (source := _source(name))}
+    methods = frozenset[str]().union(*(methods_of(s.tree) for s in (*core.values(), *others.values())))
+
+    def module(name: str, source: _Source) -> str:
+        text = compile_module(source.tree, source.name, methods)
+        return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
+
+    modules = {model_type: this.name for model_type, this in architectures().items()}
+    texts = {
+        "engine.mjs": 'import{py}from"../python.mjs";const M={};\n'
+        + "".join(module(name, source) for name, source in core.items())
+        + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n"
+    }
+    for name, source in others.items():
+        needed = [n for n in dict.fromkeys(imports(source.tree, source.name)) if n in others]
+        beside = "".join(f'import"./{n.rpartition(".")[2]}.mjs";' for n in needed)
+        texts[f"{name.rpartition('.')[2]}.mjs"] = f'import{{py,M}}from"./engine.mjs";{beside}\n{module(name, source)}'
+    return texts

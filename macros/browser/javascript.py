@@ -1,0 +1,589 @@
+"""Python to JavaScript, as far as the engine and the counting need it: each module's own source, compiled while the
+site is built, so that the browser runs the very forward passes and counts, and no formula is written twice.
+
+A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed
+by value, an operator of a class, a keyword argument) is in `docs/assets/python.mjs`, called `py` in what is written
+here. Annotations are left out but for those of a class's fields, which the configs read. A tuple becomes an array like
+a list: a module must not tell the two apart. A construct that is not known stops the build with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+_RESERVED = frozenset(
+    """
+    arguments await break case catch class const continue debugger default delete do else enum eval export extends false
+    finally for function if implements import in instanceof interface let new null package private protected public
+    return static super switch this throw true try typeof undefined var void while with yield py M
+    """.split()
+)
+_BINARY = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.LShift: "lshift",
+}
+_COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne", ast.In: "has"}
+_EAGER = frozenset("sum tuple list sorted set frozenset min max dict sorted zip enumerate map".split())
+
+
+# Methods of text, lists, dicts and sets: what has one of these names is looked up by what it is called on.
+_BUILT_IN = frozenset(
+    """
+    join split strip replace startswith endswith partition rpartition removesuffix removeprefix lower upper count
+    bit_length append extend insert pop index reverse sort get items keys values setdefault update copy add union
+    intersection issubset issuperset fromkeys
+    """.split()
+)
+# Attributes that are no property of the JavaScript object.
+_SPECIAL = frozenset("numerator denominator __name__ __doc__ __module__ __class__ name length".split())
+_TRUE_OR_FALSE = frozenset("isinstance any all hasattr callable bool".split())
+_OF_CLASSES = frozenset("property cached_property classmethod staticmethod".split())
+
+
+class Unknown(Exception):
+    """A construct that has no counterpart here: names the file and the line."""
+
+
+def compile_module(tree: ast.Module, name: str, methods: Collection[str]) -> str:
+    """The body of a JavaScript function that runs a module and returns its names: `name` is its dotted one, below the
+    package, and what it imports from the package is read from `M`, the modules that ran before. `methods` are the names
+    of the methods of all modules: any other attribute is data, and read as it stands.
+    """
+    is_package = name.endswith(".__init__")
+    return _Module(name.removesuffix(".__init__"), is_package, methods).text(tree)
+
+
+def methods_of(tree: ast.Module) -> set[str]:
+    """The names of the methods of a module's classes, properties left out."""
+    return {
+        child.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for child in node.body
+        if isinstance(child, ast.FunctionDef)
+        and not any(isinstance(d, ast.Name) and d.id.endswith("property") for d in child.decorator_list)
+    }
+
+
+def imports(tree: ast.Module, name: str) -> list[str]:
+    """The modules of the package that a module imports, by their dotted names; some may be names in a package."""
+    module = _Module(name.removesuffix(".__init__"), name.endswith(".__init__"), ())
+    found: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = module.absolute(node)
+            found += [base, *(f"{base}.{alias.name}" if base else alias.name for alias in node.names)]
+    return found
+
+
+def _name(name: str) -> str:
+    return f"{name}$" if name in _RESERVED else name
+
+
+class _Names(ast.NodeVisitor):
+    """The names that a block binds, those of the functions and comprehensions inside it left out."""
+
+    def __init__(self, body: Iterable[ast.AST]):
+        self.names: dict[str, None] = {}
+        for node in body:
+            self.visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self.names[node.id] = None
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.names[node.name] = None
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.names[node.name] = None
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        pass
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self.visit(node.iter)
+        for test in node.ifs:
+            self.visit(test)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.names[node.asname or node.name.partition(".")[0]] = None
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.names[node.name] = None
+        self.generic_visit(node)
+
+
+def _has_yield(node: ast.AST) -> bool:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)):
+            continue
+        if isinstance(child, (ast.Yield, ast.YieldFrom)) or _has_yield(child):
+            return True
+    return False
+
+
+class _Module:
+    """One module on its way to JavaScript."""
+
+    def __init__(self, name: str, is_package: bool, methods: Collection[str]):
+        self.name, self.is_package, self.methods = name, is_package, methods
+        self.scopes: list[set[str]] = []
+        self.class_scope: set[str] | None = None  # names of the class body that is being written
+        self.class_name: list[str] = []
+        self.temporary = 0
+
+    def text(self, tree: ast.Module) -> str:
+        names = _Names(tree.body).names
+        self.scopes.append(set(names))
+        lines = [line for node in tree.body for line in self.statement(node)]
+        declared = f"let {','.join(map(_name, names))};" if names else ""
+        exported = ",".join(n if n == _name(n) else f"{n}:{_name(n)}" for n in names)
+        return f"{declared}{''.join(lines)}return{{{exported}}};"
+
+    def absolute(self, node: ast.ImportFrom) -> str:
+        parts = self.name.split(".") if self.name else []
+        up = node.level - 1 if self.is_package else node.level
+        parts = parts[: len(parts) - up] if up else parts
+        return ".".join([*parts, *([node.module] if node.module else [])])
+
+    def unknown(self, node: ast.AST) -> Unknown:
+        return Unknown(f"{self.name}, line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not compiled")
+
+    @contextmanager
+    def scope(self, names: Iterable[str]) -> Iterator[None]:
+        self.scopes.append(set(names))
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+
+    # statements
+
+    def statement(self, node: ast.stmt) -> list[str]:
+        method = getattr(self, f"_{type(node).__name__}", None)
+        if method is None:
+            raise self.unknown(node)
+        return method(node)
+
+    def block(self, body: Iterable[ast.stmt]) -> str:
+        return "{" + "".join(line for node in body for line in self.statement(node)) + "}"
+
+    def _Pass(self, node: ast.Pass) -> list[str]:
+        return []
+
+    def _Break(self, node: ast.Break) -> list[str]:
+        return ["break;"]
+
+    def _Continue(self, node: ast.Continue) -> list[str]:
+        return ["continue;"]
+
+    def _Expr(self, node: ast.Expr) -> list[str]:
+        return [] if isinstance(node.value, ast.Constant) else [f"{self.expr(node.value)};"]
+
+    def _Return(self, node: ast.Return) -> list[str]:
+        return [f"return {self.expr(node.value) if node.value else 'null'};"]
+
+    def _Assert(self, node: ast.Assert) -> list[str]:
+        return []
+
+    def _Raise(self, node: ast.Raise) -> list[str]:
+        return [f"throw py.raised({self.expr(node.exc)});" if node.exc else "throw $error;"]
+
+    def _If(self, node: ast.If) -> list[str]:
+        text = f"if({self.test(node.test)}){self.block(node.body)}"
+        return [text + (f"else{self.block(node.orelse)}" if node.orelse else "")]
+
+    def _While(self, node: ast.While) -> list[str]:
+        return [f"while({self.test(node.test)}){self.block(node.body)}"]
+
+    def _For(self, node: ast.For) -> list[str]:
+        if node.orelse:
+            raise self.unknown(node)
+        item = self.fresh()
+        body = self.block(node.body)
+        return [f"for(const {item} of {self.expr(node.iter)}){{{self.assign(node.target, item)}{body}}}"]
+
+    def _Try(self, node: ast.Try) -> list[str]:
+        text = f"try{self.block(node.body)}"
+        if node.handlers:
+            text += "catch($error){"
+            tests: list[str] = []
+            for handler in node.handlers:
+                bind = f"{_name(handler.name)}=$error;" if handler.name else ""
+                kind = self.expr(handler.type) if handler.type else "py.Exception"
+                tests.append(f"if(py.catches($error,{kind})){{{bind}{self.block(handler.body)}}}")
+            text += "else ".join(tests) + "else throw $error;}"
+        if node.finalbody:
+            text += f"finally{self.block(node.finalbody)}"
+        return [text]
+
+    def _Assign(self, node: ast.Assign) -> list[str]:
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            return [f"{self.target(node.targets[0])}={self.expr(node.value)};"]
+        [target, *others] = node.targets
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and not others:
+            if not any(isinstance(n, ast.Starred) for n in (*target.elts, *node.value.elts)):
+                items = [self.fresh() for _ in target.elts]
+                values = ",".join(f"{i}={self.expr(v)}" for i, v in zip(items, node.value.elts))
+                return [f"{{const {values};{''.join(map(self.assign, target.elts, items))}}}"]
+        item = self.fresh()
+        return [f"{{const {item}={self.expr(node.value)};{''.join(self.assign(t, item) for t in node.targets)}}}"]
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> list[str]:
+        if self.class_scope is not None:
+            assert isinstance(node.target, ast.Name)
+            field = json.dumps(node.target.id)
+            self.class_scope.add(node.target.id)
+            value = f",{self.expr(node.value)}" if node.value else ""
+            return [f"$c.$annotate({field},()=>{self.expr(node.annotation)}{value});"]
+        if node.value is None:
+            return []
+        if isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias":
+            return [f"{self.target(node.target)}=py.alias(()=>{self.expr(node.value)});"]
+        return [self.assign(node.target, self.expr(node.value))]
+
+    def _AugAssign(self, node: ast.AugAssign) -> list[str]:
+        load = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = f"py.i{_BINARY[type(node.op)]}({self.expr(load)},{self.expr(node.value)})"
+        return [self.assign(node.target, value)]
+
+    def _Import(self, node: ast.Import) -> list[str]:
+        return [
+            f"{_name(a.asname or a.name.partition('.')[0])}=py.module({json.dumps(a.name.partition('.')[0])});"
+            for a in node.names
+        ]
+
+    def _ImportFrom(self, node: ast.ImportFrom) -> list[str]:
+        if node.module == "__future__":
+            return []
+        if not node.level:
+            module = f"py.module({json.dumps(node.module)})"
+            return [f"{_name(a.asname or a.name)}={module}.{a.name};" for a in node.names]
+        base = self.absolute(node)
+        return [
+            f"{_name(a.asname or a.name)}=py.imported(M,{json.dumps(base)},{json.dumps(a.name)});" for a in node.names
+        ]
+
+    def _FunctionDef(self, node: ast.FunctionDef) -> list[str]:
+        value = self.function(node)
+        if self.class_scope is None:
+            for decorator in reversed(node.decorator_list):
+                value = f"{self.expr(decorator)}({value})"
+        else:
+            for decorator in reversed(node.decorator_list):
+                of_class = isinstance(decorator, ast.Name) and decorator.id in _OF_CLASSES
+                plain = value if of_class else f"py.unmethod({value})"
+                decorated = f"{self.expr(decorator)}({plain})"
+                value = decorated if of_class else f"py.method({decorated})"
+            self.class_scope.add(node.name)
+            return [f"$c.$set({json.dumps(node.name)},{value});"]
+        return [f"{_name(node.name)}={value};"]
+
+    def function(self, node: ast.FunctionDef) -> str:
+        is_method, self_name = self.class_scope is not None, ""
+        positional = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+        if is_method and not any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list):
+            self_name = positional[0]
+        outer, self.class_scope = self.class_scope, None
+        parameters, written = self.parameters(node.args, skip=bool(self_name))
+        bound = {*parameters, *([self_name] if self_name else [])}
+        names = [n for n in _Names(node.body).names if n not in bound]
+        with self.scope([*bound, *names]):
+            head = f"const {_name(self_name)}=this;" if self_name else ""
+            head += f"let {','.join(map(_name, names))};" if names else ""
+            body = "".join(line for child in node.body for line in self.statement(child))
+        self.class_scope = outer
+        star = "*" if _has_yield(node) else ""
+        text = f"function{star}({written}){{{head}{body}{'' if star else self.end(node.body)}}}"
+        return f"py.def({text},{json.dumps(node.name)},{self.signature(node.args, bool(self_name))})"
+
+    @staticmethod
+    def end(body: list[ast.stmt]) -> str:
+        return "" if isinstance(body[-1], (ast.Return, ast.Raise)) else "return null;"
+
+    def parameters(self, args: ast.arguments, *, skip: bool) -> tuple[list[str], str]:
+        """The names of a function's parameters, and how they are written: positional ones, `*args`, then those that
+        are given by keyword only, then `**kwargs`."""
+        positional = [*args.posonlyargs, *args.args]
+        defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
+        pairs: list[tuple[str, ast.expr | None]] = [(a.arg, d) for a, d in zip(positional, defaults)][int(skip) :]
+        pairs += [(args.vararg.arg, None)] if args.vararg else []
+        pairs += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults)]
+        pairs += [(args.kwarg.arg, None)] if args.kwarg else []
+        written = ",".join(_name(n) if d is None else f"{_name(n)}={self.expr(d)}" for n, d in pairs)
+        return [n for n, _ in pairs], written
+
+    def signature(self, args: ast.arguments, skip: bool) -> str:
+        positional = [a.arg for a in (*args.posonlyargs, *args.args)][int(skip) :]
+        keyword = [a.arg for a in args.kwonlyargs]
+        flags = f",{int(args.vararg is not None)},{int(args.kwarg is not None)}" if args.vararg or args.kwarg else ""
+        return f"{json.dumps(positional)},{json.dumps(keyword)}{flags}" if keyword or flags else json.dumps(positional)
+
+    def _ClassDef(self, node: ast.ClassDef) -> list[str]:
+        bases = ",".join(self.expr(b) for b in node.bases)
+        outer, self.class_scope = self.class_scope, set()
+        self.class_name.append(node.name)
+        body = ""
+        for child in node.body:
+            if isinstance(child, ast.Assign):
+                [target] = child.targets
+                assert isinstance(target, ast.Name)
+                body += f"$c.$set({json.dumps(target.id)},{self.expr(child.value)});"
+                self.class_scope.add(target.id)
+            elif isinstance(child, (ast.FunctionDef, ast.AnnAssign, ast.Expr, ast.Pass)):
+                body += "".join(self.statement(child))
+            else:
+                raise self.unknown(child)
+        self.class_name.pop()
+        self.class_scope = outer
+        options = ",".join(f"{k.arg}:{self.expr(k.value)}" for k in node.keywords)
+        value = f"py.class({json.dumps(node.name)},[{bases}],{{{options}}},$c=>{{{body}}})"
+        for decorator in reversed(node.decorator_list):
+            value = f"{self.expr(decorator)}({value})"
+        return [f"{_name(node.name)}={value};"]
+
+    # assignment
+
+    def fresh(self) -> str:
+        self.temporary += 1
+        return f"$${self.temporary}"
+
+    def target(self, node: ast.expr) -> str:
+        assert isinstance(node, ast.Name)
+        return _name(node.id)
+
+    def assign(self, target: ast.expr, value: str) -> str:
+        """Statements that bind a target to a JavaScript expression."""
+        if isinstance(target, ast.Name):
+            return f"{_name(target.id)}={value};"
+        if isinstance(target, ast.Attribute):
+            return f"{self.expr(target.value)}.{target.attr}={value};"
+        if isinstance(target, ast.Subscript):
+            return f"py.setitem({self.expr(target.value)},{self.expr(target.slice)},{value});"
+        if isinstance(target, (ast.Tuple, ast.List)):
+            items, count = self.fresh(), len(target.elts)
+            star = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+            more = "" if star is None else f",{star},{count - 1 - star}"
+            text = f"const {items}=py.unpack({value},{count}{more});"
+            for i, t in enumerate(target.elts):
+                text += self.assign(t.value if isinstance(t, ast.Starred) else t, f"{items}[{i}]")
+            return f"{{{text}}}"
+        raise self.unknown(target)
+
+    # expressions
+
+    def expr(self, node: ast.expr) -> str:
+        method = getattr(self, f"_{type(node).__name__}", None)
+        if method is None:
+            raise self.unknown(node)
+        return method(node)
+
+    def test(self, node: ast.expr) -> str:
+        """An expression as a JavaScript condition."""
+        if isinstance(node, ast.BoolOp):
+            sign = "&&" if isinstance(node.op, ast.And) else "||"
+            return f"({sign.join(map(self.test, node.values))})"
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"!{self.test(node.operand)}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TRUE_OR_FALSE:
+            return self.expr(node)
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+            return self.expr(node)
+        return f"py.truth({self.expr(node)})"
+
+    def _Constant(self, node: ast.Constant) -> str:
+        value = node.value
+        if value is None or isinstance(value, bool):
+            return {None: "null", True: "true", False: "false"}[value]
+        if value is ...:
+            return "py.Ellipsis"
+        if isinstance(value, int):
+            return f"{value}n"
+        if isinstance(value, float):
+            return repr(value)
+        if isinstance(value, str):
+            return json.dumps(value, ensure_ascii=False)
+        raise self.unknown(node)
+
+    def _Name(self, node: ast.Name) -> str:
+        if self.class_scope is not None and node.id in self.class_scope:
+            return f"$c.$get({json.dumps(node.id)})"
+        if any(node.id in scope for scope in self.scopes):
+            return _name(node.id)
+        return f"py.{node.id}"
+
+    def me(self) -> str:
+        """What a method calls its object, or its class."""
+        return "self" if any("self" in scope for scope in self.scopes) else "cls"
+
+    def _Attribute(self, node: ast.Attribute) -> str:
+        value = node.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
+            return f"py.superGet({_name(self.class_name[-1])},{self.me()},{json.dumps(node.attr)})"
+        if node.attr in self.methods or node.attr in _BUILT_IN or node.attr in _SPECIAL:
+            return f"py.get({self.expr(node.value)},{json.dumps(node.attr)})"
+        return f"{self.expr(node.value)}.{node.attr}"
+
+    def _BinOp(self, node: ast.BinOp) -> str:
+        return f"py.{_BINARY[type(node.op)]}({self.expr(node.left)},{self.expr(node.right)})"
+
+    def _UnaryOp(self, node: ast.UnaryOp) -> str:
+        if isinstance(node.op, ast.Not):
+            return f"(!{self.test(node.operand)})"
+        if isinstance(node.op, ast.USub):
+            return f"py.neg({self.expr(node.operand)})"
+        raise self.unknown(node)
+
+    def _BoolOp(self, node: ast.BoolOp) -> str:
+        first, *rest = map(self.expr, node.values)
+        return f"py.{'and' if isinstance(node.op, ast.And) else 'or'}({first},{','.join(f'()=>{x}' for x in rest)})"
+
+    def _Compare(self, node: ast.Compare) -> str:
+        if len(node.ops) > 1:
+            names = ",".join(json.dumps(_COMPARE[type(op)]) for op in node.ops)
+            return f"py.chain([{names}],{','.join(map(self.expr, (node.left, *node.comparators)))})"
+        [op], [right] = node.ops, node.comparators
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            sign = "==" if isinstance(op, ast.Is) else "!="
+            if isinstance(right, ast.Constant) and right.value is None:
+                return f"({self.expr(node.left)}{sign}null)"
+            return f"({self.expr(node.left)}{sign}={self.expr(right)})"
+        if isinstance(op, ast.NotIn):
+            return f"(!py.has({self.expr(node.left)},{self.expr(right)}))"
+        return f"py.{_COMPARE[type(op)]}({self.expr(node.left)},{self.expr(right)})"
+
+    def _IfExp(self, node: ast.IfExp) -> str:
+        return f"({self.test(node.test)}?{self.expr(node.body)}:{self.expr(node.orelse)})"
+
+    def _NamedExpr(self, node: ast.NamedExpr) -> str:
+        return f"({_name(node.target.id)}={self.expr(node.value)})"
+
+    def _Lambda(self, node: ast.Lambda) -> str:
+        outer, self.class_scope = self.class_scope, None
+        names, written = self.parameters(node.args, skip=False)
+        if node.args.vararg:
+            written = written.replace(_name(node.args.vararg.arg), f"...{_name(node.args.vararg.arg)}")
+        with self.scope(names):
+            body = self.expr(node.body)
+        self.class_scope = outer
+        return f"(({written})=>({body}))"
+
+    def _JoinedStr(self, node: ast.JoinedStr) -> str:
+        return "(" + "+".join(['""', *map(self.expr, node.values)]) + ")"
+
+    def _FormattedValue(self, node: ast.FormattedValue) -> str:
+        spec = f",{self.expr(node.format_spec)}" if node.format_spec else ""
+        conversion = {-1: "py.format", 114: "py.formatRepr", 115: "py.formatStr"}[node.conversion]
+        return f"{conversion}({self.expr(node.value)}{spec})"
+
+    def items(self, nodes: Iterable[ast.expr]) -> str:
+        return ",".join(f"...{self.expr(n.value)}" if isinstance(n, ast.Starred) else self.expr(n) for n in nodes)
+
+    def _List(self, node: ast.List) -> str:
+        return f"[{self.items(node.elts)}]"
+
+    def _Tuple(self, node: ast.Tuple) -> str:
+        return f"[{self.items(node.elts)}]"
+
+    def _Set(self, node: ast.Set) -> str:
+        return f"py.set([{self.items(node.elts)}])"
+
+    def _Dict(self, node: ast.Dict) -> str:
+        pairs = (
+            f"...py.entries({self.expr(v)})" if k is None else f"[{self.expr(k)},{self.expr(v)}]"
+            for k, v in zip(node.keys, node.values)
+        )
+        return f"py.dictOf([{','.join(pairs)}])"
+
+    def _Slice(self, node: ast.Slice) -> str:
+        parts = (self.expr(p) if p else "null" for p in (node.lower, node.upper, node.step))
+        return f"py.slice({','.join(parts)})"
+
+    def _Subscript(self, node: ast.Subscript) -> str:
+        return f"py.item({self.expr(node.value)},{self.expr(node.slice)})"
+
+    def _Starred(self, node: ast.Starred) -> str:
+        return f"...{self.expr(node.value)}"
+
+    def _Yield(self, node: ast.Yield) -> str:
+        return f"(yield {self.expr(node.value) if node.value else 'null'})"
+
+    def _YieldFrom(self, node: ast.YieldFrom) -> str:
+        return f"(yield* {self.expr(node.value)})"
+
+    def comprehension(self, generators: list[ast.comprehension], inner: ast.expr | tuple[ast.expr, ast.expr], how: str):
+        """Nested loops around what a comprehension gives; `how` has a `@` where that goes."""
+        if not generators:
+            pair = isinstance(inner, tuple)
+            return how.replace("@", ",".join(map(self.expr, inner)) if pair else self.expr(inner))  # type: ignore[arg-type]
+        first, *rest = generators
+        source = self.expr(first.iter)
+        names = list(_Names([first.target]).names)
+        item = self.fresh()
+        with self.scope(names):
+            bind = f"let {','.join(map(_name, names))};{self.assign(first.target, item)}"
+            tests = "".join(f"if(!{self.test(t)})continue;" for t in first.ifs)
+            body = self.comprehension(rest, inner, how)
+        return f"for(const {item} of {source}){{{bind}{tests}{body}}}"
+
+    def _ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> str:
+        return f"(()=>{{const $r=[];{self.comprehension(node.generators, node.elt, '$r.push(@);')}return $r;}})()"
+
+    def _SetComp(self, node: ast.SetComp) -> str:
+        return f"(()=>{{const $r=py.set();{self.comprehension(node.generators, node.elt, '$r.add(@);')}return $r;}})()"
+
+    def _DictComp(self, node: ast.DictComp) -> str:
+        loops = self.comprehension(node.generators, (node.key, node.value), "$r.put(@);")
+        return f"(()=>{{const $r=py.dict();{loops}return $r;}})()"
+
+    def _GeneratorExp(self, node: ast.GeneratorExp) -> str:
+        return f"(function*(){{{self.comprehension(node.generators, node.elt, 'yield @;')}}})()"
+
+    def _Call(self, node: ast.Call) -> str:
+        function = node.func
+        if isinstance(function, ast.Subscript) and isinstance(function.value, ast.Name):
+            if not any(function.value.id in scope for scope in self.scopes):  # frozenset[str]()
+                function = function.value
+        if isinstance(function, ast.Name) and function.id == "cast":
+            return self.expr(node.args[1])
+        if isinstance(function, ast.Name) and function.id == "super":
+            raise self.unknown(node)
+        eager = (isinstance(function, ast.Name) and function.id in _EAGER) or (
+            isinstance(function, ast.Attribute) and function.attr in ("join", "prod", "union")
+        )
+        args = self.items(node.args)
+        if eager and any(isinstance(a, ast.GeneratorExp) for a in node.args):
+            args = ",".join(
+                self._ListComp(a) if isinstance(a, ast.GeneratorExp) else self.items([a]) for a in node.args
+            )
+        keywords = ",".join(
+            f"...py.keywords({self.expr(k.value)})" if k.arg is None else f"{k.arg}:{self.expr(k.value)}"
+            for k in node.keywords
+        )
+        if isinstance(function, ast.Attribute):
+            value, attribute = function.value, json.dumps(function.attr)
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
+                me = "cls" if function.attr == "__new__" else self.me()
+                return f"py.super({_name(self.class_name[-1])},{me},{attribute},[{args}],{{{keywords}}})"
+            if keywords:
+                return f"py.callKeywords({self.expr(value)},{attribute},[{args}],{{{keywords}}})"
+            if function.attr not in _BUILT_IN:
+                return f"{self.expr(value)}.{function.attr}({args})"
+            return f"py.call({self.expr(value)},{attribute}{',' + args if args else ''})"
+        if keywords:
+            return f"py.apply({self.expr(function)},[{args}],{{{keywords}}})"
+        return f"{self.expr(function)}({args})"

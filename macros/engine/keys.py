@@ -1,0 +1,60 @@
+"""The keys of a config.json as they come: which of them are the language model's, and what a list with an entry for
+each layer becomes where the number of layers changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .architectures.config import COMMON_IGNORED, MOST_LAYERS
+
+
+class Parts(NamedTuple):
+    """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
+    the keys of those that are left out, each with its model type where it has one.
+    """
+
+    described: str | None
+    left_out: tuple[tuple[str, str | None], ...]
+
+    def __str__(self) -> str:
+        described = self.described or "the language model’s own keys"
+        left_out = (f"{key} ({model_type})" if model_type else key for key, model_type in self.left_out)
+        return f"described: {described}; left out: {', '.join(left_out)}"
+
+
+def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
+    """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
+    keys of `text_config`, or without one those that stand beside the other parts.
+    """
+    inner = raw.get("text_config")
+    described = "text_config" if isinstance(inner, Mapping) else None
+    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
+    parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
+    if not isinstance(inner, Mapping):
+        return {name: value for name, value in raw.items() if name not in left_out}, parts
+    outer = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw}
+    return outer | dict(inner), parts
+
+
+def _is_part(name: str, value: object) -> bool:
+    """Whether a key of a config.json holds the config of a part."""
+    return isinstance(value, Mapping) and name.endswith("_config") and name not in COMMON_IGNORED
+
+
+def _model_type(part: Mapping[str, Any]) -> str | None:
+    name = part.get("model_type")
+    return name if isinstance(name, str) and name else None
+
+
+def continued(value: Any, before: int, layers: int) -> Any:
+    """What has an entry for each of so many layers, for another number of layers: its shortest pattern goes on; without
+    a pattern, and what is no such list, it stays as it is.
+    """
+    if not isinstance(value, (list, str)) or len(value) != before or not 0 < layers <= MOST_LAYERS:
+        return value
+    for period in range(1, before // 2 + 1):
+        if all(value[i] == value[i % period] for i in range(before)):
+            return (value[:period] * (layers // period + 1))[:layers]
+    return value
