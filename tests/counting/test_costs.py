@@ -20,7 +20,8 @@ from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
 from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
 from macros.counting.figures import ALIASES, FIGURES, Conditions
-from macros.counting.formats import CACHE_BYTES, FORMATS
+from macros.counting.formats import CACHE_BYTES, FORMATS, is_matrix
+from macros.counting.parts import Category, by_category
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import Role
@@ -1017,6 +1018,38 @@ def test_one_list_of_figures_serves_value_cost_and_describe(capsys, slug):
         needed = Conditions(**{name: getattr(other, name) for name in figure.needs})
         assert figure.of(model.counts, other) == figure.of(model.counts, needed), "depends on more than it says"
     assert "parameters" in ALIASES and values.value(slug, "parameters") == values.value(slug, "total")
+
+
+def test_the_activations_figures_are_those_that_they_say():
+    """In full, with attention in blocks, recomputed by layer: three numbers, each that of its convention."""
+    counts, at = presets.model("llama3-8b").counts, Conditions(600, 3)
+    full, blocked, recomputed = (
+        FIGURES[f"{name}activation_bytes"].of(counts, at) for name in ("", "blocked_", "recomputed_")
+    )
+    costs = Costs(counts)
+    assert full == costs.activation_bytes(600, 3) > blocked == costs.activation_bytes(600, 3, pairs=False)
+    assert recomputed == costs.activation_bytes(600, 3, recompute=True) < blocked
+
+
+def test_a_matrix_has_two_axes_that_are_longer_than_one():
+    """Of two by six: one. A norm and a bias have one axis; a convolution's axis of one channel does not count."""
+    flat = {"hidden_size": 6, "intermediate_size": 2, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 5}
+    weights = made(model_type="qwen2", **flat, num_key_value_heads=1).counts.weights
+    assert {w.name.rsplit(".", 2)[-2] for w in weights if not is_matrix(w)} == {
+        *("input_layernorm", "post_attention_layernorm", "norm"),
+        *("q_proj", "k_proj", "v_proj"),
+    }
+    assert {w.name for w in weights if not is_matrix(w)} == {w.name for w in weights if len(w.shape) == 1}
+    convolutions = [w for w in of("mamba-130m").counts.weights if "conv1d.weight" in w.name]
+    assert convolutions and all(is_matrix(w) for w in convolutions)
+
+
+def test_a_category_holds_its_parts_and_the_norms_are_apart():
+    counts = presets.model("llama3-8b").counts
+    by = by_category(counts.parts)
+    D, L = sizes("llama3-8b")["hidden_size"], sizes("llama3-8b")["num_hidden_layers"]
+    assert sum(by.values()) == counts.total and by[Category.NORMS] == (2 * L + 1) * D
+    assert by[Category.FEED_FORWARD] == 3 * L * D * sizes("llama3-8b")["intermediate_size"]
 
 
 def test_a_figure_on_an_accelerator_is_for_cost_alone():
