@@ -115,15 +115,6 @@ def test_a_formula_is_mathml_and_a_wrong_one_is_raised_or_told():
     assert len(told) == 1 and 'class="ep-error"' in page and page.count("<math") == 1
 
 
-def test_a_mermaid_fence_is_a_figure_with_its_label():
-    page = html('```mermaid label="A <b>"\nflowchart LR\n```\n\n- x\n\n    ```mermaid\n    a --> b\n    ```', "mermaid")
-    assert '<figure class="diagram" aria-label="A &lt;b&gt;"><pre class="mermaid-source">flowchart LR</pre>' in page
-    assert '<figure class="diagram" aria-label="Diagram"><pre class="mermaid-source">a --&gt; b</pre>' in page
-    assert "<figure" not in html('```mermaid labl="typed wrong"\nflowchart LR\n```', "mermaid")
-    with pytest.raises(Problem, match=r"pymdownx\.superfences"):
-        Markdown(extensions=[f"{OURS}mermaid"])
-
-
 def test_the_glossary_explains_its_words_and_names_a_wrong_line(tmp_path):
     file = tmp_path / "words.md"
     token = "token { .tip }\n`id`\n:   A *piece* of [text](x.md). See [more](y.md)."

@@ -1,7 +1,7 @@
 // What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab stop.
 
-const SCROLLS = ".ep-math, .ep-figure, .mermaid, .md-typeset__scrollwrap, .md-typeset__table"
-const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", mermaid: "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
+const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
+const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", "ep-canvas": "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
 
 const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => update(target)))
 
@@ -22,7 +22,7 @@ function mount() {
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
-const added = new MutationObserver(mount) // drawings come later, Material wraps its tables later
+const added = new MutationObserver(mount) // Material wraps its tables later
 const start = () => {
   const again = () => {
     added.disconnect()

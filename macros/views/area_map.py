@@ -15,7 +15,7 @@ from ..dependencies import remembered
 from ..engine.tensors import Weight
 from . import disclosed, rounding, values
 from .charts import PARTS
-from .dataflow import PAGES, page_of
+from .explained import address, explained_whole
 from .html import Html, Link, anchor, html, joined, number, table, tag
 from .parts import group_id, group_title, groups, is_sparse
 from .svg import Box, box_of, element, label
@@ -46,19 +46,13 @@ class Field(NamedTuple):
 @disclosed.view("where its parameters are")
 def area_map(model: Model, link: Link | None = None) -> Html:
     """The parameters of a model to scale; each field leads to the page that explains the part."""
-    return _figure(model, tuple(_page(group, link) for group in groups(model)))
+    return _figure(model, tuple(address(explained_whole(g.parts[0].node), link) for g in groups(model)))
 
 
 @remembered
 def of_page(model: Model) -> Html:
     """The same for the model's own page: each field leads to the part in the table of every parameter."""
     return _figure(model, tuple(f"#{group_id(group, model)}" for group in groups(model)))
-
-
-def _page(group: Group, link: Link | None) -> str | None:
-    """Where the part is explained; None where the site has no page that does."""
-    sources = PAGES.get(page_of(group.parts[0].node), ())
-    return next(filter(None, map(link, sources)), None) if link else None
 
 
 @remembered

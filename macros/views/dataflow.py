@@ -15,43 +15,19 @@ import numpy as np
 from ..catalogue.presets import Model
 from ..counting.parts import INPUT_TABLES
 from ..engine.array import Node, ShapeArray
-from ..engine.steps import NORMS, Holds, Role
+from ..engine.steps import NORMS, ROPES, Holds, Role
 from ..engine.tensors import Cached, Weight
-from . import values, words
+from . import explained, values, words
 from .layers import layer_range, layer_title
 from .operations import Operation, Section, Shape, sections
 from .parts import experts_of
-
-# Which page explains a step; the innermost step with a page counts. Where a page is not part of the site, the next one.
-PAGES: dict[str, tuple[str, ...]] = {
-    "token ids": ("what-happens/tokens.md",),
-    "positions": ("what-happens/embeddings.md",),
-    Role.EMBED: ("what-happens/embeddings.md",),
-    Role.EMBED_POSITIONS: ("what-happens/embeddings.md",),
-    Role.ROPE_TABLE: ("what-happens/attention-deep-dive.md",),
-    Role.LAYER: ("what-happens/model-layers.md",),
-    Role.ATTENTION: ("what-happens/attention-deep-dive.md",),
-    **dict.fromkeys((Role.FEED_FORWARD, Role.CHANNEL_MIX), ("what-happens/ffn-deep-dive.md",)),
-    **dict.fromkeys(
-        (Role.MIXTURE_OF_EXPERTS, Role.EXPERTS, Role.GATED_EXPERTS, Role.SHARED_EXPERTS),
-        ("what-happens/mixture-of-experts.md", "what-happens/ffn-deep-dive.md"),
-    ),
-    **dict.fromkeys(
-        (Role.MAMBA, Role.MAMBA2, Role.GATED_DELTA_NET, Role.LIGHTNING_ATTENTION, Role.TIME_MIX),
-        ("what-happens/recurrent-layers.md", "what-happens/kv-cache.md"),
-    ),
-    "cache": ("what-happens/kv-cache.md",),
-    Role.UNEMBED: ("what-happens/final-vector-to-token.md",),
-    Role.SCORES: ("what-happens/attention-deep-dive.md",),
-    "next-token scores": ("what-happens/final-vector-to-token.md",),
-    "start": ("what-happens/embeddings.md",),
-    "end": ("what-happens/final-vector-to-token.md",),
-}
 
 # NumPy calls that give the same numbers in another arrangement.
 REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims)
 # Those, and joining, between two items: nothing that a reader has to see.
 GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
+# Steps without weights that a whole model is drawn with.
+NAMED = {*NORMS, *ROPES, Role.TOP_K, Role.CAUSAL_MASK, Role.SOFTMAX, Role.SOFTMAX_WITH_SINK}
 SIGNS = {np.add: "+", np.multiply: "×"}
 
 # What an entry of the cache holds; of the others the word for data says it.
@@ -70,7 +46,7 @@ class Item:
 
     title: str
     kind: str  # data, weight or op
-    page: str  # a key of PAGES
+    section: str  # of `explained`: where the site says what it is
     shape: Shape = ()
     is_weight_shape: bool = False
     depends: bool = False
@@ -99,8 +75,9 @@ class Box:
 
 
 def is_large(operation: Operation) -> bool:
-    """Whether it has weights, contracts, normalises, or joins two streams: what a whole model is drawn by."""
-    is_named = operation.node.role in (*NORMS, Role.TOP_K) or operation.node.function in SIGNS
+    """Whether it has weights, contracts, normalises, joins two streams, or is what attention is known by: what a whole
+    model is drawn by."""
+    is_named = operation.node.role in NAMED or operation.node.function in SIGNS
     return bool(operation.weights or operation.flops.terms or is_named)
 
 
@@ -121,7 +98,7 @@ class Drawing:
         last = Item(
             "Next-token scores" if self.is_whole else "Each token’s vector, for the next layer",
             "data",
-            "next-token scores" if self.is_whole else "layer",
+            explained.NEXT_TOKEN if self.is_whole else explained.STREAM,
             scope.outputs[0].shape,
             terms=("logits",) if self.is_whole else ("residual stream",),
         )
@@ -160,7 +137,7 @@ class Drawing:
         item = Item(
             operation.words.title + (f" ({operation.about})" if operation.about else ""),
             "weight" if weights else "op",
-            page_of(node),
+            explained.explained_at(node, operation),
             next(iter(shapes or [o.shape for o in node.outputs]), ()),
             bool(shapes),
             self._depends(node, operation),
@@ -176,7 +153,7 @@ class Drawing:
         kept = next(
             (k.shape for k in self.model.counts.kept if k.holds is held and k.layers == layers), node.outputs[0].shape
         )
-        item = Item(f"KV cache: {KEPT.get(held, held)}", "data", "cache", kept, is_store=True, node=node)
+        item = Item(f"KV cache: {KEPT.get(held, held)}", "data", explained.CACHE, kept, is_store=True, node=node)
         self.of[node] = item
         return item
 
@@ -213,7 +190,9 @@ class Drawing:
                     continue
                 inputs.update(dict.fromkeys(source for source in self._sources(a) if source is not item))
         if not inputs and node.role in INPUT_TABLES[1:]:
-            inputs[self._outside("positions", "Positions", node.inputs[0].shape, "positions", "position ids")] = None
+            inputs[self._outside("positions", "Positions", node.inputs[0].shape, explained.PLACES, "position ids")] = (
+                None
+            )
         return list(inputs)
 
     def _sources(self, a: ShapeArray) -> tuple[Item, ...]:
@@ -224,10 +203,10 @@ class Drawing:
         if isinstance(source, Cached):
             if id(a) not in self.states:
                 title = f"From the tokens before: {KEPT.get(source.holds, source.holds)}"
-                self.states[id(a)] = Item(title, "data", "cache", a.shape, is_store=True, terms=("KV cache",))
+                self.states[id(a)] = Item(title, "data", explained.CACHE, a.shape, is_store=True, terms=("KV cache",))
             return (self.states[id(a)],)
         if source is None:
-            return (self._outside("ids", "Token ids", a.shape, "token ids"),) if self.is_whole else ()
+            return (self._outside("ids", "Token ids", a.shape, explained.TOKENS),) if self.is_whole else ()
         if source in self.flows:
             return self.flows[source]
         owner = self._owner(source)
@@ -251,28 +230,30 @@ class Drawing:
         chose."""
         vectors = self.scope.inputs[0]
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
-            return (self._outside("x", "Each token’s vector", a.shape, "layer", "residual stream"),)
+            return (self._outside("x", "Each token’s vector", a.shape, explained.STREAM, "residual stream"),)
         top = next(n for n in _upwards(source) if n.parent is self.model.trace.root)
         if not top.step:
             return ()
         if top.layers is not None:
-            return (self._outside(top, "What an earlier layer chose to look at", a.shape, "layer"),)
-        said = words.of_step(top)
-        title = "Angles of each position" if top.role is Role.ROPE_TABLE else said.title
-        return (self._outside(top, title, a.shape, page_of(top), *said.terms),)
+            return (self._outside(top, "What an earlier layer chose to look at", a.shape, explained.INDEXER),)
+        said, is_table = words.of_step(top), top.role is Role.ROPE_TABLE
+        title = "Angles of each position" if is_table else said.title
+        section = explained.POSITION if is_table else explained.EMBEDDINGS
+        return (self._outside(top, title, a.shape, section, *said.terms),)
 
-    def _outside(self, key: object, title: str, shape: Shape, page: str, *terms: str) -> Item:
+    def _outside(self, key: object, title: str, shape: Shape, section: str, *terms: str) -> Item:
         if key not in self.outside:
-            self.outside[key] = Item(title, "data", page, shape, terms=terms)
+            self.outside[key] = Item(title, "data", section, shape, terms=terms)
         return self.outside[key]
 
     def _place_states(self, content: list[Item | Box], placed: set[Item]) -> None:
-        """Put each state that a layer reads before the first step that reads it."""
+        """Put each state that a layer reads before the first step that reads it, whose section explains it too."""
         for c in list(content):
             if isinstance(c, Box):
                 self._place_states(c.content, placed)
                 continue
             for state in (i for i in c.inputs if i in self.states.values() and i not in placed):
+                state.section = c.section
                 content.insert(content.index(c), state)
                 placed.add(state)
 
@@ -327,17 +308,3 @@ def extends(node: Node) -> Holds | None:
 
 def _is_glue(operation: Operation) -> bool:
     return not operation.weights and operation.node.function in GLUE
-
-
-def page_of(node: Node) -> str:
-    """The key of `PAGES` for a step."""
-    path = list(_upwards(node))
-    for n in path:
-        role = n.role
-        if role is not None and role in PAGES and n.parent is not None and (role is not Role.SCORES or n is node):
-            return role
-    if len(path) == 1:
-        return "layer"
-    *_, top, root = path
-    before = root.children[: root.children.index(top)]
-    return "end" if any(n.layers is not None for n in before) else "start"

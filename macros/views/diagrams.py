@@ -1,4 +1,4 @@
-"""Diagrams of the data flow: Mermaid, and the same as a list that reads without scripts.
+"""Diagrams of the data flow: drawn, as a list that says the same, and as Mermaid to copy.
 
 `pipeline` draws a whole model by its weights and contractions, `block` one layer by every step.
 """
@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, partial
 from textwrap import wrap
 
 from ..catalogue.presets import Model
@@ -16,16 +16,18 @@ from ..engine.array import Node
 from ..engine.dims import Free, Poly
 from . import disclosed, words
 from .arguments import unknown
-from .dataflow import PAGES, Box, Drawing, Item, is_large
+from .dataflow import Box, Drawing, Item, is_large
+from .drawing import drawn, laid_out
+from .explained import address
 from .html import Html, Link, anchor, beside, html, joined, tag
 from .layers import kinds
 from .operations import Shape
 from .shapes import in_symbols
 
-# Letters on a line of a label: longer titles are broken, so that a drawing fits beside the table of contents.
-LINE = 24
+LINE = 24  # letters on a line of a label in Mermaid: longer titles are broken
 
 Sizes = Mapping[str, int]
+Way = Callable[[Item], str | None]  # from an item to the address of what explains it
 
 
 # The macros
@@ -73,39 +75,58 @@ def checked(model: Model, symbol: str | None) -> str | None:
 
 
 def figure(drawing: Drawing, name: str, link: Link | None) -> Html:
-    """The source for the script that draws it, the legend, and the list that stands where it is not drawn."""
-    link = link and cache(link)
+    """The legend, the drawing, and behind clicks the same as a list and as Mermaid."""
+    way = ways(link)
     return tag(
         "figure",
-        tag("pre", _on_one_line(mermaid(drawing, link)), cls="mermaid-source", data_search_exclude=True),
-        html("<noscript><p>The picture needs JavaScript; the list below has the same steps.</p></noscript>"),
         tag("figcaption", _legend(drawing)),
+        tag(
+            "div",
+            drawn(laid_out(drawing, partial(shapes, sizes=drawing.values)), way),
+            cls="ep-canvas",
+            data_search_exclude=True,
+        ),
         tag(
             "details",
             html("<summary>The same, step by step</summary>"),
-            steps(drawing, link),
+            steps(drawing, way),
             cls="diagram-steps",
-            open=True,
+        ),
+        tag(
+            "details",
+            html("<summary>The same as Mermaid, to copy</summary>"),
+            tag("pre", tag("code", _on_one_line(mermaid(drawing, way)))),
+            cls="wide diagram-source",
+            data_search_exclude=True,
         ),
         cls="diagram",
-        style=html("--ep-height:{}", height(drawing)),
         aria_label=name,
     )
 
 
+def ways(link: Link | None) -> Way:
+    """The way from an item to the section that explains it; each section is asked for once."""
+
+    @cache
+    def to_section(section: str) -> str | None:
+        return address(section, link)
+
+    return lambda item: to_section(item.section)
+
+
 def _legend(drawing: Drawing) -> Html:
-    """What the outlines stand for, of those that are drawn."""
-    drawn = list(drawing.top.items())
-    said = [html("Rounded, blue: data.")]
-    if any(item.is_store for item in drawn):
+    """What the outlines and lines stand for, of those that are drawn."""
+    items = list(drawing.top.items())
+    said = []
+    if any(item.kind == "data" and not item.is_store for item in items):
+        said.append(html("Rounded, blue: data."))
+    if any(item.is_store for item in items):
         said.append(html("Cylinder: what is kept."))
-    if any(item.kind == "weight" for item in drawn):
+    if any(item.kind == "weight" for item in items):
         said.append(html("Dashed, grey: an operation with weights, and their shape."))
-    if any(item.kind == "op" for item in drawn):
-        said.append(html("White: an operation without weights."))
-    if drawing.is_whole:
-        said += _order_of_kinds(drawing.model)
-    if drawing.highlight:
+    if any(item.kind == "op" for item in items):
+        said.append(html("White: an operation without weights, and the shape of its result."))
+    if any(item.depends for item in items):
         said.append(
             html(
                 'Thick, <span class="ep-accent">orange</span>: its weights or its result have a size that depends on '
@@ -113,6 +134,8 @@ def _legend(drawing: Drawing) -> Html:
                 drawing.highlight,
             )
         )
+    if drawing.is_whole:
+        said += _order_of_kinds(drawing.model)
     return joined(said, " ")
 
 
@@ -145,15 +168,18 @@ def _figure(p: Poly, sizes: Sizes) -> str:
     return p.text(name=lambda symbol: symbol if isinstance(symbol, Free) else str(sizes[symbol]))
 
 
+def shapes(item: Item, sizes: Sizes) -> list[str]:
+    """The shape of an item's weights or result, in symbols and, where that says more, in numbers."""
+    return list(dict.fromkeys([in_text(item.shape), in_figures(item.shape, sizes)])) if item.shape else []
+
+
 def label(item: Item, sizes: Sizes) -> str:
     """A node's label as Mermaid source: quoted, with nothing in it that Mermaid or Markdown reads."""
     if item.sign:
         return inert(item.sign)
     lines = wrap(item.title, LINE)
     lines += wrap(", ".join(item.terms), LINE, break_long_words=False, break_on_hyphens=False)
-    lines += [in_text(item.shape)] if item.shape else []
-    if item.shape and (figures := in_figures(item.shape, sizes)) != lines[-1]:
-        lines.append(figures)
+    lines += shapes(item, sizes)
     return "<br/>".join(map(inert, lines))
 
 
@@ -170,15 +196,10 @@ def inert(s: str) -> str:
     return _ACTIVE.sub(lambda m: f"#{ord(m[0])};", plain)
 
 
-def target(page: str, link: Link | None) -> str | None:
-    """The way to the page that explains an item: the first that the site has."""
-    return next((url for source in PAGES[page] if link is not None and (url := link(source))), None)
-
-
 # Mermaid
 
 
-def mermaid(drawing: Drawing, link: Link | None) -> str:
+def mermaid(drawing: Drawing, way: Way) -> str:
     """The drawing as Mermaid source."""
     names: dict[Item, str] = {item: f"n{i}" for i, item in enumerate(drawing.top.items())}
     lines: list[str] = ["flowchart TB"]
@@ -202,7 +223,7 @@ def mermaid(drawing: Drawing, link: Link | None) -> str:
     classes["repeat"] = [f"b{i + 1}" for i, box in enumerate(boxes) if box.times > 1]
     lines += [f"  class {','.join(members)} {name}" for name, members in classes.items() if members]
     for item, name in names.items():
-        if url := target(item.page, link):
+        if url := way(item):
             lines.append(f'  click {name} "{url}" "{inert(item.title)}"')
     return "\n".join(lines)
 
@@ -215,34 +236,6 @@ def _outline(item: Item, content: str) -> str:
     return f'(["{content}"])' if item.kind == "data" else f'["{content}"]'
 
 
-def height(drawing: Drawing) -> int:
-    """About how high Mermaid will draw it, in px, so that the page can keep the place free.
-
-    Fitted to drawings of all kinds, within 4%.
-    """
-    depths: dict[Item, int] = {}
-    boxes: list[Box] = []
-
-    def visit(box: Box, depth: int) -> None:
-        for c in box.content:
-            if isinstance(c, Item):
-                depths[c] = depth
-            else:
-                boxes.append(c)
-                visit(c, depth + 1)
-
-    @cache
-    def above(item: Item) -> tuple[int, int]:
-        """The items and the lines of text in the longest way down to the end of this one."""
-        lines = 1 if item.sign else label(item, drawing.values).count("<br/>") + 1
-        items, before = max(map(above, item.inputs), default=(0, 0), key=sum)
-        return items + 1, before + lines
-
-    visit(drawing.top, 0)
-    items, lines = max(map(above, depths), key=sum)
-    return round(30 + 78 * items + 13 * lines - 42 * max(depths.values()) + 67 * len(boxes))
-
-
 def _on_one_line(source: str) -> Html:
     """Source for one line of a page: its line ends as character references."""
     return joined(source.split("\n"), "&#10;")
@@ -251,13 +244,13 @@ def _on_one_line(source: str) -> Html:
 # The list
 
 
-def steps(drawing: Drawing, link: Link | None) -> Html:
+def steps(drawing: Drawing, way: Way) -> Html:
     """The drawing as an ordered list: the same nodes, links and residual connections in words."""
     before: Item | None = None
 
     def entry(item: Item) -> Html:
         nonlocal before
-        said = [anchor(item.title, target(item.page, link)) + beside(item.terms)]
+        said = [anchor(item.title, way(item)) + beside(item.terms)]
         if item.shape:
             said.append(_shape_of(item, drawing.values))
         if item.depends:

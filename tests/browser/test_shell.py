@@ -1,7 +1,6 @@
 """The shell of the site on a few pages of its own: diagrams, formulas, theme, narrow screens, accessibility."""
 
 import shutil
-from html import escape
 from urllib.parse import urljoin
 
 import pytest
@@ -9,31 +8,16 @@ from conftest import ROOT, accessibility, overflow, served
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-pytestmark = pytest.mark.browser
+from macros.catalogue import presets
+from macros.views import diagrams
 
-SOURCE = """flowchart TB
-  ids["token ids<br/>[T]"] --> emb["embedding<br/>[T, d_model]"]
-  wte["wte.weight<br/>[vocab_size, d_model]"] --> emb
-  subgraph block ["× 12"]
-    emb --> norm["RMSNorm"] --> attn["attention"] --> plus(("+"))
-    emb --> plus
-  end
-  plus --> out["<b>logits"]
-  class ids,out data
-  class wte weight
-  class norm op
-  class attn accent
-  class block repeat
-  click attn "{target}"
-"""
+pytestmark = pytest.mark.browser
 
 
 def figure(label, target):
-    """What a view emits."""
-    source = escape(SOURCE.format(target=target))
-    return f"""<figure class="diagram" aria-label="{label}"><pre class="mermaid-source">{source}</pre>
-<details class="diagram-steps" open><summary>The same, step by step</summary><ol><li>token ids</li>
-<li><a href="{target}">attention</a></li></ol></details></figure>"""
+    """What a view emits: a drawing whose nodes all lead to one page."""
+    layer = diagrams.layer(presets.model("gpt2"), "layer", "d_ff")
+    return diagrams.figure(layer, label, lambda page: target)
 
 
 PAGES = {
@@ -93,12 +77,6 @@ def f(x: int) -> str:  # a comment
 
 <p class="ep-error">preset "llama3-8B": unknown</p>
 
-```mermaid label="A fence"
-flowchart LR
-  a["first step of this"] --> b["second step of this"] --> c["third step of this"]
-  c --> d["fourth step of this"] --> e["fifth step of this"]
-```
-
 [Elsewhere](https://elsewhere.example/) and [home](../index.md).
 <div style="height: 4000px"></div>
 
@@ -131,86 +109,27 @@ def shell(tmp_path_factory):
         yield address
 
 
-def drawn(page, label):
-    figure = page.get_by_role("figure", name=label, exact=True)
-    figure.locator("svg").wait_for()
-    return figure
+def test_the_outlines_of_a_drawing_follow_the_palette_and_differ_by_more_than_colour(open_page, shell):
+    fills = []
+    for scheme in ("light", "dark"):
+        drawing = open_page(shell, color_scheme=scheme).locator(".ep-drawing")
+        first = {
+            kind: drawing.locator(f".node.{kind} > :is(rect, path, circle)").first.evaluate(
+                "e => { const { fill, strokeDasharray, strokeWidth } = getComputedStyle(e)"
+                "; return [fill, strokeDasharray, parseFloat(strokeWidth)] }"
+            )
+            for kind in ("data", "weight:not(.accent)", "accent", "op:not(.accent)")
+        }
+        fills.append([fill for fill, _, _ in first.values()])
+        assert len(set(fills[-1])) == 4
+        assert first["weight:not(.accent)"][1] != "none" and first["op:not(.accent)"][1] == "none"
+        assert first["accent"][2] >= 3
+    assert not set(fills[0]) & set(fills[1])
 
 
-def test_a_diagram_is_drawn_into_the_page_and_closes_its_list(open_page, shell):
-    page = open_page(shell)
-    figure = drawn(page, "Pipeline")
-    assert "[T, d_model]" in figure.locator("svg").text_content()
-    assert figure.locator("svg b").count() == 0
-    assert figure.locator("pre").count() == 0
-    assert figure.locator("details").get_attribute("open") is None
-    first = {kind: figure.locator(f".node.{kind} rect").first for kind in ("data", "weight", "accent", "op")}
-    assert len({node.evaluate("e => getComputedStyle(e).fill") for node in first.values()}) == 4
-    assert figure.locator(".node.weight rect").first.evaluate("e => getComputedStyle(e).strokeDasharray") != "none"
-    assert (
-        float(figure.locator(".node.accent rect").first.evaluate("e => parseFloat(getComputedStyle(e).strokeWidth)"))
-        > 3
-    )
-
-
-def test_a_diagram_follows_the_palette(open_page, shell):
-    fills = {
-        scheme: drawn(open_page(shell, color_scheme=scheme), "Pipeline")
-        .locator(".node.data rect")
-        .first.evaluate("e => getComputedStyle(e).fill")
-        for scheme in ("light", "dark")
-    }
-    assert fills["light"] != fills["dark"]
-
-
-@pytest.mark.parametrize("by", ["mouse", "keyboard"])
-def test_a_link_in_a_diagram_leads_there_and_back_without_a_reload(open_page, shell, by):
-    page = open_page(shell)
-    page.evaluate("window.notReloaded = true")
-    page.wait_for_load_state("networkidle")  # the sitemap, which instant navigation asks for
-    link = drawn(page, "Pipeline").locator("svg a")
-    link.focus()
-    assert page.evaluate("document.activeElement.tagName") == "a"
-    link.click() if by == "mouse" else page.keyboard.press("Enter")
-    page.wait_for_url("**/deep/page/")
-    drawn(page, "A fence")
-    assert page.evaluate("window.notReloaded")
-    page.go_back()
-    page.wait_for_url(shell)
-    link = drawn(page, "Pipeline").locator("svg a")
-    link.click()
-    page.wait_for_url("**/deep/page/")
-    page.get_by_role("figure", name="Far below", exact=True).scroll_into_view_if_needed()
-    drawn(page, "Far below").locator("svg a").click()
-    page.wait_for_url(shell)
-    assert page.evaluate("window.notReloaded")
-
-
-def test_a_diagram_out_of_view_waits(open_page, shell):
-    page = open_page(urljoin(shell, "deep/page/"))
-    drawn(page, "A fence")
-    far = page.locator("figure[aria-label='Far below']")
-    assert far.locator("svg").count() == 0
-    assert far.locator("details").get_attribute("open") is None  # nothing below it moves when it is drawn
-    far.scroll_into_view_if_needed()
-    drawn(page, "Far below")
-
-
-def test_where_the_library_fails_the_list_stays_open(browser, shell):
-    page = browser.new_page()
-    page.route("**/mermaid-flowchart.mjs", lambda route: route.abort())
-    page.goto(shell)
-    figure = page.locator("figure.diagram[data-failed]")
-    figure.wait_for()
-    assert figure.locator("details").get_attribute("open") is not None
-    assert figure.locator("pre").is_hidden()
-    page.close()
-
-
-def test_without_scripts_the_list_and_the_formulas_stand(open_page, shell):
+def test_without_scripts_the_drawing_and_the_formulas_stand(open_page, shell):
     page = open_page(shell, java_script_enabled=False)
-    assert page.locator("figure.diagram ol").is_visible()
-    assert page.locator("figure.diagram pre").is_hidden()
+    assert page.locator("figure.diagram svg").is_visible()
     assert page.locator("math").count() == 3
     aligned = page.locator("math mtable").bounding_box()
     assert aligned["height"] > 60
@@ -225,18 +144,18 @@ def test_a_formula_has_the_font_that_stretches(open_page, shell):
     assert high > 1.8 * plain
 
 
-def test_no_mermaid_where_there_is_no_diagram(open_page, shell):
+def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, shell):
     asked = []
-    page = open_page(urljoin(shell, "404.html"))
+    page = open_page(urljoin(shell, "deep/page/"))
     page.on("request", lambda request: asked.append(request.url))
     page.reload(wait_until="networkidle")
-    assert asked and not [url for url in asked if "vendor/mermaid" in url or "stix" in url]
+    vendored = {url.rpartition("/")[2] for url in asked if "/vendor/" in url}
+    assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-wght-italic.woff2"}
 
 
 @pytest.mark.parametrize("path", ["", "deep/page/"])
 def test_nothing_is_wider_than_a_phone(open_page, shell, path):
     page = open_page(urljoin(shell, path), viewport={"width": 390, "height": 844})
-    page.locator("figure.diagram svg").first.wait_for()
     assert overflow(page) == 0
 
 
@@ -244,17 +163,15 @@ def test_nothing_is_wider_than_a_phone(open_page, shell, path):
 @pytest.mark.parametrize("path", ["", "deep/page/"])
 def test_axe_finds_nothing_serious(open_page, shell, path, width):
     page = open_page(urljoin(shell, path), viewport={"width": width, "height": 900})
-    page.locator("figure.diagram svg").first.wait_for()
     assert not accessibility(page)
 
 
 def test_on_paper_the_list_is_open_and_no_source_is_seen(open_page, shell):
     page = open_page(urljoin(shell, "deep/page/"))
-    drawn(page, "A fence")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert not page.locator("pre.mermaid-source").first.is_visible()
-    assert page.locator("figure[aria-label='Far below'] ol").is_visible()
+    assert not page.locator(".diagram-source").first.is_visible()
+    assert page.locator("figure[aria-label='Far below'] ol").first.is_visible()
     after = "e => getComputedStyle(e, '::after').content"
     assert "https://elsewhere.example/" in page.get_by_role("link", name="Elsewhere").evaluate(after)
     assert page.get_by_role("link", name="home", exact=True).evaluate(after) == "none"

@@ -1,14 +1,18 @@
-"""The diagrams' Mermaid source, parsed again: the data flow, the list, and that no name can become syntax."""
+"""The diagrams' Mermaid source, parsed again: the data flow, the list, what each node leads to, and that no name can
+become syntax."""
 
 import re
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 
 import pytest
+from copies import ROOT
+from markdown.extensions.toc import slugify
 
 from macros.catalogue import presets
 from macros.engine.errors import Problem
-from macros.views import diagrams
+from macros.views import diagrams, explained
 
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 HOSTILE = 'end"] --> n0; click n0 "javascript:alert(1)" <script>#quot; `**x**` {{ 1 }} %% <br/>\nend\nsubgraph x'
@@ -64,22 +68,25 @@ class Parsed:
 
 
 class List(HTMLParser):
-    """The figure: its source, the entries of its list that have none inside, and the links in it."""
+    """The figure: its source, the entries of its list, and the links in the list and in the drawing."""
 
     def __init__(self, html):
         super().__init__(convert_charrefs=True)
         self.tags, self.source, self.entries, self.links, self.open = [], "", [], [], []
+        self.drawn, self.attributes = [], set()
         self.feed(str(html))  # an `Html` would escape what is cut out of it
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
+        self.attributes |= {name for name, _ in attributes}
         if tag in ("br", "wbr"):
             return
         self.open.append(tag)
         if tag == "li":
             self.entries.append("")
         if tag == "a":
-            self.links.append(dict(attributes)["href"])
+            links, name = (self.drawn, "xlink:href") if "svg" in self.open else (self.links, "href")
+            links.append(dict(attributes)[name])
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -95,6 +102,11 @@ def link(source):
     return f"../{source}"
 
 
+def source(drawing):
+    """The drawing as Mermaid, its links as on a page one folder down."""
+    return diagrams.mermaid(drawing, diagrams.ways(link))
+
+
 def drawings(slug, highlight=None):
     model = presets.model(slug)
     return [
@@ -106,7 +118,7 @@ def drawings(slug, highlight=None):
 @pytest.mark.parametrize("slug", KNOWN)
 def test_every_model_is_one_connected_graph_without_a_cycle_or_an_end_in_between(slug):
     for drawing in drawings(slug):
-        parsed = Parsed(diagrams.mermaid(drawing, link))
+        parsed = Parsed(source(drawing))
         place = {name: i for i, name in enumerate(parsed.nodes)}
         assert all(place[a] < place[b] for a, b in parsed.edges)
         group = {name: name for name in parsed.nodes}
@@ -134,13 +146,14 @@ def test_the_list_says_all_that_the_drawing_does(slug):
         assert len(titles) == len(parsed.nodes) == len(entries)
         assert all(entry.startswith(title) for entry, title in zip(entries, titles))
         assert len(found.entries) == len(parsed.nodes) + len(parsed.boxes)
-        assert found.links == list(parsed.links.values()) and len(found.links) == len(titles)
+        assert found.drawn == found.links == list(parsed.links.values()) and len(found.links) == len(titles)
+        assert not {"style", "id"} & found.attributes and not {"script", "style"} & set(found.tags)
         assert [("depends on d_model" in e) for e in entries] == ["accent" in parsed.classes[n] for n in parsed.nodes]
         assert sum(e.count("the residual connection brings") for e in entries) == len(parsed.residual)
 
 
 def test_gpt2_as_a_whole():
-    parsed = Parsed(diagrams.mermaid(diagrams.whole(presets.model("gpt2"), "d_model"), link))
+    parsed = Parsed(source(diagrams.whole(presets.model("gpt2"), "d_model")))
     embed, positions = parsed.find("Look up each token"), parsed.find("Look up each position")
     sums = [n for n, said in parsed.nodes.items() if said == "+"]
     tables, attended, fed = sums
@@ -153,7 +166,7 @@ def test_gpt2_as_a_whole():
 
 
 def test_llama_3_70b_as_a_whole():
-    parsed = Parsed(diagrams.mermaid(diagrams.whole(presets.model("llama3-70b"), "d_model"), link))
+    parsed = Parsed(source(diagrams.whole(presets.model("llama3-70b"), "d_model")))
     attended, fed = [n for n, said in parsed.nodes.items() if said == "+"]
     table, norm = parsed.find("Look up each token"), parsed.find("Normalise before attention")
     assert parsed.residual == [(table, attended), (attended, fed)]
@@ -171,6 +184,10 @@ def test_llama_3_70b_as_a_whole():
     plain = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" not in parsed.classes[n]}
     assert plain == {
         "Token ids",
+        "Rotate by position (q)",
+        "Rotate by position (k)",
+        "Hide the future",
+        "Turn scores into shares",
         "KV cache: keys",
         "KV cache: values",
         "Compare every query with",
@@ -178,22 +195,70 @@ def test_llama_3_70b_as_a_whole():
         "×",
         "Next-token scores",
     }
-    assert {parsed.links[n] for n in parsed.nodes} == {
-        f"../what-happens/{p}.md"
-        for p in (
-            "tokens",
-            "embeddings",
-            "model-layers",
-            "attention-deep-dive",
-            "ffn-deep-dive",
-            "final-vector-to-token",
-            "kv-cache",
-        )
+    assert {parsed.links[n].removeprefix("../what-happens/") for n in parsed.nodes} == {
+        "tokens.md",
+        "embeddings.md",
+        "model-layers.md#the-norms",
+        "model-layers.md#the-residual-stream",
+        "attention-deep-dive.md#three-vectors-for-each-token",
+        "attention-deep-dive.md#position",
+        "attention-deep-dive.md#scores-shares-average",
+        "attention-deep-dive.md#back-into-the-stream",
+        "ffn-deep-dive.md#wider-through-a-function-and-back",
+        "ffn-deep-dive.md#with-a-gate",
+        "final-vector-to-token.md#a-score-for-every-token",
+        "final-vector-to-token.md#from-scores-to-a-word",
+        "kv-cache.md",
     }
 
 
+@cache
+def headings(page):
+    """The addresses of a page's headings, as the toc extension makes them."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    return {slugify(heading, "-") for heading in re.findall(r"^#+ (.*?)(?: \{.*\})?$", text, re.M)}
+
+
+def test_every_node_leads_to_a_section_that_is_there():
+    sections = {item.section for slug in KNOWN for drawing in drawings(slug) for item in drawing.top.items()}
+    assert len(sections) > 15
+    for section in [*sections, *explained.INSTEAD, *explained.INSTEAD.values()]:
+        page, _, heading = section.partition("#")
+        assert (ROOT / "docs" / page).is_file()
+        assert not heading or heading in headings(page), section
+
+
+def test_a_state_leads_to_what_explains_it_not_to_attention():
+    for slug in ("mamba-130m", "rwkv-4-169m", "qwen3-next-80b-a3b", "minimax-text-01", "granite-4.0-h-small"):
+        model = presets.model(slug)
+        kind = next(iter(diagrams.layer_kinds(model)))
+        carried = [i for i in diagrams.layer(model, kind, None).top.items() if i.title.startswith("From the tokens")]
+        assert carried and all(item.section.startswith(f"{explained.RECURRENT}#") for item in carried)
+
+
+def test_where_a_page_is_not_part_of_the_site_the_next_one_stands_in():
+    def only_what_happens(page):
+        return page if page.startswith("what-happens/kv") else None
+
+    assert explained.address(f"{explained.RECURRENT}#mamba", only_what_happens) == explained.CACHE
+    assert explained.address(explained.TOKENS, only_what_happens) is None
+
+
+def test_rotation_mask_and_softmax_stand_where_they_act():
+    for slug in ("llama3-8b", "gemma2-9b", "gpt-oss-20b", "deepseek-v3"):
+        parsed = Parsed(source(diagrams.whole(presets.model(slug), None)))
+        after = dict(parsed.edges)
+        named = {name: said.split("\n")[0] for name, said in parsed.nodes.items()}
+        rotated = [n for n, title in named.items() if title.startswith("Rotate by")]
+        masks = [n for n, title in named.items() if title == "Hide the future"]
+        assert rotated and masks
+        assert all(named[after[n]].startswith(("Turn scores", "Turn scores into")) for n in masks)
+        assert all(named[a].startswith(("Compare", "Squeeze")) for a, b in parsed.edges if b in masks)
+    assert "Rotate" not in source(diagrams.whole(presets.model("gpt2"), None))
+
+
 def test_one_layer_of_llama_has_every_step():
-    parsed = Parsed(diagrams.mermaid(diagrams.layer(presets.model("llama3-70b"), "full", None), link))
+    parsed = Parsed(source(diagrams.layer(presets.model("llama3-70b"), "full", None)))
     q, rotated, scores = (
         parsed.find("Make the queries"),
         parsed.find("Rotate by position (q)"),
@@ -208,13 +273,13 @@ def test_one_layer_of_llama_has_every_step():
 
 
 def test_a_highlight_is_about_that_symbol():
-    parsed = Parsed(diagrams.mermaid(diagrams.whole(presets.model("llama3-70b"), "d_ff"), link))
+    parsed = Parsed(source(diagrams.whole(presets.model("llama3-70b"), "d_ff")))
     accent = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" in parsed.classes[n]}
     assert accent == {"Make the gate", "Widen", "×", "Narrow back"}
 
 
 def test_each_kind_of_layer_once():
-    parsed = Parsed(diagrams.mermaid(diagrams.whole(presets.model("deepseek-v3"), None), link))
+    parsed = Parsed(source(diagrams.whole(presets.model("deepseek-v3"), None)))
     layers = [title for title in parsed.boxes.values() if title.startswith("Layer")]
     assert layers == [
         "Layer × 3: dense (layers 0–2) · transformer block",
@@ -235,7 +300,7 @@ def test_each_layer_adds_to_its_stream_and_nothing_else_is_called_residual():
     ):
         model = presets.model(slug)
         for kind in diagrams.layer_kinds(model):
-            parsed = Parsed(diagrams.mermaid(diagrams.layer(model, kind, None), link))
+            parsed = Parsed(source(diagrams.layer(model, kind, None)))
             assert len(parsed.residual) == sums, slug
             assert all(parsed.nodes[b] == "+" for _, b in parsed.residual)
 
@@ -248,15 +313,18 @@ def test_the_legend_explains_what_is_drawn_and_no_more(slug):
         *layers,
         diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None),
     ):
-        parsed, said = Parsed(diagrams.mermaid(drawing, None)), unescape(diagrams.figure(drawing, "name", None))
+        parsed, said = Parsed(source(drawing)), unescape(diagrams.figure(drawing, "name", None))
         kinds = set().union(*parsed.classes.values())
-        assert ("White: an operation without weights." in said) == ("op" in kinds)
+        assert ("White: an operation without weights" in said) == ("op" in kinds)
+        assert ("Rounded, blue: data." in said) == ('(["' in source(drawing))
+        assert ('class="ep-accent"' in said.partition("</figcaption>")[0]) == ("accent" in kinds)
+        assert said.index("<figcaption>") < said.index("<svg")
         assert ("Dashed, grey: an operation with weights" in said) == ("weight" in kinds)
-        assert ("Cylinder: what is kept." in said) == ('[("' in diagrams.mermaid(drawing, None))
+        assert ("Cylinder: what is kept." in said) == ('[("' in source(drawing))
 
 
 def test_without_a_site_there_are_no_links():
-    assert not Parsed(diagrams.mermaid(diagrams.whole(presets.model("gpt2"), None), None)).links
+    assert not Parsed(diagrams.mermaid(diagrams.whole(presets.model("gpt2"), None), diagrams.ways(None))).links
     assert "<a" not in diagrams.pipeline("gpt2")
 
 
@@ -293,9 +361,15 @@ def test_a_hostile_name_stays_text():
     assert set(found.tags) <= {
         "wbr",
         "figure",
+        "div",
+        "svg",
+        "g",
+        "path",
+        "rect",
+        "circle",
+        "text",
         "pre",
-        "noscript",
-        "p",
+        "code",
         "figcaption",
         "details",
         "summary",
