@@ -43,7 +43,12 @@ def the_preview():
 
 
 preview = the_preview()
-ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.kept_from_search"
+ADAPTERS = (
+    "macros.site.mkdocs_markdown",
+    "macros.site.mkdocs_pages",
+    "macros.site.kept_from_search",
+    "macros.site.content_security",
+)
 
 
 def call(event, *args, **kwargs):
@@ -134,6 +139,7 @@ on_page_markdown = handed_on("on_page_markdown")
 on_page_content = handed_on("on_page_content")
 on_page_context = handed_on("on_page_context")
 on_post_page = handed_on("on_post_page")
+on_post_template = handed_on("on_post_template")
 
 
 def on_post_build(config):

@@ -414,8 +414,9 @@ def growth_figure() -> Html:
             y=f"{y:.0f}",
             width=length,
             height=length,
-            fill="none",
-            style=f"fill:var(--ep-weight-fill,#8882);stroke:{grey};stroke-width:1.5",
+            fill="var(--ep-weight-fill, #8882)",
+            stroke=grey,
+            stroke_width="1.5",
         )
 
     def said(x: float, y: float, content: str, size: int = 12, weight: str | None = None) -> Html:
@@ -450,7 +451,7 @@ def growth_figure() -> Html:
     caption = "Twice the layers are two matrices of D². Twice the width is one matrix of four times D²."
     return tag(
         "figure",
-        tag("div", drawing, style=Html("max-width:24rem")),
+        tag("div", tag("div", drawing), cls="ep-panels"),
         tag("figcaption", caption),
         cls="ep-figure ep-plot",
     )

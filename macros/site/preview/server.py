@@ -31,6 +31,7 @@ from .modules import PACKAGE, ROOT
 log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
+_POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
@@ -118,10 +119,18 @@ class Served:
         return body
 
     def ask(self, environ) -> tuple[str, list, Iterable[bytes]]:
-        """The answer of MkDocs' own server, which lets a request wait for the build that it started."""
+        """The answer of MkDocs' own server, which lets a request wait for the build that it started.
+
+        Its script stands in each page and is another after each build: here, and only here, there is no policy.
+        """
         answers: list[tuple] = []
         body = self.app(environ, lambda *answer: answers.append(answer))
-        return *answers[-1][:2], body
+        status, headers = answers[-1][:2]
+        if ("Content-Type", "text/html") in headers:
+            page = _POLICY.sub(b"", b"".join(body), count=1)
+            headers = [(name, str(len(page)) if name == "Content-Length" else value) for name, value in headers]
+            body = [page]
+        return status, headers, body
 
     def opened(self, path: str) -> str:
         """Notes a page that somebody looks at; gives its address."""
