@@ -7,6 +7,7 @@ imported anew after an edit, so they are looked up at each event.
 import gc
 import importlib
 import importlib.util
+import os
 import pathlib
 import sys
 import time
@@ -44,14 +45,15 @@ def the_preview():
 
 preview = the_preview()
 ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
-PUBLISHED = ("macros.site.mkdocs_published",)  # and of a build that is not served
+# And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
+PUBLISHED = "macros.site.mkdocs_published", "macros.site.content_security"
 
 
 def call(event, *args, **kwargs):
     """Gives the event to the function of that name in each adapter."""
     result = None
     try:
-        for name in ADAPTERS + (() if preview.serving else PUBLISHED):
+        for name in ADAPTERS + (() if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED):
             if importlib.util.find_spec(name):
                 function = getattr(importlib.import_module(name), event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:
@@ -135,6 +137,7 @@ on_page_markdown = handed_on("on_page_markdown")
 on_page_content = handed_on("on_page_content")
 on_page_context = handed_on("on_page_context")
 on_post_page = handed_on("on_post_page")
+on_post_template = handed_on("on_post_template")
 
 
 def on_post_build(config):

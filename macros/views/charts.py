@@ -182,7 +182,7 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
         [framed(lambda frame: _bars(models, frame, described))],
         html("Each bar is one model, all its parameters together as 100%. Norms are there, and too thin to see."),
         as_table,
-        most="40rem",
+        is_wide=True,
     )
 
 
@@ -337,7 +337,7 @@ def ratio_chart(
         role = "group" if any(addresses) else "img"
         return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
 
-    return figure([framed(draw)], caption, alternative, most="40rem")
+    return figure([framed(draw)], caption, alternative, is_wide=True)
 
 
 def _error(ratio: Fraction) -> str:
@@ -456,8 +456,9 @@ def growth_figure() -> Html:
             y=f"{y:.0f}",
             width=length,
             height=length,
-            fill="none",
-            style=f"fill:var(--ep-weight-fill,#8882);stroke:{grey};stroke-width:1.5",
+            fill="var(--ep-weight-fill, #8882)",
+            stroke=grey,
+            stroke_width="1.5",
         )
 
     def said(x: float, y: float, content: str, size: int = 12, weight: str | None = None) -> Html:
@@ -492,7 +493,7 @@ def growth_figure() -> Html:
     caption = "Twice the layers are two matrices of D². Twice the width is one matrix of four times D²."
     return tag(
         "figure",
-        tag("div", drawing, style=Html("max-width:24rem")),
+        tag("div", tag("div", drawing), cls="ep-panels"),
         tag("figcaption", caption),
         cls="ep-figure ep-plot",
     )

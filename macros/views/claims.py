@@ -517,9 +517,7 @@ def arithmetic(expression: str) -> str:
 
 def roomy(content: Html, why: str) -> Html:
     """A cell's text, wide enough to be read where a table scrolls, and below it the reason."""
-    return html('<div style="min-width:12.5em">{}</div>', content) + html(
-        '<div class="ep-range" style="margin-top:.35em">{}</div>', spelled(why)
-    )
+    return tag("div", content, cls="ep-roomy") + tag("div", spelled(why), cls="ep-range ep-why")
 
 
 def claims_table(group: str, link: Link | None = None) -> Html:

@@ -99,5 +99,4 @@ def _plain(content: str) -> Html:
 
 def html_source(piece: object) -> Html:
     """The HTML that another macro gave, as text: what a view hands to the page."""
-    wraps = html("white-space:pre-wrap")
-    return tag("div", tag("pre", code(_plain(str(piece))), style=wraps), cls="highlight")
+    return tag("div", tag("pre", code(_plain(str(piece)))), cls="highlight ep-wraps")

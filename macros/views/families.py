@@ -212,7 +212,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
             if is_sparse(m):
                 below = y(m.counts.active)
                 down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
-                drawn.append(element("path", d=down, style=f"fill:none;stroke:{kind.colour};stroke-width:1"))
+                drawn.append(element("path", d=down, fill="none", stroke=kind.colour, stroke_width=1))
                 taken.append((px - 1, py, px + 1, below))
                 said += f", {m.counts.active:,} active"
             drawn.append(mark(kind, px, py, said, address))
@@ -250,7 +250,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         "ten" if high / low > 30 else "two",
     )
     title = f"{family}: parameters by date of release"
-    return figure([framed(draw)], caption, as_table, most="40rem")
+    return figure([framed(draw)], caption, as_table, is_wide=True)
 
 
 def _kind(m: Model) -> Kind:

@@ -99,6 +99,13 @@ def _letters(latex: str) -> int:
     return len(re.sub(r"\\[A-Za-z]+|[{}^_\\ ]", "", latex))
 
 
+def _without_styles(element: str) -> str:
+    """The same without style attributes, which the site's content security policy forbids: its style sheet has two of
+    them, and the third is a space."""
+    element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')
+    return re.sub(r'<mrow style="margin-left:(-[\d.]+em);"></mrow>', r'<mspace width="\1"></mspace>', element)
+
+
 @cache
 def mathml(latex: str, display: bool = False) -> str:
     """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""
@@ -111,5 +118,4 @@ def mathml(latex: str, display: bool = False) -> str:
             f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
             "mend it, or write \\$ for a dollar sign",
         ) from None
-    # Chromium lays a formula out as a block by itself; the class is for the style sheet.
-    return element.replace(' style="display:block math;"', "")
+    return _without_styles(element)

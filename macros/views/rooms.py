@@ -21,8 +21,8 @@ from .svg import WIDTH, box_of, element, figure, label, svg
 ENTRY = "macros"
 FRAME = "var(--ep-op-line, #7b8591)"
 ARROW = "var(--ep-line, #65707d)"
-BOX = f"fill:var(--ep-op-fill, Canvas);stroke:{FRAME};stroke-width:1.2"
-FLOOR = "fill:var(--ep-cluster-fill, transparent);stroke:var(--ep-cluster-line, #8884);stroke-width:.8"
+BOX = dict(fill="var(--ep-op-fill, Canvas)", stroke=FRAME, stroke_width="1.2")
+FLOOR = dict(fill="var(--ep-cluster-fill, transparent)", stroke="var(--ep-cluster-line, #8884)", stroke_width=".8")
 LANE = 10  # between two arrows that run beside each other
 LINE = 14  # of text
 SIZE = 11.5
@@ -196,12 +196,12 @@ def _drawing(listed: list[Room]) -> tuple[Html, float]:
             height = max(26 + LINE * len(lines), 22 + 9 * arriving)
             tops[one.name] = y
             boxes += [
-                element("rect", x=left, y=y, width=right - left, height=height, rx=4, style=BOX),
+                element("rect", x=left, y=y, width=right - left, height=height, rx=4, **BOX),
                 label(left + 9, y + 17, one.name, size=13, weight="600"),
                 *(label(left + 9, y + 33 + LINE * i, line, size=SIZE) for i, line in enumerate(lines)),
             ]
             y += height + 8
-        drawn.append(element("rect", x=1.0, y=top, width=WIDTH - 2.0, height=y - top, rx=5, style=FLOOR))
+        drawn.append(element("rect", x=1.0, y=top, width=WIDTH - 2.0, height=y - top, rx=5, **FLOOR))
         drawn += [label(left, top + 13, "ground floor" if floor == 0 else f"floor {floor}", size=10.5), *boxes]
         y += 6
     drawn += [_arrows(one, right, right + LANE * lane, tops, listed) for lane, one in enumerate(importing, 1)]
@@ -211,17 +211,16 @@ def _drawing(listed: list[Room]) -> tuple[Html, float]:
 def _arrows(user: Room, right: float, lane: float, tops: Mapping[str, float], listed: list[Room]) -> Html:
     """From a dot at a room down its lane, and from there to each room that it imports."""
     start = tops[user.name] + 12
-    style = f"fill:none;stroke:{ARROW};stroke-width:1.2"
-    drawn = [element("circle", cx=right, cy=start, r=3.0, style=f"fill:{ARROW}")]
+    drawn = [element("circle", cx=right, cy=start, r=3.0, fill=ARROW)]
     path = f"M{right:.1f} {start:.1f}H{lane:.1f}"
     for one in (one for one in listed if one.name in user.imports):
         users = [other.name for other in listed if one.name in other.imports]
         end = tops[one.name] + 21 + 9 * users.index(user.name)
         path += f"M{lane:.1f} {start:.1f}V{end:.1f}H{right + 5:.1f}"
         head = f"M{right:.1f} {end:.1f}l6 -3.2v6.4z"
-        drawn.append(element("path", d=head, style=f"fill:{ARROW}"))
+        drawn.append(element("path", d=head, fill=ARROW))
     title = tag("title", f"{user.name} imports {', '.join(one.name for one in listed if one.name in user.imports)}")
-    return element("g", title, element("path", d=path, style=style), *drawn)
+    return element("g", title, element("path", d=path, fill="none", stroke=ARROW, stroke_width="1.2"), *drawn)
 
 
 def _wrapped(content: str, width: float) -> list[str]:

@@ -110,8 +110,13 @@ def line(
 ) -> Html:
     """A straight line."""
     (x1, y1), (x2, y2) = start, end
-    style = f"stroke:{colour};stroke-width:{width}"
-    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), style=style, stroke_dasharray=dashes)
+    return element(
+        "line",
+        **dict(x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2)),
+        stroke=colour,
+        stroke_width=width,
+        stroke_dasharray=dashes,
+    )
 
 
 # Kinds: what an area or a point stands for
@@ -136,16 +141,16 @@ OUTLINES = {
 }
 
 
-def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **style: object) -> Html:
+def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **painted: object) -> Html:
     if shape == "circle":
-        return element("circle", *content, cx=float(x), cy=float(y), r=size, **style)
-    return element("path", *content, d=OUTLINES[shape](x, y, size), **style)
+        return element("circle", *content, cx=float(x), cy=float(y), r=size, **painted)
+    return element("path", *content, d=OUTLINES[shape](x, y, size), **painted)
 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape tells its kind. The link is for a pointer: by keyboard it is that of the table."""
-    style = f"fill:{kind.colour};fill-opacity:.3;stroke:{kind.colour};stroke-width:1.2"
-    drawn = _shape(kind.shape, x, y, tag("title", title) if title else "", style=style)
+    painted = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
+    drawn = _shape(kind.shape, x, y, tag("title", title) if title else "", **painted)
     if not address:
         return drawn
     return element("a", drawn, cls="point", tabindex=-1, aria_hidden="true", **{"xlink:href": address})
@@ -168,11 +173,11 @@ def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
 
 
 PATTERNS = {
-    "dots": lambda colour: element("circle", cx="3", cy="3", r="1.3", style=f"fill:{colour}"),
+    "dots": lambda colour: element("circle", cx="3", cy="3", r="1.3", fill=colour),
     "hatch": lambda colour: element(
-        "path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", style=f"stroke:{colour};stroke-width:1.1;fill:none"
+        "path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", stroke=colour, stroke_width="1.1", fill="none"
     ),
-    "cross": lambda colour: element("path", d="M0 0L6 6M6 0L0 6", style=f"stroke:{colour};stroke-width:.9;fill:none"),
+    "cross": lambda colour: element("path", d="M0 0L6 6M6 0L0 6", stroke=colour, stroke_width=".9", fill="none"),
 }
 
 
@@ -183,7 +188,7 @@ def patterns(kinds: Iterable[Kind], prefix: str) -> Html:
         *(
             element(
                 "pattern",
-                element("rect", width="6", height="6", style=f"fill:{kind.colour};fill-opacity:.16"),
+                element("rect", width="6", height="6", fill=kind.colour, fill_opacity=".16"),
                 PATTERNS[kind.shape](kind.colour),
                 id=prefix + kind.shape,
                 width="6",
@@ -198,8 +203,7 @@ def patterns(kinds: Iterable[Kind], prefix: str) -> Html:
 
 def area(kind: Kind, prefix: str, x: float, y: float, width: float, height: float, title: str = "") -> Html:
     """A rectangle in the pattern of its kind."""
-    plain = {"plain": f"fill:{kind.colour};fill-opacity:.22", "full": f"fill:{kind.colour}"}
-    fill = plain.get(kind.shape, f"fill:url(#{prefix}{kind.shape})")
+    is_plain = kind.shape in ("plain", "full")
     return element(
         "rect",
         tag("title", title) if title else "",
@@ -207,7 +211,10 @@ def area(kind: Kind, prefix: str, x: float, y: float, width: float, height: floa
         y=float(y),
         width=f"{width:.2f}",
         height=height,
-        style=f"{fill};stroke:{kind.colour};stroke-width:1",
+        fill=kind.colour if is_plain else f"url(#{prefix}{kind.shape})",
+        fill_opacity=".22" if kind.shape == "plain" else None,
+        stroke=kind.colour,
+        stroke_width=1,
     )
 
 
@@ -298,18 +305,12 @@ def framed(draw: Callable[[Frame], Html]) -> Html:
 
 
 def figure(
-    drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", most: str | None = None
+    drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", is_wide: bool = False
 ) -> Html:
     """One or more panels side by side where there is room, their caption, and the same as a table or list behind a
     click."""
     drawings = tuple(drawings)
-    most = most or ("22rem" if len(drawings) == 1 else "17rem")
-    style = Html(f"flex:1 1 15rem;min-width:0;max-width:min({most},100%)")
-    panels = tag(
-        "div",
-        *(tag("div", drawing, style=style) for drawing in drawings),
-        style=Html("display:flex;flex-wrap:wrap;gap:.6rem 1.2rem"),
-    )
+    panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")
     return block(
         tag("figure", panels, tag("figcaption", caption), cls="ep-figure ep-plot"),
         html('<details class="wide"><summary>The same as a {}</summary>{}</details>', kind, alternative),

@@ -90,7 +90,7 @@ def test_nothing_of_the_picture_is_outside_of_it_or_over_another(monkeypatch, li
     for e in drawing.iter(f"{space}rect"):
         x, y, w, h = (float(e.get(name)) for name in ("x", "y", "width", "height"))
         assert x >= 0 and y >= 0 and x + w <= width and y + h <= height
-        if e.get("style") == rooms.BOX:
+        if e.get("fill") == rooms.BOX["fill"]:
             boxes.append((y, y + h, x + w))
     boxes.sort()
     assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:]))

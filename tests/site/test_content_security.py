@@ -1,0 +1,58 @@
+"""The content security policy: on every page, for every script that stands there, and nothing that it forbids."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
+
+from macros.site.content_security import POLICY, scripts, with_policy
+from macros.views.mathml import mathml
+
+HEAD = '<head><meta charset="utf-8"><script>{}</script><script type="application/json">{{}}</script><script src="a.js">'
+META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+
+
+def test_a_script_is_allowed_by_its_digest_and_data_is_not():
+    page = with_policy(HEAD.format("let a = 1 < 2"))
+    digest = b64encode(sha256(b"let a = 1 < 2").digest()).decode()
+    assert META.search(page)[1] == f"{POLICY} 'sha256-{digest}'"
+    assert page.index("http-equiv") < page.index("<script")
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["<script>a</script>", "<SCRIPT\n>a</SCRIPT>", '<script type="module">a</script>', "<script defer>a</script>"],
+)
+def test_what_runs_is_found(script):
+    assert scripts(script) == ["a"]
+
+
+@pytest.mark.parametrize("script", ['<script src="x">a</script>', '<script type="application/ld+json">a</script>'])
+def test_what_does_not_run_is_not(script):
+    assert scripts(script) == []
+
+
+@pytest.mark.parametrize("word", ["unsafe-inline", "unsafe-eval'", "http:", "https:", "*"])
+def test_nothing_is_allowed_that_is_not_the_sites_own(word):
+    assert word not in POLICY.replace("'wasm-unsafe-eval'", "") and POLICY.startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("latex", [r"a \! b", r"\bar{x}", r"\tilde{x}", r"\underbrace{a}_{b}", r"\sum_i x", r"\hat{x}"])
+@pytest.mark.parametrize("display", [True, False])
+def test_a_formula_has_no_style_attribute(latex, display):
+    assert "style=" not in mathml(latex, display).replace("displaystyle=", "")
+
+
+@pytest.mark.processes
+def test_every_page_keeps_to_its_policy(site_folder):
+    """Each script that stands in it is allowed; no styles in an attribute or element, no handler in an attribute."""
+    pages = list(site_folder.rglob("*.html"))
+    assert len(pages) > 200
+    for path in pages:
+        page = path.read_text("utf-8")
+        allowed = META.search(page)[1]
+        for script in scripts(page):
+            assert f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in allowed, path
+        tags = re.findall(r"<[a-z][^>]*>", page)
+        assert not [t for t in tags if re.search(r'\s(style|on[a-z]+)=["\']', t) or t.startswith("<style")], path
