@@ -100,8 +100,9 @@ def _letters(latex: str) -> int:
 
 
 def _without_styles(element: str) -> str:
-    """The same without style attributes, which the site's content security policy forbids: its style sheet has two of
-    them, and the third is a space."""
+    """The same without style attributes, which the site's content security policy forbids: its style sheet says what
+    they say, and a negative space is an element."""
+    element = re.sub(r' style="padding-left:[\d.a-z]+;padding-right:[\d.a-z]+;"', " data-cell", element)
     element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')
     return re.sub(r'<mrow style="margin-left:(-[\d.]+em);"></mrow>', r'<mspace width="\1"></mspace>', element)
 

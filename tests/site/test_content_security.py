@@ -38,7 +38,17 @@ def test_nothing_is_allowed_that_is_not_the_sites_own(word):
     assert word not in POLICY.replace("'wasm-unsafe-eval'", "") and POLICY.startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("latex", [r"a \! b", r"\bar{x}", r"\tilde{x}", r"\underbrace{a}_{b}", r"\sum_i x", r"\hat{x}"])
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"a \! b",
+        r"\bar{x}",
+        r"\tilde{x}",
+        r"\underbrace{a}_{b}",
+        r"\sum_i x",
+        r"\begin{bmatrix}a & b\\ c & d\end{bmatrix}",
+    ],
+)
 @pytest.mark.parametrize("display", [True, False])
 def test_a_formula_has_no_style_attribute(latex, display):
     assert "style=" not in mathml(latex, display).replace("displaystyle=", "")

@@ -58,7 +58,7 @@ def test_a_circle_is_told(package, monkeypatch):
 
 def test_the_picture_has_every_room_with_every_import():
     listed = rooms.rooms()
-    assert {"engine", "counting", "catalogue", "views", "cli", "site", "dependencies", "macros"} == {
+    assert {"engine", "counting", "catalogue", "views", "cli", "browser", "site", "dependencies", "macros"} == {
         r.name for r in listed
     }
     assert all(one.purpose for one in listed)
