@@ -29,6 +29,7 @@ NEAR = 40  # a box is moved so far, to make the line into it straight
 LABEL = 52  # the room for a word above a line
 SWEEPS = 6  # down and up again
 PULL = 2.0  # how much a row's widest boxes are drawn to the middle
+LOOSE = 0.1  # how much a line around others counts for where its ends are, beside 1 for any other
 STRAIGHT = 8.0  # how much a line that passes several rows is held straight
 
 
@@ -245,7 +246,8 @@ class _Placing:
             self.rows[slot.row].append(slot)
         self.edges: list[list[_Edge]] = [[] for _ in self.rows]  # by the row above
         self.passing: list[list[_Slot]] = []  # of each net: its slots that are no child's
-        self.ends: dict[tuple[int, str], _Slot] = {}
+        self.coming: list[_Slot] = []  # where lines come in above
+        self.leaving: list[_Slot] = []  # and go out below
         for n, net in enumerate(nets):
             self._thread(n, net)
         for row in self.rows:
@@ -336,7 +338,7 @@ class _Placing:
     def _thread(self, n: int, net: _Net) -> None:
         """A slot for a net in every row that it passes, and its edges."""
         if net.source is None:
-            slot, leaves_at = self._end(n, "in", 0), 0.0
+            slot, leaves_at = self._end(self.coming, 0), 0.0
         else:
             slot = self.slots[net.source[0]]
             child = self.children[net.source[0]]
@@ -345,12 +347,12 @@ class _Placing:
         for index, opening, is_around in net.targets:
             child = self.children[index]
             enters_at = child.ins[opening] - child.width / 2 if isinstance(child, _Level) else 0.0
-            targets.append((self.slots[index], enters_at, 0.05 if is_around else 1.0))
+            targets.append((self.slots[index], enters_at, LOOSE if is_around else 1.0))
         if net.is_out:
-            targets.append((self._end(n, "out", len(self.rows) - 1), 0.0, 1.0))
+            targets.append((self._end(self.leaving, len(self.rows) - 1), 0.0, 1.0))
         passing: list[_Slot] = []
         last = max(target.row for target, _, _ in targets)
-        is_side = all(weight < 1 for target, _, weight in targets if target.row > slot.row + 1)
+        is_around = all(weight < 1 for target, _, weight in targets if target.row > slot.row + 1)
         for row in range(slot.row, last):
             for target, enters_at, weight in targets:
                 if target.row == row + 1:
@@ -358,16 +360,16 @@ class _Placing:
             if row + 1 < last:
                 on = _Slot(row + 1)
                 self.rows[row + 1].append(on)
-                weight = STRAIGHT if slot in passing else 0.1 if is_side else 0.5
+                weight = STRAIGHT if slot in passing else LOOSE if is_around else 0.5
                 self.edges[row].append(_Edge(n, slot, leaves_at, on, 0.0, weight))
                 passing.append(on)
                 slot, leaves_at = on, 0.0
         self.passing.append(passing)
 
-    def _end(self, n: int, kind: str, row: int) -> _Slot:
+    def _end(self, ends: list[_Slot], row: int) -> _Slot:
         slot = _Slot(row)
         self.rows[row].append(slot)
-        self.ends[n, kind] = slot
+        ends.append(slot)
         return slot
 
     # the order in each row
@@ -507,36 +509,27 @@ class _Placing:
     def _route(self, level: _Level, title_height: int) -> None:
         """Every line, and with them how far the rows are apart."""
         starts, entries = self._openings()
-        y = float(title_height)
-        for gap, row in enumerate(self.rows):
-            height = max((slot.height for slot in row), default=0)
-            for slot in row:
-                slot.top = y + _above(slot, height)
+        tops = [float(title_height)]
+        heights = [max((slot.height for slot in row), default=0) for row in self.rows]
+        tracks = []
+        for gap, height in enumerate(heights[:-1]):
             nets = {
                 net: (x, [entry.x for entry in entries[gap][net].values() if not entry.side])
                 for net, x in starts[gap].items()
             }
-            tracks = _tracks(nets)
-            n_tracks = 1 + max(tracks.values(), default=-1)
-            bottom = y + height
-            if gap + 1 == len(self.rows):
-                level.height = bottom
-                break
-            if nets:
-                is_first = gap == 0
-                y = bottom + (2 * TURN + (n_tracks - 1) * TRACK if n_tracks else FALL - (TURN if is_first else 0))
-            elif gap and gap + 2 < len(self.rows):
-                y = bottom + FALL
-            elif gap:
-                y = bottom + (MARGIN if title_height else 0)
+            tracks.append(_tracks(nets))
+            tops.append(tops[-1] + height + self._fall(gap, tracks[-1], title_height > 0))
+        level.height = tops[-1] + heights[-1]
+        for row, top, tallest in zip(self.rows, tops, heights):
+            for slot in row:
+                slot.top = top + _above(slot, tallest)
+        for gap, here in enumerate(tracks):
             for net, x in starts[gap].items():
                 slot = next(e.source for e in self.edges[gap] if e.net == net)
-                start = 0.0 if gap == 0 else slot.top + slot.height
-                track = bottom + TURN + tracks.get(net, 0) * TRACK
-                below = self.rows[gap + 1]
-                tallest = max((s.height for s in below), default=0)
+                start = slot.top + slot.height if gap else 0.0
+                track = tops[gap] + heights[gap] + TURN + here.get(net, 0) * TRACK
                 for target, entry in entries[gap][net].items():
-                    end = y + _above(target, tallest) + entry.y
+                    end = target.top + entry.y
                     if entry.side:
                         points = ((x, start), (x, end), (entry.x, end))
                         if abs(entry.x - x) >= LABEL and self._is_around(net, target):
@@ -546,8 +539,18 @@ class _Placing:
                     else:
                         points = ((x, start), (x, track), (entry.x, track), (entry.x, end))
                     level.lines.append(Line(points, entry.has_tip))
-        level.ins = [slot.x for (_, kind), slot in sorted(self.ends.items(), key=lambda e: e[0]) if kind == "in"]
-        level.outs = [slot.x for (_, kind), slot in sorted(self.ends.items(), key=lambda e: e[0]) if kind == "out"]
+        level.ins = [slot.x for slot in self.coming]
+        level.outs = [slot.x for slot in self.leaving]
+
+    def _fall(self, gap: int, tracks: dict[int, int], has_outline: bool) -> float:
+        """How far a row is above the next: room for the lines that turn; below the title and above the outline less."""
+        if tracks:
+            return 2 * TURN + max(tracks.values()) * TRACK
+        if gap == 0:
+            return FALL - TURN if self.edges[0] else 0
+        if self.edges[gap] or gap + 2 < len(self.rows):
+            return FALL
+        return MARGIN if has_outline else 0
 
     def _is_around(self, net: int, target: _Slot) -> bool:
         return any(child == target.child and is_around for child, _, is_around in self.nets[net].targets)
