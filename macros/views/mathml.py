@@ -69,7 +69,7 @@ def pieces(latex: str) -> list[list[str]]:
     """
     if re.search(r"\\begin|\\\\|&", latex):
         return [[latex]]
-    terms = _cut(latex, r" (?=(?:[+=-]|\\ge|\\le) )")
+    terms = _cut(" ".join(latex.split()), r" (?=(?:[+=-]|\\ge|\\le) )")
     return [_cut(term, r" (?=\\cdot )") if _letters(term) > LONG else [term] for term in terms]
 
 

@@ -439,6 +439,7 @@ def test_a_formula_in_a_sentence_can_wrap_and_is_whole(slug):
     [
         ("a + b", ["a", "+ b"]),
         ("x = a - b", ["x", "= a", "- b"]),
+        ("x = a +\nb", ["x", "= a", "+ b"]),
         (r"n \left(a + b\right) + c", [r"n \, (a", "+ b)", "+ c"]),
         (r"\frac{a + b}{c} + d", [r"\frac{a + b}{c}", "+ d"]),
         (r"\min\left(S, a + b\right) + c", [r"\min\left(S, a + b\right)", "+ c"]),
