@@ -64,7 +64,8 @@ def python_config(model: Model) -> Html:
     shown = []
     for code, name in entries:
         whose = "follows from the tokenizer" if name == "vocab_size" else "your choice"
-        line = joined(coloured(f"{code:<{widest}}  # {whose}: {notation.symbol(name).meaning}")) + LINE_END
+        meaning, *_ = notation.symbol(name).meaning.split(" that ")
+        line = joined(coloured(f"{code:<{widest}}  # {whose}: {meaning}")) + LINE_END
         shown.append(tag("span", line, cls="hll") if name == "d_model" else line)
     return listing(
         html("{}: its sizes in Python", model.name), joined(["config = {", LINE_END, *shown, "}"]), "before training"
