@@ -23,11 +23,9 @@ KINDS = (
     "reference/how-it-works/",
 )
 
-LEFT_OUT = "figure.diagram"  # diagrams that a script draws
-
 # With every part unfolded: what is wider than its place (how much, how many columns it has, what it is), and words that
 # are broken inside.
-MEASURE = """leftOut => {
+MEASURE = """() => {
     const content = document.querySelector(".md-content__inner"), cut = [], broken = [], spilt = new Set()
     for (const folded of content.querySelectorAll("details")) folded.open = true
     // A fence of the theme takes the margin of a narrow page too.
@@ -40,7 +38,7 @@ MEASURE = """leftOut => {
         cut.push({ by, columns, what: `${e.localName}.${e.className}: ${said.trim().slice(0, 60)}` })
     }
     for (const e of content.querySelectorAll("*")) {
-        if (e.closest(`${leftOut}, .md-clipboard, .headerlink`) || e.parentElement.closest("svg, math")) continue
+        if (e.closest(".md-clipboard, .headerlink") || e.parentElement.closest("svg, math")) continue
         const place = e.getBoundingClientRect(), style = getComputedStyle(e)
         if (place.width < 3 || place.height < 3) continue
         if (style.overflowX !== "visible" && style.display !== "inline" && e.scrollWidth > e.clientWidth + 1)
@@ -55,7 +53,7 @@ MEASURE = """leftOut => {
     }
     const walker = document.createTreeWalker(content, NodeFilter.SHOW_TEXT), range = document.createRange()
     for (let text = walker.nextNode(); text; text = walker.nextNode()) {
-        if (!text.data.trim() || text.parentElement.closest(`${leftOut}, svg, math, pre, script, style`)) continue
+        if (!text.data.trim() || text.parentElement.closest("svg, math, pre, script, style")) continue
         range.selectNodeContents(text)
         if (range.getClientRects().length < 2) continue
         for (const word of text.data.matchAll(/[\\p{L}\\p{N}_,’]{2,}/gu)) {
@@ -71,7 +69,7 @@ MEASURE = """leftOut => {
 def off(page, width):
     """What is cut off at a width, and which words are broken, a line each."""
     page.set_viewport_size({"width": width, "height": 900})
-    found = page.evaluate(MEASURE, LEFT_OUT)
+    found = page.evaluate(MEASURE)
     lines = [f"{width}: broken inside: {word}" for word in found["broken"]]
     if (more := overflow(page)) > 0:
         lines.append(f"{width}: the page is {more} px wider than the window")
