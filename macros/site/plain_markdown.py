@@ -13,7 +13,9 @@ from html import unescape
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(
-            r'<a class="headerlink".*?</a>|<(script|style|form)\b.*?</\1>|<pre class="mermaid-source".*?</pre>', re.S
+            r'<a class="headerlink".*?</a>|<(script|style|form)\b.*?</\1>'
+            r'|<details class="wide diagram-source".*?</details>',
+            re.S,
         ),
         "",
     ),

@@ -149,8 +149,8 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape tells its kind. The link is for a pointer: by keyboard it is that of the table."""
-    painted = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
-    drawn = _shape(kind.shape, x, y, tag("title", title) if title else "", **painted)
+    said, colour = tag("title", title) if title else "", kind.colour
+    drawn = _shape(kind.shape, x, y, said, fill=colour, fill_opacity=".3", stroke=colour, stroke_width="1.2")
     if not address:
         return drawn
     return element("a", drawn, cls="point", tabindex=-1, aria_hidden="true", **{"xlink:href": address})

@@ -45,6 +45,8 @@ class Serve:
             env=environment(TMPDIR=str(self.temporary)),
             stdout=self.log.open("w"),
             stderr=subprocess.STDOUT,
+            # A shell lets what it starts in the background ignore Ctrl-C, and what that starts too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         until(self.epoch, seconds)
 

@@ -11,7 +11,7 @@ _HEADING = re.compile(r"<h([1-6])\b([^>]*\sid=\"([^\"]+)\"[^>]*)>(.*?)</h\1>", r
 _UNREAD = re.compile(
     r"<(svg|script|style|form)\b.*?</\1>"
     r'|<a class="headerlink".*?</a>'
-    r'|<pre class="mermaid-source".*?</pre>'
+    r'|<details class="wide diagram-source".*?</details>'
     r'|<table class="[^"]*ep-catalogue.*?</table>',
     re.S,
 )
