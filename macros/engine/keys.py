@@ -28,13 +28,13 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
     keys of `text_config`, or without one those that stand beside the other parts.
     """
-    inner = raw.get("text_config")
-    described = "text_config" if isinstance(inner, Mapping) else None
+    described = "text_config" if isinstance(raw.get("text_config"), Mapping) else None
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
-    if not isinstance(inner, Mapping):
+    if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts
     outer = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw}
+    inner: Mapping[str, Any] = raw["text_config"]
     return outer | dict(inner), parts
 
 
@@ -52,9 +52,13 @@ def continued(value: Any, before: int, layers: int) -> Any:
     """What has an entry for each of so many layers, for another number of layers: its shortest pattern goes on; without
     a pattern, and what is no such list, it stays as it is.
     """
-    if not isinstance(value, (list, str)) or len(value) != before or not 0 < layers <= MOST_LAYERS:
+    if not _is_sequence(value) or len(value) != before or not 0 < layers <= MOST_LAYERS:
         return value
     for period in range(1, before // 2 + 1):
         if all(value[i] == value[i % period] for i in range(before)):
             return (value[:period] * (layers // period + 1))[:layers]
     return value
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, list | str)

@@ -49,7 +49,7 @@ def test_families_list_their_models_and_are_in_the_navigation(site_folder):
 def test_the_data_beside_a_page_is_what_describe_prints(site_folder):
     data = json.loads((site_folder / "models/llama/llama3-8b.json").read_text())
     assert data["parameters"]["total"] == presets.model("llama3-8b").counts.total
-    assert 'href="../llama3-8b.json"' in page(site_folder, "models/llama/llama3-8b")
+    assert 'href="../llama3-8b.json"' in unescape(page(site_folder, "models/llama/llama3-8b"))
 
 
 def test_every_wrong_preset_is_a_line_and_there_is_no_site(tmp_path):

@@ -558,6 +558,11 @@ def test_nothing_else_keeps_what_depends_on_presets():
         "expression",
         "config_keys",
         "_imported",
+        "terms_table",
+        "text_width",
+        "lay_out",
+        "broken",
+        "_level",
     }
     found = {
         m[1]
