@@ -215,8 +215,8 @@ def kind_title(kind: str) -> str:
 
 
 def section(title: str, *content: str, level: int = 2) -> str:
-    """A heading and what is below it, left out of the search: words that every model's page has find none of them."""
-    return "\n\n".join([f"{'#' * level} {title} {{ data-search-exclude }}", *content])
+    """A heading and what is below it."""
+    return "\n\n".join([f"{'#' * level} {title}", *content])
 
 
 def folded(slug: str, title: str, *content: str, level: int = 2) -> str:

@@ -181,6 +181,6 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         html('<button type="reset">Show all</button><p role="status"></p>'),
     ]
     return html(
-        '<form class="ep-filter" role="search" aria-label="Filter the models" hidden data-search-exclude>{}</form>',
+        '<form class="ep-filter" role="search" aria-label="Filter the models" hidden>{}</form>',
         joined(fields),
     )

@@ -20,6 +20,7 @@ PARTS = [  # what it is, the function that all of it goes through: its file's en
     ("Generated pages: traces, their totals, data files", "macros/site/mkdocs_pages.py", "on_files"),
     ("Markdown", "mkdocs/structure/pages.py", "render"),
     ("The index of the search", "macros/site/mkdocs_search.py", "on_post_build"),
+    ("Pages as Markdown, for machines", "macros/site/plain_markdown.py", "markdown"),
     ("Copying the theme's and the site's files", "mkdocs/structure/files.py", "copy_static_files"),
     ("Writing the pages", "mkdocs/utils/__init__.py", "write_file"),
     ("Settings, imports, traces", "mkdocs/plugins.py", "on_config"),

@@ -6,7 +6,7 @@ import re
 from html import unescape
 from typing import NamedTuple
 
-_HEADING = re.compile(r"<h([1-6])\b([^>]*\sid=\"([^\"]+)\"[^>]*)>(.*?)</h\1>", re.S)
+_HEADING = re.compile(r'<h([1-6])\b[^>]*\sid="([^"]+)"[^>]*>(.*?)</h\1>', re.S)
 # Drawings are also there in words; a form is no text; the catalogue's rows are records of their own.
 _UNREAD = re.compile(
     r"<(svg|script|style|form)\b.*?</\1>"
@@ -32,15 +32,14 @@ class Section(NamedTuple):
 
 
 def sections(html: str, title: str) -> list[Section]:
-    """The sections of a page, those left out of the search (`data-search-exclude`) but for their headings."""
-    pieces, anchor, start, is_shown = [], "", 0, True
+    """The sections of a page: what stands before its first heading, and below each."""
+    pieces, anchor, start = [], "", 0
     for heading in _HEADING.finditer(html):
-        pieces.append(Section(anchor, title, plain(html[start : heading.start()]) if is_shown else ""))
-        level, attributes, name, content = heading.groups()
-        title = plain(content)
-        anchor, is_shown, start = "" if level == "1" else name, "data-search-exclude" not in attributes, heading.end()
-    pieces.append(Section(anchor, title, plain(html[start:]) if is_shown else ""))
-    return [piece for n, piece in enumerate(pieces) if n or piece.text]  # the first is what stands before any heading
+        pieces.append(Section(anchor, title, plain(html[start : heading.start()])))
+        level, name, content = heading.groups()
+        anchor, title, start = "" if level == "1" else name, plain(content), heading.end()
+    pieces.append(Section(anchor, title, plain(html[start:])))
+    return [piece for n, piece in enumerate(pieces) if n or piece.text]
 
 
 def plain(html: str) -> str:
