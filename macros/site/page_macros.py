@@ -29,6 +29,7 @@ from ..views import (
     tables,
     values,
     walkthrough,
+    ways,
 )
 from ..views import catalogue as catalogues
 from ..views import costs as cost_views
@@ -195,6 +196,9 @@ def macros(env) -> dict[str, Callable]:
         "trace_steps": stations.trace_steps,
         "part_formula": stations.part_formula,
         "terminal": terminal,
+        "what_if": ways.what_if,
+        "compare": with_links(ways.compare),
+        "any_config": ways.any_config,
     }
 
 
