@@ -1,4 +1,4 @@
-"""`model_pages` and `tool_files` handed to MkDocs: its navigation, and its objects for files that are not in `docs/`."""
+"""`model_pages` and `tool_files` handed to MkDocs: its navigation, its objects for files that are not in `docs/`."""
 
 from __future__ import annotations
 

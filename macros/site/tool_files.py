@@ -29,7 +29,12 @@ def data() -> str:
     """The models that a page may start from, with the keys of their configs, and the accelerators."""
     wrong = model_pages.problems()
     models = {
-        slug: {"name": presets.preset(slug).name, "family": family, "page": _address(slug), "keys": presets.model(slug).raw}
+        slug: {
+            "name": presets.preset(slug).name,
+            "family": family,
+            "page": _address(slug),
+            "keys": presets.model(slug).raw,
+        }
         for family, slugs in model_pages.families().items()
         for slug in slugs
         if slug not in wrong and presets.preset(slug).config is not None
@@ -45,7 +50,9 @@ def data() -> str:
         }
         for slug, a in accelerators().items()
     }
-    return json.dumps({"models": models, "accelerators": machines}, ensure_ascii=False, separators=(",", ":"), default=str)
+    return json.dumps(
+        {"models": models, "accelerators": machines}, ensure_ascii=False, separators=(",", ":"), default=str
+    )
 
 
 def _address(slug: str) -> str:

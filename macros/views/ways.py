@@ -18,8 +18,8 @@ CONTEXT, MACHINE = 8192, "h100"
 
 @disclosed.view("what follows from other hyperparameters")
 def ways_table(model: Model) -> Html:
-    """A model with its width or depth doubled, with fewer or more keys and values, with experts, with a window: a row for
-    each, beside the model as it was published.
+    """A model with its width or depth doubled, with fewer or more keys and values, with experts, with a window: each
+    beside the model as it was published.
     """
     machine = accelerator(MACHINE)
     rows = [_row("As published", "", model, machine)]
@@ -41,7 +41,9 @@ def ways_table(model: Model) -> Html:
     return html(
         "{}{}",
         table(f"{model.name}, changed", columns, rows, name=f"Changes of {model.name}"),
-        conventions(f"16-bit weights and cache, one text of {CONTEXT:,} tokens; memory: weights, cache and largest operation."),
+        conventions(
+            f"16-bit weights and cache, one text of {CONTEXT:,} tokens; memory: weights, cache and largest operation."
+        ),
     )
 
 
