@@ -13,6 +13,7 @@ export const said = error => (isProblem(error) ? py.str(error) : String(error?.m
 
 // The language model's keys of a config, and which parts were left out.
 export const languagePart = raw => M["engine.keys"].language_part(raw)
+export const WAYS = M["engine.ways"].WAYS
 export const continued = M["engine.keys"].continued
 
 // Loads the forward pass of a model type, once; says so where there is none.
@@ -29,6 +30,9 @@ export function model(raw) {
   const counts = M["counting.parameters"].Counts(M["engine.forward"].trace(architecture, config))
   return { raw, config, unknown, counts, costs: M["counting.costs"].of(counts), architecture: architecture.name }
 }
+
+// Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
+export const categories = model => [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
 
 export const accelerator = given => py.apply(M["counting.accelerators"].Accelerator, [], given)
 export const conditions = given => py.apply(M["counting.figures"].Conditions, [], given)

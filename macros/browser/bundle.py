@@ -15,7 +15,14 @@ from .javascript import compile_module, imports, methods_of
 PACKAGE = Path(__file__).parent.parent
 
 # What the tools ask for; all that these import comes along, except what reads files.
-ENTRIES = ("engine.forward", "engine.architectures.config", "engine.keys", "counting.figures", "counting.accelerators")
+ENTRIES = (
+    "engine.forward",
+    "engine.architectures.config",
+    "engine.keys",
+    "engine.ways",
+    "counting.figures",
+    "counting.accelerators",
+)
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"
 

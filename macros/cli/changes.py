@@ -9,6 +9,7 @@ from typing import Any
 from ..catalogue.presets import Model
 from ..engine.architectures.config import Key, fields_of
 from ..engine.errors import Problem, nearest, shorten
+from ..engine.keys import continued
 from ..views import notation
 
 
@@ -43,7 +44,7 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
         isinstance(layers, int)
     ):
         before = int(model.config.symbols["n_layers"])
-        raw |= {key: _continued(value, before, layers) for key, value in model.raw.items() if key not in keys}
+        raw |= {key: continued(value, before, layers) for key, value in model.raw.items() if key not in keys}
     said = ", ".join(f"{field.field} = {settings[name]}" for name, field in fields.items())
     try:
         config, _ = model.architecture.config.read(raw)
@@ -71,15 +72,3 @@ def _field(model: Model, name: str) -> Key:
     known = {k.field for k in settable} | {str(k.key) for k in settable}
     otherwise = f"{model.architecture.name} has {', '.join(k.field for k in settable if k.is_size)}"
     raise Problem(f"{model.slug} has no hyperparameter {name!r}", nearest(name, known, otherwise))
-
-
-def _continued(value: Any, before: int, layers: int) -> Any:
-    """What has an entry for each layer, for another number of layers: its shortest pattern goes on; without a pattern
-    it stays as it is.
-    """
-    if not isinstance(value, (list, str)) or len(value) != before or not 0 < layers <= 10_000:
-        return value
-    for period in range(1, before // 2 + 1):
-        if all(value[i] == value[i % period] for i in range(before)):
-            return (value[:period] * (layers // period + 1))[:layers]
-    return value

@@ -1,4 +1,4 @@
-"""`model_pages` handed to MkDocs: its navigation, and its objects for files that are not in `docs/`."""
+"""`model_pages` and `tool_files` handed to MkDocs: its navigation, its objects for files that are not in `docs/`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
-from . import model_pages
+from . import model_pages, tool_files
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -26,7 +26,7 @@ def on_files(files, config):
         raise PluginError("\n".join(map(str, wrong.values())))
     for problem in wrong.values():
         log.error(problem)
-    for page in model_pages.pages():
+    for page in (*model_pages.pages(), *tool_files.generated()):
         if files.get_file_from_path(page.path) is None:  # else it is written by hand, and stays
             file = File.generated(config, page.path, content=page.content)
             file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
+from urllib.parse import quote
 
 from ..engine.errors import Problem
 from ..views import area_map as area_maps
@@ -29,6 +30,7 @@ from ..views import (
     tables,
     values,
     walkthrough,
+    ways,
 )
 from ..views import catalogue as catalogues
 from ..views import costs as cost_views
@@ -54,6 +56,11 @@ def macros(env) -> dict[str, Callable]:
 
     def to_family(family):
         return link_to_page(env, f"models/{family_slug(family)}/index.md")
+
+    def asked_of(tool, name, slug):
+        """The address of a tool that starts with a model."""
+        address = to_page(tool)
+        return address and f"{address}?{name}={quote(slug)}"
 
     def comparison(models, columns, context=None):
         """Models side by side: a row a model, a column for any figure that `value` gives."""
@@ -97,7 +104,12 @@ def macros(env) -> dict[str, Callable]:
 
     def model_sheet(slug):
         """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
-        return sheet.sheet(slug, (("All of this as data (JSON)", link_to_page(env, data_file(slug))),))
+        ways = (
+            ("Change it", asked_of("tools/what-if.md", "model", slug)),
+            ("Compare it", asked_of("tools/compare.md", "models", slug)),
+            ("All of this as data (JSON)", link_to_page(env, data_file(slug))),
+        )
+        return sheet.sheet(slug, ways)
 
     def with_links(function):
         @wraps(function)
@@ -195,6 +207,9 @@ def macros(env) -> dict[str, Callable]:
         "trace_steps": stations.trace_steps,
         "part_formula": stations.part_formula,
         "terminal": terminal,
+        "what_if": ways.what_if,
+        "compare": with_links(ways.compare),
+        "any_config": ways.any_config,
     }
 
 

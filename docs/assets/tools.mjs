@@ -1,0 +1,39 @@
+// A page of a tool loads the tool's own script, and with it the engine; no other page does. Tables of models lead there.
+
+const TOOLS = { "what-if": "what-if", config: "what-if", compare: "compare" }
+
+async function start() {
+  document.querySelectorAll(":is(.ep-catalogue, .ep-changes):not([data-ticks])").forEach(ticks)
+  for (const place of document.querySelectorAll(".ep-tool:not([data-mounted])")) {
+    place.dataset.mounted = "true"
+    const { mount } = await import(`./tools/${TOOLS[place.dataset.tool]}.mjs`)
+    await mount(place)
+  }
+}
+
+const now = () => globalThis.document$ ? document$.subscribe(start) : start()
+document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })
+
+// In a table of models, two to four that are ticked lead to their comparison.
+const MOST = 4
+
+function ticks(table) {
+  table.dataset.ticks = "true"
+  const chosen = new Set(), said = document.createElement("p")
+  said.className = "ep-chosen"
+  said.setAttribute("role", "status")
+  const slug = link => link.pathname.split("/").filter(Boolean).at(-1).replace(/\.html$/, "")
+  for (const row of [...table.tBodies].flatMap(body => [...body.rows])) {
+    const link = row.cells[0]?.querySelector("a[href]")
+    if (!link) continue
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", className: "ep-tick" })
+    box.setAttribute("aria-label", `Compare ${link.textContent.trim()}`)
+    box.addEventListener("change", () => {
+      box.checked ? chosen.add(slug(link)) : chosen.delete(slug(link))
+      const way = Object.assign(document.createElement("a"), { href: new URL(`../tools/compare/?models=${[...chosen].join()}`, import.meta.url), textContent: `Compare the ${chosen.size} models that are ticked` })
+      said.replaceChildren(...(chosen.size < 2 ? [chosen.size ? "One model is ticked: tick another to compare them." : ""] : chosen.size > MOST ? [`${chosen.size} models are ticked: up to ${MOST} stand side by side.`] : [way]))
+    })
+    row.cells[0].prepend(box)
+  }
+  ;(table.closest(".ep-scroll") ?? table).after(said)
+}

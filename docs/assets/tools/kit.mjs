@@ -1,0 +1,109 @@
+// What the tools share: elements, numbers in a reader's units, and the models that a page may start from.
+
+import { accelerator, load, model, py, said } from "../model.mjs"
+
+export { said }
+
+// An element; a child that is no element is text.
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value)
+    else if (value === true) element.setAttribute(key, "")
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value)
+  }
+  element.append(...children.flat().filter(child => child !== null && child !== undefined))
+  return element
+}
+export const replace = (element, ...children) => element.replaceChildren(...children.flat().filter(child => child !== null && child !== undefined))
+
+let loaded
+// The models and the accelerators of the site, each by its slug.
+export function data() {
+  return loaded ??= fetch(new URL("../engine/data.json", import.meta.url)).then(answer => answer.text()).then(text => {
+    const all = py.parse(text), byName = part => new Map(py.entries(all.read(part)))
+    const machines = [...byName("accelerators")].map(([slug, d]) => [slug, accelerator(Object.fromEntries(py.entries(d)))])
+    return { models: byName("models"), accelerators: new Map(machines) }
+  })
+}
+
+const kept = new Map()
+// A model by its keys, kept while the page lives: most changes are of conditions and not of the model.
+export async function modelOf(keys) {
+  const name = json(keys)
+  if (!kept.has(name)) {
+    await load(keys.read("model_type", null))
+    if (kept.size > 20) kept.clear()
+    kept.set(name, model(keys))
+  }
+  return kept.get(name)
+}
+
+// Keys as JSON, whole numbers written out.
+export function json(value) {
+  if (typeof value === "bigint") return String(value)
+  if (value instanceof py.Dict) return `{${py.entries(value).map(([k, v]) => `${JSON.stringify(k)}:${json(v)}`).join()}}`
+  if (Array.isArray(value)) return `[${value.map(json).join()}]`
+  return JSON.stringify(value ?? null)
+}
+
+// Numbers
+
+export const grouped = n => (n < 0n ? "−" : "") + (n < 0n ? -n : n).toLocaleString("en")
+const UNITS = ["", "k", "M", "B", "T", "P", "E"]
+// Three digits and a unit: 8.03B, 16.1 GB.
+function scaled(n, units, space) {
+  let x = Math.abs(Number(n)), i = 0
+  while (x >= 999.5 && i < units.length - 1) x /= 1000, i++
+  const digits = i === 0 && Number.isInteger(x) ? 0 : x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2
+  return `${n < 0 ? "−" : ""}${x.toFixed(digits)}${space}${units[i]}`
+}
+export const count = n => n < 10000n && n > -10000n ? grouped(BigInt(n)) : scaled(n, UNITS, "")
+export const bytes = n => scaled(n, ["bytes", "kB", "MB", "GB", "TB", "PB"], " ")
+export const flops = n => `${scaled(n, ["", "k", "M", "G", "T", "P", "E", "Z", "Y"], " ")}FLOP`
+export const seconds = x => x >= 1 ? scaled(x, ["s", "ks"], " ") : x >= 1e-3 ? `${(x * 1e3).toPrecision(3)} ms` : `${(x * 1e6).toPrecision(3)} µs`
+const WRITERS = { bytes, FLOPs: flops, seconds: x => seconds(py.float(x)), "tokens per second": x => count(py.int(x)) }
+export function written(value, unit) {
+  if (value === null) return "no end"
+  return WRITERS[unit] ? WRITERS[unit](typeof value === "bigint" ? value : py.float(value)) : typeof value === "bigint" ? count(value) : py.float(value).toPrecision(3)
+}
+// The difference of two values, signed, and how many times one is the other.
+export function difference(now, before, unit) {
+  if (now === null || before === null) return ""
+  const d = py.sub(now, before)
+  if (!py.truth(d)) return "same"
+  const ratio = py.truth(before) ? py.float(py.Fraction(now, before)) : null
+  return `${py.gt(d, 0n) ? "+" : ""}${written(d, unit)}${ratio === null ? "" : `, × ${ratio.toPrecision(3)}`}`
+}
+
+// A choice; options as [value, text] or, below a heading, [heading, options].
+export function select(name, groups, value, attributes = {}) {
+  const option = ([v, text]) => make("option", { value: v, selected: v === value }, text)
+  return make("select", { name, ...attributes }, groups.map(([first, rest]) => Array.isArray(rest) ? make("optgroup", { label: first }, rest.map(option)) : option([first, rest])))
+}
+export function modelsByFamily(models) {
+  const families = new Map()
+  for (const [slug, m] of models) {
+    const family = m.read("family")
+    families.set(family, [...(families.get(family) ?? []), [slug, m.read("name")]])
+  }
+  return [...families]
+}
+export const labelled = (text, field, ...after) => make("label", {}, make("span", {}, text), field, ...after)
+
+export function table(caption, head, rows) {
+  const numbers = head.map(h => h.startsWith("#")), titles = head.map(h => h.replace(/^#/, ""))
+  return make("div", { class: "ep-scroll", tabindex: 0, role: "region", "aria-label": caption }, make("table", { class: "ep-table" },
+    make("caption", {}, caption),
+    make("thead", {}, make("tr", {}, titles.map((t, i) => make("th", { scope: "col", class: numbers[i] ? "num" : null }, t)))),
+    make("tbody", {}, rows.map(row => make("tr", { class: row.cls ?? null }, row.map((cell, i) => make(i ? "td" : "th", { scope: i ? null : "row", class: i && numbers[i] ? "num" : null }, ...[cell].flat())))))))
+}
+// A number in a reader's unit, the exact one beside it for whoever wants it.
+export const exact = (value, unit) => make("span", { title: typeof value === "bigint" ? `${grouped(value)} ${unit}` : null }, written(value, unit))
+
+// The address says what is chosen: what follows `?` for what may be sent to the site, nothing of a reader's own config.
+export function remember(values) {
+  const at = new URL(location.href)
+  at.search = new URLSearchParams(Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== ""))
+  history.replaceState(history.state, "", at)
+}

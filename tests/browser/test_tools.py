@@ -1,0 +1,158 @@
+"""The tools in a browser: what if, compare, any config; their addresses, their weight, without scripts, on a phone."""
+
+import gzip
+import json
+from pathlib import Path
+from urllib.parse import quote, urljoin
+
+import pytest
+from conftest import accessibility, overflow
+
+from macros.catalogue import presets
+from macros.counting.accelerators import accelerator
+from macros.counting.costs import of as costs_of
+from macros.views import rounding
+
+pytestmark = pytest.mark.browser
+
+MOST_BYTES = 120_000  # of scripts and data of a tool's page, compressed
+ASSETS = ("python.mjs", "model.mjs", "tools.mjs", "tools/kit.mjs", "engine/engine.mjs", "engine/data.json")
+
+# A model that is on no list here: Llama's block in sizes of its own.
+UNLISTED = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 50_021,
+    "hidden_size": 1536,
+    "num_hidden_layers": 23,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 3,
+    "intermediate_size": 4099,
+    "tie_word_embeddings": True,
+}
+
+
+@pytest.fixture
+def tool(open_page, site):
+    """Opens a tool: `tool("what-if", "?model=gpt2")`; its answer stands."""
+
+    def open_(name, asked="", **options):
+        page = open_page(urljoin(site, f"tools/{name}/{asked}"), **options)
+        if options.get("java_script_enabled", True):
+            page.locator("form.ep-whatif").wait_for()
+            if name != "config" or asked:
+                page.locator(".ep-answer strong").wait_for()
+        return page
+
+    return open_
+
+
+def answer(page):
+    return " ".join(page.locator(".ep-answer").inner_text().split())
+
+
+def value(page, row, column=-1):
+    """A number of the tables, by the words of its row: the exact one."""
+    cell = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=row, exact=True)).first
+    return cell.locator("td span[title]").nth(column).get_attribute("title")
+
+
+def test_whether_a_model_fits_stands_as_a_sentence(tool):
+    needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(32_768, format="fp8").values())
+    missing = needed - accelerator("h100").memory_bytes
+    page = tool("what-if", "?model=llama3.3-70b&context=32768&weights=fp8&on=h100")
+    assert "Llama 3.3 70B does not fit on one" in answer(page)
+    assert rounding.decimal_bytes(needed) in answer(
+        page
+    ) and f"{rounding.decimal_bytes(missing)} are missing" in answer(page)
+    page.get_by_label("Cache").select_option("fp8")
+    page.get_by_text("Llama 3.3 70B fits on one").wait_for()
+
+
+def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, open_page):
+    model = presets.model("llama3-8b")
+    other = presets.make("wider", {**model.raw, "hidden_size": 8192})
+    page = tool("what-if")
+    page.get_by_label("d_model", exact=True).fill("8192")
+    page.get_by_role("columnheader", name="Difference").wait_for()
+    assert value(page, "Parameters") == f"{other.counts.total:,} parameters"
+    assert value(page, "Parameters", 0) == f"{model.counts.total:,} parameters"
+    again = open_page(page.url)
+    again.locator(".ep-answer strong").wait_for()
+    assert answer(again) == answer(page) and value(again, "Parameters") == value(page, "Parameters")
+
+
+def test_what_cannot_be_is_explained_at_its_field_and_nothing_breaks(tool):
+    page = tool("what-if")
+    before = answer(page)
+    field = page.get_by_label("n_kv_heads", exact=True)
+    field.fill("3")
+    page.get_by_role("alert").filter(has_text="num_key_value_heads = 3 does not divide").wait_for()
+    assert field.get_attribute("aria-invalid") == "true" and answer(page) == before
+    field.fill("8")
+    page.get_by_role("alert").wait_for(state="hidden")
+    assert field.get_attribute("aria-invalid") is None
+
+
+def test_ways_that_teach_are_taken_and_taken_back(tool):
+    page = tool("what-if")
+    total = presets.model("llama3-8b").counts.total
+    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_label("n_experts", exact=True).wait_for()
+    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_label("n_experts", exact=True).wait_for(state="detached")
+    assert value(page, "Parameters") == f"{total:,} parameters"
+
+
+def test_models_stand_side_by_side(tool):
+    page = tool("compare", "?models=qwen3-8b,llama3.1-8b")
+    for i, slug in enumerate(("qwen3-8b", "llama3.1-8b")):
+        assert value(page, "Parameters", i) == f"{presets.model(slug).counts.total:,} parameters"
+    page.get_by_role("button", name="One more").click()
+    page.get_by_label("Model 3").select_option("gpt2")
+    page.get_by_role("columnheader", name="GPT-2", exact=False).first.wait_for()
+    assert "models=qwen3-8b%2Cllama3.1-8b%2Cgpt2" in page.url
+
+
+def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
+    total = presets.make("mine", UNLISTED).counts.total
+    page = tool("config")
+    page.get_by_label("A config.json").fill(json.dumps(UNLISTED))
+    page.locator(".ep-answer strong").wait_for()
+    assert value(page, "Parameters") == f"{total:,} parameters"
+    page.get_by_label("A config.json").fill('{"model_type": "made-up"}')
+    page.get_by_role("alert").filter(has_text="model_type = 'made-up' is not covered").wait_for()
+    linked = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
+    assert value(linked, "Parameters") == f"{total:,} parameters"
+
+
+def test_without_scripts_a_table_stands(tool):
+    page = tool("what-if", java_script_enabled=False)
+    assert page.get_by_role("row").filter(has_text="Double the depth").count() == 1
+    page = tool("compare", java_script_enabled=False)
+    assert page.get_by_role("row").filter(has_text="Qwen3 8B").count() == 1
+    assert "every-parameter describe" in tool("config", java_script_enabled=False).content()
+
+
+@pytest.mark.parametrize("name", ["what-if", "compare"])
+def test_on_a_phone_and_for_everybody(tool, name):
+    page = tool(name, viewport={"width": 390, "height": 844})
+    assert not overflow(page)
+    assert not accessibility(page)
+
+
+def test_scripts_and_data_are_light(site_folder):
+    assets = Path(site_folder) / "assets"
+    engine = {path.stem: path.read_bytes() for path in (assets / "engine").glob("*.mjs") if path.stem != "engine"}
+
+    def together(name, seen):
+        if name in seen:
+            return 0
+        seen.add(name)
+        text = engine[name].decode()
+        return len(gzip.compress(engine[name])) + sum(together(n, seen) for n in engine if f'import"./{n}.mjs"' in text)
+
+    page = sum(len(gzip.compress((assets / name).read_bytes())) for name in ASSETS)
+    tools = max(len(gzip.compress((assets / "tools" / name).read_bytes())) for name in ("what-if.mjs", "compare.mjs"))
+    architecture = max(together(name, set()) for name in engine)
+    assert page + tools + architecture <= MOST_BYTES, (page, tools, architecture)
