@@ -56,12 +56,12 @@ def distinct(arrays: Iterable[ShapeArray]) -> list[ShapeArray]:
 
 def size(x: ShapeArray) -> Poly:
     """An array's elements."""
-    return _shape(tuple(d.expr for d in x.shape))[0]
+    return measured(x)[0]
 
 
-def is_paired(x: ShapeArray) -> bool:
-    """Whether an array has an axis of queries and one of keys."""
-    return _shape(tuple(d.expr for d in x.shape))[1]
+def measured(x: ShapeArray) -> tuple[Poly, bool]:
+    """An array's elements, and whether it has an axis of queries and one of keys."""
+    return _shape(tuple([d.expr for d in x.shape]))
 
 
 @cache

@@ -107,6 +107,18 @@ def once(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, 
     return wrapper
 
 
+class Evaluated(dict[Poly, int]):
+    """Polynomials with their values in one step. Many arrays have the same shape: each is evaluated once."""
+
+    def __init__(self, values: Mapping[str, int]):
+        super().__init__()
+        self.sizes: Mapping[str, int] = values
+
+    def __missing__(self, polynomial: Poly) -> int:
+        value = self[polynomial] = polynomial.at(self.sizes)
+        return value
+
+
 class Compute:
     """The FLOPs of one model. T new tokens end at a context of S tokens, the last new one included."""
 
@@ -237,6 +249,10 @@ class Compute:
 
     def _values(self, new: int, context: int) -> Mapping[str, int]:
         return self.counts.values(T=new, S=context)
+
+    @once
+    def _evaluated(self, new: int, context: int) -> Evaluated:
+        return Evaluated(self._values(new, context))
 
 
 def _letters(leaf: Node) -> dict[str, Dim]:

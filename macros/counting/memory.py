@@ -7,7 +7,7 @@ from functools import cached_property
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import distinct, is_cache, is_data, is_paired, origin, size
+from .arrays import distinct, is_cache, is_data, measured, origin
 from .cache import CacheCosts
 from .compute import once
 from .formats import weight_bytes
@@ -44,9 +44,9 @@ class Memory(CacheCosts):
 
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
-        values = self._values(new, context)
+        at = self._evaluated(new, context)
         operations = (
-            (leaf, sum(size.at(values) for size, is_paired in sizes if pairs or not is_paired))
+            (leaf, sum(at[size] for size, is_paired in sizes if pairs or not is_paired))
             for leaf, sizes in self._operations
         )
         return max(operations, key=lambda operation: operation[1])
@@ -66,5 +66,5 @@ class Memory(CacheCosts):
                 ]
                 same = tuple(sorted(tuple(id(d.expr) for d in x.shape) for x in arrays))
                 if same not in operations:
-                    operations[same] = leaf, tuple((size(x), is_paired(x)) for x in arrays)
+                    operations[same] = leaf, tuple(map(measured, arrays))
         return list(operations.values())

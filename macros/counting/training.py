@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TypeAlias
 
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
 from ..engine.steps import Keeps, Role
-from .arrays import distinct, is_data, is_paired, new_rows, part, size
+from .arrays import distinct, is_data, measured, new_rows, part, size
 from .compute import once
 from .memory import Memory
 from .parts import HEAD
+
+Saved: TypeAlias = list[tuple[Poly, bool]]
 
 
 class Training(Memory):
@@ -42,29 +46,40 @@ class Training(Memory):
         keys and values written out per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention
         computed in blocks). With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
-        values = self._values(context, context)
+        at = self._evaluated(context, context)
 
-        def elements(arrays: Iterable[ShapeArray]) -> int:
-            return sum(size(x).at(values) for x in distinct(arrays) if pairs or not is_paired(x))
+        def elements(arrays: Saved) -> int:
+            return sum(at[size] for size, is_paired in arrays if pairs or not is_paired)
 
-        def own(nodes: Iterable[Node]) -> int:
-            return sum(elements(_saved(node)) + self._written_out(node).at(values) for node in nodes)
-
-        top = self.trace.root.children
-        layers = [n for n in top if n.layers is not None]
-        kept = elements(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n))
+        outside, layers, heads = self._saved
+        kept = elements(outside)
+        own = [elements(arrays) + at[written_out] for _, arrays, written_out in layers]
         if recompute:
-            kept += sum(size(n.outputs[0]).at(values) * int(n.layer_count) for n in layers)
-            kept += max((own([n]) for n in layers), default=0)
+            kept += sum(at[size(n.outputs[0])] * int(n.layer_count) for n, *_ in layers) + max(own, default=0)
         else:
-            kept += sum(own([n]) * int(n.layer_count) for n in layers)
+            kept += sum(one * int(n.layer_count) for one, (n, *_) in zip(own, layers))
         logits = 0
-        for head in (n for n in top if n.role is HEAD):  # the trace has the last token's; training needs all tokens'
-            [vectors, *_] = (size(x).at(values) for x in head.inputs if is_data(x))
-            inner = (x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
-            kept += vectors + elements(inner) * context
-            logits += sum(size(x).at(values) for x in head.outputs) * context
+        for head, arrays in heads:  # the trace has the last token's; training needs all tokens'
+            [vectors, *_] = (at[size(x)] for x in head.inputs if is_data(x))
+            kept += vectors + elements(arrays) * context
+            logits += sum(at[size(x)] for x in head.outputs) * context
         return (kept * 2 + logits * 4) * batch
+
+    @cached_property
+    def _saved(self) -> tuple[Saved, list[tuple[Node, Saved, Poly]], list[tuple[Node, Saved]]]:
+        """The arrays that the backward pass needs: of the steps outside of layers, of each kind of layer with what it
+        keeps besides where latents are written out, and inside each head.
+        """
+        top = self.trace.root.children
+        heads = [n for n in top if n.role is HEAD]
+        return (
+            _sizes(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n)),
+            [(n, _sizes(_saved(n)), self._written_out(n)) for n in top if n.layers is not None],
+            [
+                (h, _sizes(x for n in h.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n)))
+                for h in heads
+            ],
+        )
 
     def _written_out(self, layer: Node) -> Poly:
         """By how many elements a layer keeps more or less because its latents' keys and values are written out per
@@ -87,6 +102,11 @@ def _absorbed(layer: Node) -> Iterator[ShapeArray]:
             yield node.outputs[0]
         elif node.role is Role.LATENT_VALUES:
             yield node.inputs[0]
+
+
+def _sizes(arrays: Iterable[ShapeArray]) -> Saved:
+    """Of each array once: (elements, whether it is over pairs)."""
+    return [measured(x) for x in distinct(arrays)]
 
 
 def _saved(node: Node) -> list[ShapeArray]:

@@ -72,9 +72,11 @@ class Poly:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, (int, Fraction)):
+        if not isinstance(other, Poly):
+            if not isinstance(other, (int, Fraction)):
+                return False
             other = Poly.of(other)
-        return isinstance(other, Poly) and self.terms == other.terms
+        return self.terms == other.terms
 
     def __add__(self, other: Number | Atom | Poly) -> Poly:
         return Poly.sum((self, Poly.of(other)))

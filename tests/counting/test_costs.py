@@ -492,6 +492,15 @@ def test_the_split_over_one_device_is_the_whole_and_over_many_no_less(slug):
     assert costs.split_weight_bytes(8) * 8 < costs.weight_bytes() * 1.3
 
 
+def test_a_convolution_over_several_heads_is_cut_by_each():
+    """Qwen3-Next over 3 devices: 6 of 16 key heads and 11 of 32 value heads; both key/value heads of attention."""
+    slug, rows, width = "qwen3-next-80b-a3b", 4, 128  # of a convolution; of each head of linear attention
+    attention = 12 * 2 * 1000 * 2 * 256 * 2
+    states = 36 * 11 * width * width * 4
+    convolutions = 36 * rows * (2 * 6 + 11) * width * 2
+    assert of(slug).split_cache_bytes(1000, 3) == attention + states + convolutions
+
+
 def test_split_by_hand():
     """Llama 3 8B on 16 devices: of 8 key/value heads each has twice an even share; norms are copied."""
     D, L, F, V, kv, norms = 4096, 32, 14336, 128256, 8 * 128, 65 * 4096

@@ -255,7 +255,9 @@ def copy_of_the_site(folder: Path) -> Path:
     )
     for slug, path in presets.paths().items():
         if not re.search(
-            rf"[\"'/ ]{re.escape(slug)}(?:[\"' ]|\.md|/)|[(=]\"{re.escape(presets.preset(slug).family)}\"", said
+            rf"[\"'/]{re.escape(slug)}(?:[\"']|\.md|/)|terminal\(\"[^\"]* {re.escape(slug)} "
+            rf"|[(=]\"{re.escape(presets.preset(slug).family)}\"",
+            said,
         ):
             (folder / "macros" / "presets" / path.relative_to(presets.FOLDER)).unlink()
     (folder / "docs" / TYPED).write_text(
