@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache, cached_property
+from typing import TypeAlias
 
 from ..engine.dims import Dim, Poly
 from ..engine.tensors import Weight
+from .compute import once
 from .formats import is_matrix, weight_bytes
 from .parameters import INDEX
 from .training import Training
 
 # Sizes that tensor parallelism cuts evenly.
 EVENLY = ("d_ff", "d_inner", "vocab_size")
+
+# What an array is cut along: the heads of a name, inner widths and the vocabulary, which are cut evenly, or nothing.
+# How it is cut: the share of each part of it, and what that is cut along.
+Axis: TypeAlias = str | None
+Cut: TypeAlias = list[tuple[Fraction, Axis]]
+EVEN = "evenly"
 
 # Of one device: how many of the heads of each name it holds; all of those that are not named.
 Heads = Mapping[str, int]
@@ -29,8 +38,9 @@ class Devices(Training):
         even as they divide; a device holds a copy of every key/value head that one of its query heads reads. Vectors
         and matrices without such an axis are copied.
         """
+        weights = [(weight_bytes(w, format), cut) for w, cut in self._cuts]
         return max(
-            sum(math.ceil(weight_bytes(w, format) * self._share(w, devices, heads)) for w in self.counts.weights)
+            sum(math.ceil(size * self._share(cut, devices, heads)) for size, cut in weights)
             for heads in self._heads(devices)
         )
 
@@ -38,17 +48,13 @@ class Devices(Training):
         """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys
         are copied."""
         values = self.counts.values(S=context)
+        kept = [(k.elements.at(values) * (k.item_bytes or item_bytes), self._cut(k.shape)) for k in self.trace.kept]
         return max(
-            math.ceil(
-                batch
-                * sum(
-                    k.elements.at(values) * (k.item_bytes or item_bytes) * self._cut(_symbols(k.shape), devices, heads)
-                    for k in self.trace.kept
-                )
-            )
+            math.ceil(batch * sum(size * self._share(cut, devices, heads) for size, cut in kept))
             for heads in self._heads(devices)
         )
 
+    @once
     def _heads(self, devices: int) -> list[Heads]:
         """The distinct ways in which a device may be filled: heads of each name on it."""
         counts = {name: n for name, n in self.trace.symbols.items() if name.endswith("_heads")}
@@ -65,32 +71,45 @@ class Devices(Training):
             ways[end - start, read] = {**others, "n_heads": end - start, "n_kv_heads": min(read, keys)}
         return list(ways.values())
 
-    def _share(self, w: Weight, devices: int, heads: Heads) -> Fraction:
-        """The share of a weight that a device with these heads holds."""
+    @cached_property
+    def _cuts(self) -> list[tuple[Weight, Cut]]:
+        """Each weight, and how it is cut."""
+        return [(w, self._cut_of(w)) for w in self.counts.weights]
+
+    def _cut_of(self, w: Weight) -> Cut:
         if not is_matrix(w):
-            return Fraction(1)
+            return [(Fraction(1), None)]
         if w.routed is not None and int(w.routed[0]) > int(w.routed[1]):
-            return Fraction(1, devices)  # each expert cut along its inner width
-        sums = [d.expr for d in w.shape if len(d.expr.terms) > 1 and any(s.endswith("_heads") for s in d.symbols)]
-        if sums:  # queries, keys and values in one matrix: each term by its own heads
-            values = self.counts.values()
-            terms = [Poly({m: c}) for m, c in sums[0].terms.items()]
-            cut = (t.at(values) * self._cut(t.symbols, devices, heads) for t in terms)
-            return sum(cut, Fraction(0)) / sums[0].at(values)
+            return [(Fraction(1), EVEN)]  # each expert cut along its inner width
         if w.layers is not None and all(d.expr.symbols <= {"d_model", "d_embedding"} for d in w.shape):
-            # heads as wide as d_model together
-            return self._cut(frozenset({"n_heads" if "n_heads" in self.trace.symbols else "d_inner"}), devices, heads)
-        return self._cut(_symbols(w.shape), devices, heads)
+            return [(Fraction(1), "n_heads" if "n_heads" in self.trace.symbols else EVEN)]  # as wide as all heads
+        return self._cut(w.shape)
 
-    def _cut(self, symbols: frozenset[str], devices: int, heads: Heads) -> Fraction:
-        """The share of an array with these sizes: whole heads to a device, inner widths and the vocabulary evenly."""
-        sizes = self.trace.symbols
-        named = [s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)]
-        if named:  # of several names the queries', or those of which there are most: a state is its value heads'
-            name = min(named, key=lambda s: (s != "n_heads", -sizes.get(s, 1), s))
-            return Fraction(heads.get(name, 1), sizes.get(name, 1))
-        return Fraction(1, devices) if any(s.startswith(EVENLY) for s in symbols) else Fraction(1)
+    def _cut(self, shape: tuple[Dim, ...]) -> Cut:
+        """How an array is cut: queries, keys and values in one of them, each by its own heads."""
+        sums = [d.expr for d in shape if len(d.expr.terms) > 1 and any(s.endswith("_heads") for s in d.symbols)]
+        if not sums:
+            return [(Fraction(1), _axis(frozenset[str]().union(*(size.symbols for size in shape))))]
+        values = self.counts.values()
+        terms = [Poly({m: c}) for m, c in sums[0].terms.items()]
+        return [(Fraction(t.at(values), sums[0].at(values)), _axis(t.symbols)) for t in terms]
+
+    def _share(self, cut: Cut, devices: int, heads: Heads) -> Fraction:
+        """The share that a device with these heads holds."""
+        held = Fraction(0)
+        for share, axis in cut:
+            if axis == EVEN:
+                share /= devices
+            elif axis is not None:
+                share *= Fraction(heads.get(axis, 1), self.trace.symbols.get(axis, 1))
+            held += share
+        return held
 
 
-def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
-    return frozenset[str]().union(*(size.symbols for size in shape))
+@cache
+def _axis(symbols: frozenset[str]) -> Axis:
+    """What an array with these sizes is cut along: whole heads to a device, inner widths and the vocabulary evenly."""
+    heads = [s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)]
+    if heads:
+        return min(heads, key=lambda s: (s != "n_heads", s))
+    return EVEN if any(s.startswith(EVENLY) for s in symbols) else None
