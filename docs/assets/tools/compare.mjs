@@ -54,7 +54,7 @@ export async function mount(place) {
     const fields = [...new Set(all.flatMap(m => [...fieldsOf(py.type(m.config))].map(f => f.field)))]
     const value = (m, name) => {
       const v = m.config[name]
-      return v == null || v instanceof py.Dict || typeof v === "function" ? "–" : Array.isArray(v) ? runs(v) : typeof v === "object" || typeof v === "bigint" ? grouped(py.int(v)) : py.str(v)
+      return v == null || v instanceof py.Dict || typeof v === "function" ? "–" : Array.isArray(v) ? runs(v) : typeof v === "object" || typeof v === "bigint" ? grouped(py.int(v)) : typeof v === "boolean" ? (v ? "yes" : "no") : py.str(v)
     }
     const sizes = fields.map(name => {
       const row = [name, ...all.map(m => value(m, name))]

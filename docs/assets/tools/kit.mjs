@@ -61,7 +61,7 @@ function scaled(n, units, space) {
 export const count = n => n < 10000n && n > -10000n ? grouped(BigInt(n)) : scaled(n, UNITS, "")
 export const bytes = n => scaled(n, ["bytes", "kB", "MB", "GB", "TB", "PB"], " ")
 export const flops = n => `${scaled(n, ["", "k", "M", "G", "T", "P", "E", "Z", "Y"], " ")}FLOP`
-export const seconds = x => x >= 1 ? scaled(x, ["s", "ks"], " ") : x >= 1e-3 ? `${(x * 1e3).toPrecision(3)} ms` : `${(x * 1e6).toPrecision(3)} µs`
+export const seconds = x => x < 0 ? `−${seconds(-x)}` : x >= 1 ? scaled(x, ["s", "ks"], " ") : x >= 1e-3 ? `${(x * 1e3).toPrecision(3)} ms` : `${(x * 1e6).toPrecision(3)} µs`
 const WRITERS = { bytes, FLOPs: flops, seconds: x => seconds(py.float(x)), "tokens per second": x => count(py.int(x)) }
 export function written(value, unit) {
   if (value === null) return "no end"
@@ -72,7 +72,7 @@ export function difference(now, before, unit) {
   if (now === null || before === null) return ""
   const d = py.sub(now, before)
   if (!py.truth(d)) return "same"
-  const ratio = py.truth(before) ? py.float(py.Fraction(now, before)) : null
+  const ratio = py.truth(before) && py.truth(now) ? py.float(py.Fraction(now, before)) : null
   return `${py.gt(d, 0n) ? "+" : ""}${written(d, unit)}${ratio === null ? "" : `, × ${ratio.toPrecision(3)}`}`
 }
 

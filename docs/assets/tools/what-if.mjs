@@ -14,6 +14,7 @@ export async function mount(place) {
   const state = { ...DEFAULTS, set: new Map(), own: null, ...recalled() }
   if (!models.has(state.model)) state.model = DEFAULTS.model
   if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
+  let turn = 0, base // what the page starts from
   let shown // the last model that could be: the fields that are drawn are its
 
   const answer = make("p", { class: "ep-answer", role: "status" }), problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
@@ -27,9 +28,10 @@ export async function mount(place) {
       labelled("Context, tokens", number("context", 1, 100000000)), labelled("Texts at once", number("batch", 1, 1000000)),
       labelled("Weights", select("weights", [...FORMATS].map(f => [f, f]), state.weights)), labelled("Cache", select("cache", [...CACHE_BYTES].map(f => [f, f]), state.cache)),
       labelled("On", select("on", [...accelerators].map(([slug, a]) => [slug, `${a.name}, ${bytes(a.memory_bytes)}`]), state.on)), labelled("How many", number("devices", 1, 4096))),
+    problem, answer,
     make("details", { class: "ep-hyper", open: true }, make("summary", {}, "Hyperparameters"), fields),
     make("div", { class: "ep-row" }, make("button", { type: "button", onclick: reset }, "As published"), make("button", { type: "button", onclick: copyLink }, "Copy the link")))
-  replace(place, form, problem, answer, results, tensors)
+  replace(place, form, results, tensors)
 
   form.addEventListener("input", event => {
     const { name, value } = event.target
@@ -66,11 +68,12 @@ export async function mount(place) {
   }
 
   async function update() {
-    const started = performance.now()
-    say()
+    const started = performance.now(), mine = ++turn
     if (!published()) return void replace(results)
     try {
       const before = await modelOf(published()), now = await modelOf(await wayOf(before))
+      if (mine !== turn) return // a later change is under way
+      base = before
       problem.hidden = true
       for (const field of fields.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
       drawFields(now)
@@ -99,19 +102,17 @@ export async function mount(place) {
     if (![...fields.querySelectorAll("[aria-invalid]")].length) for (const field of fields.querySelectorAll("[name]")) if (state.set.has(field.name)) field.setAttribute("aria-invalid", "true")
   }
 
-  const say = (...words) => { if (words.length) replace(answer, ...words) }
-
   // Hyperparameters
 
   let drawnFor
   function drawFields(m) {
-    const kind = `${m.architecture} ${[...fieldsOf(py.type(m.config))].map(f => f.key)}`
+    const kind = `${state.model} ${m.architecture} ${[...fieldsOf(py.type(m.config))].map(f => f.key)}`
     if (drawnFor !== kind) {
       drawnFor = kind
       const keyed = [...fieldsOf(py.type(m.config))].filter(f => f.key && !(m.config[f.field] instanceof py.Dict))
       const sizes = keyed.filter(f => f.is_size), others = keyed.filter(f => !f.is_size)
       replace(fields, sizes.map(f => field(f, m)), others.length ? make("details", {}, make("summary", {}, "Flags, intervals and lists of layers"), make("div", { class: "ep-fields" }, others.map(f => field(f, m)))) : null)
-      replace(ways, [...WAYS.map.values()].map(([, way]) => way).filter(way => way.change(published(), m0().config)).map(way =>
+      replace(ways, [...WAYS.map.values()].map(([, way]) => way).filter(way => way.change(published(), base.config)).map(way =>
         make("button", { type: "button", "aria-pressed": String(state.way === way.name), "data-way": way.name, title: way.says, onclick: () => take(way.name) }, way.title)))
     }
     for (const button of ways.children) button.setAttribute("aria-pressed", String(button.dataset.way === state.way))
@@ -119,13 +120,10 @@ export async function mount(place) {
       if (input === document.activeElement) continue
       const f = [...fieldsOf(py.type(m.config))].find(f => f.key === input.name), value = m.config[f.field]
       if (input.type === "checkbox") input.checked = py.truth(value)
-      else input.value = value == null ? "" : Array.isArray(value) ? json(value) : py.str(value)
+      else input.value = value == null ? "" : Array.isArray(value) ? json(value) : f.is_size ? String(py.int(value)) : py.str(value)
       input.closest("label").classList.toggle("ep-changed", state.set.has(input.name))
     }
   }
-  let base
-  const m0 = () => base
-
   function field(f, m) {
     const value = m.config[f.field], common = { name: f.key, "data-field": f.field, title: `${f.key} in config.json` }
     const oninput = event => {
@@ -158,21 +156,21 @@ export async function mount(place) {
   // Results
 
   function draw(now, before) {
-    base = before
     shown = now
     const whole = (text, least = 1n) => { try { const n = BigInt(text); return n >= least ? n : least } catch { return least } }
     const machine = accelerators.get(state.on)
     const given = conditions({ context: whole(state.context), batch: whole(state.batch), format: state.weights, dtype: state.cache, devices: whole(state.devices), accelerator: machine })
     const name = own ? "This model" : models.get(state.model).read("name"), same = now === before
+    const how = [...(state.way ? [WAYS.read(state.way).title.toLowerCase()] : []), ...[...state.set].map(([k, v]) => `${k} = ${v}`)].join(", ")
     const terms = now.costs.device_bytes(given.context, given.devices, given.batch, given.format, given.item_bytes)
     const needed = py.sum([...terms].map(t => terms.read(t))), left = machine.memory_bytes - needed
     const each = given.devices > 1n ? `each of ${grouped(given.devices)} ${machine.name}` : `one ${machine.name}`
-    say(make("strong", {}, `${name}${same ? "" : ", changed,"} ${left >= 0n ? "fits" : "does not fit"} on ${each}: `),
+    replace(answer, make("strong", {}, `${name}${same ? "" : ` with ${how}`} ${left >= 0n ? "fits" : "does not fit"} on ${each}: `),
       `${count(figure(now, "total", given))} parameters in ${state.weights} and the cache of ${grouped(given.batch)} ${given.batch === 1n ? "text" : "texts"} of ${grouped(given.context)} tokens in ${state.cache} take ${bytes(needed)} of ${bytes(machine.memory_bytes)}; `,
       left >= 0n ? `${bytes(left)} are left.` : `${bytes(-left)} are missing.`)
     const rows = SHOWN.map(n => {
-      const f = FIGURES.read(n), a = figure(now, n, given), b = same ? a : figure(before, n, given)
-      return [f.title[0].toUpperCase() + f.title.slice(1), ...(same ? [] : [exact(b, f.unit)]), exact(a, f.unit), ...(same ? [] : [difference(a, b, f.unit)])]
+      const f = FIGURES.read(n), a = valueOf(now, n, given), b = same ? a : valueOf(before, n, given), title = TITLES[n] ?? f.title
+      return [title[0].toUpperCase() + title.slice(1), ...(same ? [] : [exact(b, f.unit)]), exact(a, f.unit), ...(same ? [] : [difference(a, b, f.unit)])]
     })
     const memory = [...terms].map(t => [TERMS[t], exact(terms.read(t), "bytes"), share(terms.read(t), machine.memory_bytes)])
     replace(results,
@@ -183,6 +181,14 @@ export async function mount(place) {
       now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
       make("p", { class: "ep-conventions" }, "Times are the least possible. ", own ? "" : make("a", { href: new URL(models.get(state.model).read("page"), new URL("../../", import.meta.url)) }, `${name}, everything`)))
     drawTensors()
+  }
+
+  // A figure of a model, kept for the conditions that it was last asked for under.
+  function valueOf(m, name, given) {
+    const key = CONDITIONS.map(c => state[c]).join()
+    if (m.valuesFor !== key) Object.assign(m, { valuesFor: key, values: new Map() })
+    if (!m.values.has(name)) m.values.set(name, figure(m, name, given))
+    return m.values.get(name)
   }
 
   function drawTensors() {
@@ -237,6 +243,7 @@ export async function mount(place) {
   await update()
 }
 
+const TITLES = { weight_bytes: "bytes of the weights", cache_bytes: "bytes of the cache", cache_bytes_per_token: "bytes of the cache for one more token", device_bytes: "bytes on each device, all together" }
 const TERMS = { weights: "weights", cache: "cache", activations: "largest operation" }
 const share = (n, of) => `${(100 * Number(n) / Number(of)).toFixed(1)} %`
 
@@ -245,26 +252,23 @@ function bars(now, before) {
   const sizes = m => categories(m)
   const rows = now === before ? [["", now]] : [["As published", before], ["Now", now]]
   const most = Math.max(...rows.map(([, m]) => Number(m.counts.total)))
-  const NS = "http://www.w3.org/2000/svg", height = 34
-  const element = (name, attributes, ...children) => {
-    const e = document.createElementNS(NS, name)
-    for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v)
-    e.append(...children)
-    return e
-  }
-  const svg = element("svg", { class: "ep-svg ep-areas", viewBox: `0 0 560 ${rows.length * (height + 18)}`, role: "img", "aria-label": "Parameters by part, to scale" })
-  rows.forEach(([title, m], r) => {
+  const drawn = rows.map(([title, m]) => {
     let x = 0
-    svg.append(element("text", { x: 0, y: r * (height + 18) + 12, class: "ep-areas-title" }, `${title}${title ? ": " : ""}${count(m.counts.total)}`))
-    sizes(m).forEach((n, i) => {
-      const width = 560 * Number(n) / most
-      const area = element("rect", { x: x.toFixed(2), y: r * (height + 18) + 17, width: Math.max(0, width - .6).toFixed(2), height, class: `ep-area-${i}` })
-      area.append(element("title", {}, `${NAMES[i]}: ${grouped(n)}`))
-      svg.append(area)
+    const areas = sizes(m).map((n, i) => {
+      const width = WIDTH * Number(n) / most, area = shape("rect", { x: x.toFixed(2), y: 0, width: Math.max(0, width - .6).toFixed(2), height: 10, class: `ep-area-${i}` }, shape("title", {}, `${NAMES[i]}: ${grouped(n)}`))
       x += width
+      return area
     })
+    return [make("p", {}, `${title}${title ? ": " : ""}${count(m.counts.total)}`), shape("svg", { class: "ep-areas", viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none", role: "img", "aria-label": `Parameters by part, to scale: ${NAMES.map((name, i) => `${name} ${count(sizes(m)[i])}`).join(", ")}` }, ...areas)]
   })
   const key = make("p", { class: "ep-areas-key" }, NAMES.map((name, i) => make("span", { class: `ep-key-${i}` }, `${name} ${count(sizes(now)[i])}`)))
-  return make("figure", { class: "ep-areas-figure" }, svg, key)
+  return make("figure", { class: "ep-areas-figure" }, drawn.flat(), key)
+}
+const WIDTH = 560
+function shape(name, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name)
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
+  element.append(...children)
+  return element
 }
 const NAMES = ["embedding", "mixing of tokens", "feed-forward", "norms", "head"]
