@@ -1,0 +1,31 @@
+"""The modules as JavaScript: each architecture is there, and what cannot be compiled is said with its place."""
+
+import ast
+
+import pytest
+
+from macros.browser.bundle import files
+from macros.browser.javascript import Unknown, compile_module
+from macros.engine.architectures import architectures
+
+
+def test_every_architecture_is_compiled():
+    written = files()
+    names = {architecture.name for architecture in architectures().values()}
+    core = {name for name in names if f'M["engine.architectures.{name}"]' in written["engine.mjs"]}
+    assert {f"{name}.mjs" for name in names - core} <= set(written)
+    for model_type, architecture in architectures().items():
+        assert f'"{model_type}": "{architecture.name}"' in written["engine.mjs"]
+
+
+@pytest.mark.parametrize(
+    "source, what",
+    [
+        ("x = 1\nwith x: pass", "line 2: With"),
+        ("async def f(): pass", "line 1: AsyncFunctionDef"),
+        ("del x", "line 1: Delete"),
+    ],
+)
+def test_what_has_no_counterpart_stops_the_build_with_its_place(source, what):
+    with pytest.raises(Unknown, match=f"engine.made_up, {what} is not compiled"):
+        compile_module(ast.parse(source), "engine.made_up", ())
