@@ -325,11 +325,12 @@ AMONG_SEVERAL = {"cache_table": {}, "cache_chart": {}, "inference_table": {"cont
 OF_ONE = set(
     """
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
-    walkthrough model_sheet
+    walkthrough model_sheet what_if
     """.split()
 )
 ELSEWHERE = {
     "comparison": lambda call, slug: call([slug, "gpt2"], ["total", "cache_bytes_per_token"]),
+    "compare": lambda call, slug: call([slug, "gpt2"]),
     "catalogue": lambda call, slug: call(family=presets.preset(slug).family),
     "family_changes": lambda call, slug: call(presets.preset(slug).family),
     "published_costs": lambda call, slug: call(),
@@ -349,7 +350,7 @@ OF_SHAPES = set(
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
-    python_config area_map independent_summary independent_table
+    python_config area_map independent_summary independent_table any_config
     """.split()
 )
 

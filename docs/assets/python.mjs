@@ -85,48 +85,55 @@ const isNumber = x => typeof x === "number" || isWhole(x);
 
 // Calls
 
+// A function with the names of its parameters: by position, by keyword only, and whether it takes any others.
 const def = (f, name, positional, keyword, varargs, varkeywords) => {
-  let g = f;
-  if (varargs !== undefined) {
-    const n = positional.length;
-    g = function (...args) { return f.apply(this, packed(args, {})); };
-    const packed = (args, given) => {
-      const list = args.slice(0, n), more = args.slice(n);
-      positional.forEach((p, i) => { if (p in given) list[i] = given[p]; });
-      list.length = n;
-      if (varargs) list.push(tuple(more));
-      for (const k of keyword) list.push(given[k]);
-      if (varkeywords) list.push(new Dict(Object.entries(given).filter(([k]) => !keyword.includes(k) && !positional.includes(k))));
-      return list;
-    };
-    g.$keywords = function (self, args, given) { return f.apply(self, packed(args, given)); };
-  } else {
-    const order = keyword ? [...positional, ...keyword] : positional;
-    g.$keywords = (self, args, given) => {
-      const list = [...args];
-      for (const k in given) {
-        const i = order.indexOf(k);
-        if (i < 0) throw TypeError_(`${name}() got an unexpected keyword argument '${k}'`);
-        list[i] = given[k];
-      }
-      return f.apply(self, list);
-    };
+  if (varargs === undefined) {
+    f.__name__ = name;
+    f.$order = keyword ? positional.concat(keyword) : positional;
+    return f;
   }
-  define(g, "__name__", name);
+  const n = positional.length;
+  const packed = (args, given) => {
+    const list = args.slice(0, n);
+    let more = 0;
+    for (const k in given) {
+      const i = positional.indexOf(k);
+      if (i >= 0) list[i] = given[k];
+      else more++;
+    }
+    list.length = n;
+    if (varargs) list.push(args.slice(n));
+    for (const k of keyword) list.push(given[k]);
+    if (varkeywords) list.push(new Dict(more ? Object.entries(given).filter(([k]) => !keyword.includes(k) && !positional.includes(k)) : []));
+    return list;
+  };
+  const g = function (...args) { return f.apply(this, packed(args, NONE)); };
+  g.$keywords = (self, args, given) => f.apply(self, packed(args, given));
+  g.__name__ = name;
   return g;
+};
+const NONE = {};
+// A call with keywords: of a function that says how it takes them, or by the names of its parameters.
+const send = (f, self, args, given) => {
+  if (f.$keywords) return f.$keywords(self, args, given);
+  if (!f.$order) throw new Error(`no keywords for ${f.__name__ ?? f.name}: ${Object.keys(given)}`);
+  const list = [...args];
+  for (const k in given) {
+    const i = f.$order.indexOf(k);
+    if (i < 0) throw TypeError_(`${f.__name__}() got an unexpected keyword argument '${k}'`);
+    list[i] = given[k];
+  }
+  return f.apply(self, list);
 };
 // A function of this file that takes keywords: they come last, as an object.
 const withKeywords = (f, count = f.length - 1) => {
-  const send = (args, given) => f(...args, ...Array(Math.max(0, count - args.length)).fill(undefined), given);
-  const g = (...args) => send(args, {});
-  g.$keywords = (_, args, given) => send(args, given);
+  const filled = (args, given) => f(...args, ...Array(Math.max(0, count - args.length)).fill(undefined), given);
+  const g = (...args) => filled(args, {});
+  g.$keywords = (_, args, given) => filled(args, given);
   return g;
 };
 const apply = (f, args, given) => {
-  for (const _ in given) {
-    if (f.$keywords) return f.$keywords(undefined, args, given);
-    throw new Error(`no keywords for ${f.__name__ ?? f.name}: ${Object.keys(given)}`);
-  }
+  for (const _ in given) return send(f, undefined, args, given);
   return f(...args);
 };
 const methodsOf = o => {
@@ -156,12 +163,12 @@ const callKeywords = (o, name, args, given) => {
   if (typeof o === "function" && o.$isClass) return apply(fromClass(o, name), args, given);
   const f = o[name];
   if (f === undefined) throw AttributeError_(`${repr(o)} has no ${name}`);
-  for (const _ in given) return f.$keywords(f.$isClassMethod ? o.$class : o, args, given);
+  for (const _ in given) return send(f, f.$isClassMethod ? o.$class : o, args, given);
   return f.apply(f.$isClassMethod ? o.$class : o, args);
 };
 const bound = (f, self) => {
   const g = (...args) => f.apply(self, args);
-  if (f.$keywords) g.$keywords = (_, args, given) => f.$keywords(self, args, given);
+  g.$keywords = (_, args, given) => send(f, self, args, given);
   define(g, "__name__", f.__name__);
   return g;
 };
@@ -207,7 +214,7 @@ const get = (o, name) => {
 // A method as a function that takes its object first: what `Class.method` is.
 const ofObject = f => {
   const g = (self, ...args) => f.apply(self, args);
-  if (f.$keywords) g.$keywords = (_, [self, ...args], given) => f.$keywords(self, args, given);
+  g.$keywords = (_, [self, ...args], given) => send(f, self, args, given);
   return g;
 };
 // Classes: functions that make an object when called; what is set in the body of a class is on its prototype.
@@ -215,14 +222,14 @@ const ofObject = f => {
 // An object that can be called is a function with the methods of its class.
 const callable_ = c => {
   const self = function (...args) { return self.__call__(...args); };
-  self.$keywords = (_, args, given) => self.__call__.$keywords(self, args, given);
+  self.$keywords = (_, args, given) => send(self.__call__, self, args, given);
   return Object.setPrototypeOf(self, c.prototype);
 };
 const construct = (c, args, given) => {
   const make = c.prototype.__new__;
   let self;
   if (make) {
-    self = make.$keywords && Object.keys(given).length ? make.$keywords(c, args, given) : make.apply(c, args);
+    self = Object.keys(given).length ? send(make, c, args, given) : make.apply(c, args);
     return self;
   }
   self = c.prototype.__call__ ? callable_(c) : Object.create(c.prototype);
@@ -230,7 +237,7 @@ const construct = (c, args, given) => {
   if (init) {
     let any = false;
     for (const _ in given) any = true;
-    if (any) init.$keywords(self, args, given);
+    if (any) send(init, self, args, given);
     else init.apply(self, args);
   }
   return self;
@@ -273,7 +280,7 @@ class Property {
   }
 }
 const class_ = (name, bases, options, body) => {
-  const base = bases.map(b => b === int ? PyInt : b === str ? PyText : b).find(b => b.$isClass && b !== object) ?? object;
+  const base = bases.map(b => b === int ? PyInt : b === str ? PyText : b instanceof Type && b.origin === dict ? PyDict : b).find(b => b.$isClass && b !== object) ?? object;
   const c = makeClass(name, base);
   body(c);
   if (base.$made) base.$made(c, options);
@@ -287,7 +294,7 @@ const super_ = (c, self, name, args, given) => {
     if (name === "__init__") return null;
     throw AttributeError_(`super of ${c.__name__} has no ${name}`);
   }
-  for (const _ in given) return f.$keywords(self, args, given);
+  for (const _ in given) return send(f, self, args, given);
   return f.apply(self, name === "__new__" ? args : args);
 };
 const superGet = (c, self, name) => {
@@ -381,6 +388,11 @@ define(PyText.prototype, "__new__", function (value) {
   define(self, "$text", plain(value));
   return self;
 });
+// A dict of a class of its own.
+const PyDict = makeClass("dict", object);
+define(PyDict.prototype, "__init__", function () { this.$dict = new Dict(); return null; });
+define(PyDict.prototype, "__getitem__", function (k) { return this.$dict.map.get(key(k))?.[1] ?? this.__missing__(k); });
+define(PyDict.prototype, "__setitem__", function (k, value) { this.$dict.put(k, value); });
 
 const exception = (name, base) => {
   const c = makeClass(name, base);
@@ -1076,8 +1088,8 @@ const holder = args => {
   return null;
 };
 const numpyFunction = name => {
-  const f = (...args) => send(args, {});
-  const send = (args, given) => {
+  const f = (...args) => asked(args, NONE);
+  const asked = (args, given) => {
     const array = holder(args) ?? given.like;
     if (!array) {
       if (name === "array") return { shape: [len(args[0])], dtype: DTYPES.float64, $isConstant: true };
@@ -1085,7 +1097,7 @@ const numpyFunction = name => {
     }
     return array.__array_function__(f, null, args, new Dict(Object.entries(given).filter(([k]) => k !== "like")));
   };
-  f.$keywords = (_, args, given) => send(args, given);
+  f.$keywords = (_, args, given) => asked(args, given);
   define(f, "__name__", name);
   return f;
 };
@@ -1226,7 +1238,7 @@ const parse = source => {
 
 export const py = {
   tuple: tuple_, Ellipsis, NotImplemented, def, apply, call, callKeywords, get, class: class_, super: super_, superGet, raised, catches,
-  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, ifloordiv: floordiv,
+  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, idiv: div, ifloordiv: floordiv, imod: mod,
   eq, ne, lt, le, gt, ge, has, chain, truth, and, or, item, setitem, unpack, slice: Object.assign((...args) => new Slice(...args), { $check: x => x instanceof Slice }),
   int, str, float, bool, list, dict, set, frozenset, range, type, object, isinstance, len, sum, min, max, sorted, any, all, zip, enumerate, map,
   filter, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),
@@ -1237,13 +1249,12 @@ export const py = {
   alias, module, imported, parse, Dict, Fraction, running: "",
   // A function of a class as one that takes its object first, for a decorator, and back.
   unmethod: f => {
-    const g = (self, ...args) => f.apply(self, args);
-    g.$keywords = (_, [self, ...args], given) => (f.$keywords ? f.$keywords(self, args, given) : f.apply(self, args));
+    const g = ofObject(f);
     return define(g, "__name__", f.__name__), g;
   },
   method: g => {
     const f = function (...args) { return g(this, ...args); };
-    f.$keywords = (self, args, given) => g.$keywords(undefined, [self, ...args], given);
+    f.$keywords = (self, args, given) => send(g, undefined, [self, ...args], given);
     return define(f, "__name__", g.__name__), f;
   },
   cached_property: functools.cached_property,

@@ -33,6 +33,7 @@ def data() -> str:
             "name": presets.preset(slug).name,
             "family": family,
             "page": _address(slug),
+            "caveat": presets.preset(slug).caveat,
             "keys": presets.model(slug).raw,
         }
         for family, slugs in model_pages.families().items()

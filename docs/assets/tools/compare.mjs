@@ -70,6 +70,7 @@ export async function mount(place) {
       table("Figures, and how many times the first model's", head, figures),
       table("Where the parameters are", head, parts),
       table("Hyperparameters; a row that differs is marked", head, sizes),
+      ...chosen.map(slug => models.get(slug).read("caveat")).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
       make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: new URL(models.get(chosen[i]).read("page"), root) }, name)]), "."))
     remember({ models: chosen.join(), ...Object.fromEntries(Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])) })
   }

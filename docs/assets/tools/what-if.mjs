@@ -179,7 +179,7 @@ export async function mount(place) {
       table(`Memory of ${given.devices > 1n ? "the fullest device" : machine.name}`, ["", "#Bytes", "#Share"], [...memory, ["together", exact(needed, "bytes"), share(needed, machine.memory_bytes)], [left >= 0n ? "left" : "missing", exact(left >= 0n ? left : -left, "bytes"), share(left >= 0n ? left : -left, machine.memory_bytes)]]),
       make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), ` = ${grouped(now.counts.total)}`),
       now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
-      make("p", { class: "ep-conventions" }, "Times are the least possible. ", own ? "" : make("a", { href: new URL(models.get(state.model).read("page"), new URL("../../", import.meta.url)) }, `${name}, everything`)))
+      make("p", { class: "ep-conventions" }, "Times are the least possible. ", own || !models.get(state.model).read("caveat") ? "" : `${models.get(state.model).read("caveat")} `, own ? "" : make("a", { href: new URL(models.get(state.model).read("page"), new URL("../../", import.meta.url)) }, `${name}, everything`)))
     drawTensors()
   }
 

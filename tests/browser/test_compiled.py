@@ -1,0 +1,47 @@
+"""The modules as JavaScript: each architecture is there, and what cannot be compiled is said with its place."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from macros.browser.bundle import files
+from macros.browser.javascript import Unknown, compile_module
+from macros.engine.architectures import architectures
+
+ASSETS = Path(__file__).parent.parent.parent / "docs" / "assets"
+
+
+def test_every_architecture_is_compiled():
+    written = files()
+    names = {architecture.name for architecture in architectures().values()}
+    core = {name for name in names if f'M["engine.architectures.{name}"]' in written["engine.mjs"]}
+    assert {f"{name}.mjs" for name in names - core} <= set(written)
+    for model_type, architecture in architectures().items():
+        assert f'"{model_type}": "{architecture.name}"' in written["engine.mjs"]
+
+
+def test_what_the_modules_call_is_there():
+    """Every name of Python's that a module uses is one of those that `python.mjs` hands out."""
+    source = (ASSETS / "python.mjs").read_text("utf-8")
+    given = set(re.findall(r"(?:^|[{,\n]) *(\w+)(?=[,:(\n])", source[source.index("export const py = {") :]))
+    used = {name for text in files().values() for name in re.findall(r"\bpy\.(\w+)", text)}
+    assert used - given <= {
+        "__path__",
+        "__name__",
+        "__file__",
+    }  # of modules that read folders, which nothing here calls
+
+
+@pytest.mark.parametrize(
+    "source, what",
+    [
+        ("x = 1\nwith x: pass", "line 2: With"),
+        ("async def f(): pass", "line 1: AsyncFunctionDef"),
+        ("del x", "line 1: Delete"),
+    ],
+)
+def test_what_has_no_counterpart_stops_the_build_with_its_place(source, what):
+    with pytest.raises(Unknown, match=f"engine.made_up, {what} is not compiled"):
+        compile_module(ast.parse(source), "engine.made_up", ())
