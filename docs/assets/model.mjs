@@ -34,6 +34,13 @@ export function model(raw) {
 // Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
 export const categories = model => [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
 
+// Every tensor of a model written out, name and shape; and the parts of names that some published files lack or add.
+export const tensorsOf = model => [...model.counts.tensors(), ...model.counts.tensors(model.counts.buffers)].map(([name, shape]) => [name, shape.map(Number)])
+export const spellingsOf = model => {
+  const { stored_prefixes, spellings } = M["engine.architectures"]._registered.read(model.raw.read("model_type"))
+  return { prefixes: [...stored_prefixes], parts: py.entries(spellings) }
+}
+
 export const accelerator = given => py.apply(M["counting.accelerators"].Accelerator, [], given)
 export const conditions = given => py.apply(M["counting.figures"].Conditions, [], given)
 export const figure = (model, name, given) => FIGURES.read(name).of(model.counts, given)

@@ -280,7 +280,7 @@ class Property {
   }
 }
 const class_ = (name, bases, options, body) => {
-  const base = bases.map(b => b === int ? PyInt : b === str ? PyText : b).find(b => b.$isClass && b !== object) ?? object;
+  const base = bases.map(b => b === int ? PyInt : b === str ? PyText : b instanceof Type && b.origin === dict ? PyDict : b).find(b => b.$isClass && b !== object) ?? object;
   const c = makeClass(name, base);
   body(c);
   if (base.$made) base.$made(c, options);
@@ -388,6 +388,11 @@ define(PyText.prototype, "__new__", function (value) {
   define(self, "$text", plain(value));
   return self;
 });
+// A dict of a class of its own.
+const PyDict = makeClass("dict", object);
+define(PyDict.prototype, "__init__", function () { this.$dict = new Dict(); return null; });
+define(PyDict.prototype, "__getitem__", function (k) { return this.$dict.map.get(key(k))?.[1] ?? this.__missing__(k); });
+define(PyDict.prototype, "__setitem__", function (k, value) { this.$dict.put(k, value); });
 
 const exception = (name, base) => {
   const c = makeClass(name, base);
@@ -1233,7 +1238,7 @@ const parse = source => {
 
 export const py = {
   tuple: tuple_, Ellipsis, NotImplemented, def, apply, call, callKeywords, get, class: class_, super: super_, superGet, raised, catches,
-  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, ifloordiv: floordiv,
+  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, idiv: div, ifloordiv: floordiv, imod: mod,
   eq, ne, lt, le, gt, ge, has, chain, truth, and, or, item, setitem, unpack, slice: Object.assign((...args) => new Slice(...args), { $check: x => x instanceof Slice }),
   int, str, float, bool, list, dict, set, frozenset, range, type, object, isinstance, len, sum, min, max, sorted, any, all, zip, enumerate, map,
   filter, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),

@@ -11,7 +11,7 @@ from ..engine.errors import Problem
 from ..engine.ways import WAYS
 from . import disclosed, rounding
 from .html import Html, Link, Row, code, conventions, html, number, small, table, tag
-from .tables import comparison
+from .tables import caveat, comparison
 
 CONTEXT, MACHINE = 8192, "h100"
 
@@ -42,7 +42,8 @@ def ways_table(model: Model) -> Html:
         "{}{}",
         table(f"{model.name}, changed", columns, rows, name=f"Changes of {model.name}"),
         conventions(
-            f"16-bit weights and cache, one text of {CONTEXT:,} tokens; memory: weights, cache and largest operation."
+            f"16-bit weights and cache, one text of {CONTEXT:,} tokens; memory: weights, cache and largest operation.",
+            caveat([model.slug]),
         ),
     )
 

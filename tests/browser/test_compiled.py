@@ -1,12 +1,16 @@
 """The modules as JavaScript: each architecture is there, and what cannot be compiled is said with its place."""
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 
 from macros.browser.bundle import files
 from macros.browser.javascript import Unknown, compile_module
 from macros.engine.architectures import architectures
+
+ASSETS = Path(__file__).parent.parent.parent / "docs" / "assets"
 
 
 def test_every_architecture_is_compiled():
@@ -16,6 +20,18 @@ def test_every_architecture_is_compiled():
     assert {f"{name}.mjs" for name in names - core} <= set(written)
     for model_type, architecture in architectures().items():
         assert f'"{model_type}": "{architecture.name}"' in written["engine.mjs"]
+
+
+def test_what_the_modules_call_is_there():
+    """Every name of Python's that a module uses is one of those that `python.mjs` hands out."""
+    source = (ASSETS / "python.mjs").read_text("utf-8")
+    given = set(re.findall(r"(?:^|[{,\n]) *(\w+)(?=[,:(\n])", source[source.index("export const py = {") :]))
+    used = {name for text in files().values() for name in re.findall(r"\bpy\.(\w+)", text)}
+    assert used - given <= {
+        "__path__",
+        "__name__",
+        "__file__",
+    }  # of modules that read folders, which nothing here calls
 
 
 @pytest.mark.parametrize(

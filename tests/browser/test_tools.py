@@ -61,12 +61,12 @@ def test_whether_a_model_fits_stands_as_a_sentence(tool):
     needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(32_768, format="fp8").values())
     missing = needed - accelerator("h100").memory_bytes
     page = tool("what-if", "?model=llama3.3-70b&context=32768&weights=fp8&on=h100")
-    assert "Llama 3.3 70B does not fit on one" in answer(page)
+    assert "Llama 3.3 70B Instruct does not fit on one" in answer(page)
     assert rounding.decimal_bytes(needed) in answer(
         page
     ) and f"{rounding.decimal_bytes(missing)} are missing" in answer(page)
     page.get_by_label("Cache").select_option("fp8")
-    page.get_by_text("Llama 3.3 70B fits on one").wait_for()
+    page.get_by_text("Llama 3.3 70B Instruct fits on one").wait_for()
 
 
 def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, open_page):
@@ -124,6 +124,17 @@ def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
     page.get_by_role("alert").filter(has_text="model_type = 'made-up' is not covered").wait_for()
     linked = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
     assert value(linked, "Parameters") == f"{total:,} parameters"
+
+
+def test_a_list_of_tensors_is_held_against_the_config(tool):
+    names = [name for name, _ in presets.make("mine", UNLISTED).counts.tensors()]
+    index = {"weight_map": {name: "model.safetensors" for name in [*names[1:], "model.vision.weight"]}}
+    page = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
+    given = dict(name="model.safetensors.index.json", mimeType="application/json", buffer=json.dumps(index).encode())
+    page.get_by_label("List of tensors").set_input_files(given)
+    said = page.locator(".ep-reconciled")
+    said.get_by_text(f"{len(names) - 1:,} of {len(names):,} tensors").wait_for()
+    assert names[0] in said.inner_text() and "model.vision.weight" in said.inner_text()
 
 
 def test_without_scripts_a_table_stands(tool):

@@ -2,6 +2,7 @@
 // Every number is the engine's, compiled from the Python that computes the pages.
 
 import { CACHE_BYTES, categories, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, isProblem, languagePart, py, WAYS } from "../model.mjs"
+import { reconciled, tensorList } from "./tensors.mjs"
 import { bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, remember, replace, said, select, table, written } from "./kit.mjs"
 
 const DEFAULTS = { model: "llama3-8b", context: "8192", batch: "1", weights: "bfloat16", cache: "bfloat16", on: "h100", devices: "1" }
@@ -15,6 +16,7 @@ export async function mount(place) {
   if (!models.has(state.model)) state.model = DEFAULTS.model
   if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
   let turn = 0, base // what the page starts from
+  let listed = null // the tensors of a file, by their names
   let shown // the last model that could be: the fields that are drawn are its
 
   const answer = make("p", { class: "ep-answer", role: "status" }), problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
@@ -178,6 +180,7 @@ export async function mount(place) {
       table(same ? "In numbers" : "Before and after", same ? ["", "#Value"] : ["", "#As published", "#Now", "#Difference"], rows),
       table(`Memory of ${given.devices > 1n ? "the fullest device" : machine.name}`, ["", "#Bytes", "#Share"], [...memory, ["together", exact(needed, "bytes"), share(needed, machine.memory_bytes)], [left >= 0n ? "left" : "missing", exact(left >= 0n ? left : -left, "bytes"), share(left >= 0n ? left : -left, machine.memory_bytes)]]),
       make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), ` = ${grouped(now.counts.total)}`),
+      listed ? reconciled(now, listed) : null,
       now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
       make("p", { class: "ep-conventions" }, "Times are the least possible. ", own || !models.get(state.model).read("caveat") ? "" : `${models.get(state.model).read("caveat")} `, own ? "" : make("a", { href: new URL(models.get(state.model).read("page"), new URL("../../", import.meta.url)) }, `${name}, everything`)))
     drawTensors()
@@ -221,7 +224,16 @@ export async function mount(place) {
       read(area.value = await event.dataTransfer.files[0].text())
     })
     if (state.own) area.value = json(state.own)
-    return make("div", { class: "ep-drop" }, labelled("A config.json: paste it, drop it here, or choose a file", area), labelled("File", file))
+    const tensors = make("input", { type: "file", accept: ".json,.safetensors", onchange: async () => {
+      try {
+        listed = tensors.files[0] ? await tensorList(tensors.files[0]) : null
+        await update()
+      } catch (error) {
+        problem.hidden = false
+        problem.textContent = said(error)
+      }
+    } })
+    return make("div", { class: "ep-drop" }, labelled("A config.json: paste it, drop it here, or choose a file", area), make("div", { class: "ep-row" }, labelled("File", file), labelled("List of tensors: model.safetensors.index.json, or a .safetensors file, of which only the header is read", tensors)))
   }
   function read(text) {
     state.set.clear()

@@ -1,0 +1,45 @@
+"""How long a change takes on the page What if: `python tests/benchmarks/what_if.py ADDRESS`, of a served site.
+
+Milliseconds from the change to the finished page, the median and the longest of 40, for a hyperparameter and for the
+context, of models of several kinds; Chromium at /usr/bin/chromium or the one that Playwright installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from statistics import median
+
+from playwright.sync_api import Page, sync_playwright
+
+MODELS = ("llama3-8b", "gemma3-27b", "deepseek-v3", "qwen3-next-80b-a3b")
+CHANGE = """async ([name, value]) => {
+  const field = document.querySelector(`[data-field="${name}"], [name="${name}"]`), place = document.querySelector(".ep-tool")
+  delete place.dataset.milliseconds
+  field.value = value
+  field.dispatchEvent(new Event("input", { bubbles: true }))
+  while (!place.dataset.milliseconds) await new Promise(requestAnimationFrame)
+  return Number(place.dataset.milliseconds)
+}"""
+
+
+def measured(page: Page, name: str, start: int, step: int) -> str:
+    times = [page.evaluate(CHANGE, [name, str(start + i * step)]) for i in range(45)][5:]
+    return f"{median(times):.1f} ({max(times):.1f})"
+
+
+def main(address: str) -> None:
+    chromium = Path("/usr/bin/chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(chromium) if chromium.exists() else None)
+        for slug in MODELS:
+            page = browser.new_page()
+            page.goto(f"{address.rstrip('/')}/tools/what-if/?model={slug}")
+            page.locator(".ep-answer strong").wait_for()
+            first = page.locator(".ep-tool").get_attribute("data-milliseconds")
+            sizes, context = measured(page, "vocab_size", 50_000, 128), measured(page, "context", 1_000, 128)
+            print(f"{slug}: first answer {first} ms; a size {sizes} ms; the context {context} ms")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
