@@ -102,4 +102,5 @@ def _type(said: dict[str, Any]) -> str:
         return "list"
     if "enum" in said or "const" in said:
         return "one of " + ", ".join(said.get("enum", [said.get("const")]))
-    return words.get(said["type"], said["type"])
+    kind: str = said["type"]
+    return words.get(kind, kind)
