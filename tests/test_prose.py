@@ -349,7 +349,7 @@ OF_SHAPES = set(
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
-    python_config area_map independent_summary independent_table
+    python_config area_map independent_summary independent_table data_fields
     """.split()
 )
 

@@ -103,9 +103,9 @@ def data(costs: Costs, asked: Asked) -> dict:
                 "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": k.item_bytes or item,
-                "bytes_at": at_each(lambda n, k=k: k.elements.at(costs.counts.values(S=n)) * (k.item_bytes or item)),
+                "bytes_at": at_each(lambda n, i=i: costs.cache_by_entry(n, item)[i][1]),
             }
-            for k in costs.counts.kept
+            for i, k in enumerate(costs.counts.kept)
         ],
         "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
         "inference_bytes_at": at_each(lambda n: costs.inference_bytes(1, n, 1, form, item)),

@@ -9,16 +9,21 @@ import math
 from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
+from ..counting.expressions import expression
+from ..engine.dims import Poly
 from ..engine.errors import Problem
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
-    from ..catalogue.presets import Model
+    from ..catalogue.presets import Model, Preset
 
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
 
-CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters"
+# Of the objects and addresses; a key that goes or means something else makes the next one.
+VERSION = "v1"
+
+CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters,formula"
 
 
 def _tensors(model: Model) -> list:
@@ -31,38 +36,89 @@ def _patterns(weights) -> list:
     return [[w.name, [int(d) for d in w.shape], w.ranges()] for w in weights]
 
 
-def as_json(model: Model, collapse: bool, asked: Asked = USUAL, *, costs: bool = True) -> str:
-    """One object on one line: what `describe --format json` prints, with or without every cost."""
-    counts = model.counts
-    return (
-        json.dumps(
-            {
-                "model": model.slug,
-                "name": model.name,
-                "architecture": model.architecture.name,
-                "model_type": model.model_type,
-                "part": parts(model),
-                "parameters": {
-                    **keyed(costs_of(counts), "parameters", asked),
-                    "stored": model.stored,
-                    "stored_is_computed": model.is_stored_computed,
-                },
-                "tied": counts.is_tied,
-                "tensors": _patterns(counts.weights) if collapse else _tensors(model),
-                "buffers": _patterns(counts.buffers)
-                if collapse
-                else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
-                "names_verified": model.names_verified,
-                "kv_cache": keyed(costs_of(counts), "kv_cache", asked),
-                "flops": keyed(costs_of(counts), "flops", asked),
-                **({"costs": data(costs_of(counts), asked)} if costs else {}),
-                "warnings": [*model.warnings, *beyond(model, asked if costs else USUAL)],
+def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
+    """One object on one line: what `describe --format json` prints."""
+    counts, costs = model.counts, costs_of(model.counts)
+    return line(
+        {
+            "version": VERSION,
+            "model": model.slug,
+            "name": model.name,
+            "architecture": model.architecture.name,
+            "model_type": model.model_type,
+            "part": parts(model),
+            "parameters": {
+                **keyed(costs, "parameters", asked),
+                "stored": model.stored,
+                "stored_is_computed": model.is_stored_computed,
             },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        + "\n"
+            "tied": counts.is_tied,
+            "tensors": _patterns(counts.weights) if collapse else _tensors(model),
+            "buffers": _patterns(counts.buffers)
+            if collapse
+            else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
+            "names_verified": model.names_verified,
+            "kv_cache": keyed(costs, "kv_cache", asked),
+            "flops": keyed(costs, "flops", asked),
+            "formulas": formulas(model),
+            "costs": data(costs, asked),
+            "sources": sources(model.preset) if model.preset else None,
+            "warnings": [*model.warnings, *beyond(model, asked)],
+        }
     )
+
+
+def line(value: object) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def formulas(model: Model) -> dict[str, object]:
+    """The counts as expressions of the sizes' symbols (`counting.expressions`), with the symbols' values.
+
+    T is the new tokens of a step, S the context that they end at. Tensors are patterns, in the order of the collapsed
+    `tensors`: name, shape, number of copies.
+    """
+    counts = model.counts
+    return {
+        "symbols": {name: int(n) for name, n in counts.trace.symbols.items()},
+        "parameters": expression(counts.total_poly),
+        "active": expression(Poly.sum(w.active.expr for w in counts.weights)),
+        "flops": expression(counts.flops),
+        "cache": [
+            {"name": str(k.holds), "elements": expression(k.elements), "item_bytes": k.item_bytes} for k in counts.kept
+        ],
+        "tensors": [[w.name, [expression(d.expr) for d in w.shape], expression(w.copies.expr)] for w in counts.weights],
+    }
+
+
+def sources(preset: Preset) -> dict[str, object]:
+    """Who made a model and when, and where its numbers come from."""
+    published = preset.published
+    return {
+        **about(preset),
+        "aliases": list(preset.aliases),
+        "config": preset.sources.config,
+        "verified": str(preset.sources.verified),
+        "published": published
+        and {
+            "parameters": published.parameters,
+            "exact": published.exact,
+            "source": published.source,
+            "extra": [[row.name, row.count] for row in published.extra],
+        },
+    }
+
+
+def about(preset: Preset) -> dict[str, str | None]:
+    """Who made a model and when, and under which licence its weights are."""
+    return {
+        "family": preset.family,
+        "organization": preset.organization,
+        "released": str(preset.released),
+        "hub": preset.hub,
+        "licence": preset.licence,
+    }
 
 
 def parts(model: Model) -> dict | None:
@@ -86,7 +142,10 @@ def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     if collapse:
-        rows.writerows([model.slug, w.name, _by(w.shape), int(w.copies), int(w.count)] for w in model.counts.weights)
+        rows.writerows(
+            [model.slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)]
+            for w in model.counts.weights
+        )
     else:
         rows.writerows([model.slug, name, _by(shape), math.prod(shape)] for name, shape in _tensors(model))
     return text.getvalue()

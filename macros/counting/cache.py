@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..engine.dims import product
 from ..engine.tensors import CacheEntry
+from .compute import once
 from .parameters import INDEX
 from .traffic import Traffic
 
@@ -11,6 +12,7 @@ from .traffic import Traffic
 class CacheCosts(Traffic):
     """What the layers keep between steps."""
 
+    @once
     def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens."""
         values = self.counts.values(S=context)

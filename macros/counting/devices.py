@@ -47,10 +47,11 @@ class Devices(Training):
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: int = 2) -> int:
         """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys
         are copied."""
-        values = self.counts.values(S=context)
-        kept = [(k.elements.at(values) * (k.item_bytes or item_bytes), self._cut(k.shape)) for k in self.trace.kept]
+        kept = self.cache_by_entry(context, item_bytes)
         return max(
-            math.ceil(batch * sum(size * self._share(cut, devices, heads) for size, cut in kept))
+            math.ceil(
+                batch * sum(size * self._share(cut, devices, heads) for (_, size), cut in zip(kept, self._kept_cuts))
+            )
             for heads in self._heads(devices)
         )
 
@@ -76,6 +77,11 @@ class Devices(Training):
         """Each weight, and how it is cut."""
         return [(w, self._cut_of(w)) for w in self.counts.weights]
 
+    @cached_property
+    def _kept_cuts(self) -> list[Cut]:
+        """How each entry of the cache is cut."""
+        return [self._cut(k.shape) for k in self.trace.kept]
+
     def _cut_of(self, w: Weight) -> Cut:
         if not is_matrix(w):
             return [(Fraction(1), None)]
@@ -96,14 +102,16 @@ class Devices(Training):
 
     def _share(self, cut: Cut, devices: int, heads: Heads) -> Fraction:
         """The share that a device with these heads holds."""
-        held = Fraction(0)
-        for share, axis in cut:
-            if axis == EVEN:
-                share /= devices
-            elif axis is not None:
-                share *= Fraction(heads.get(axis, 1), self.trace.symbols.get(axis, 1))
-            held += share
-        return held
+        shares = [(share, self._held(axis, devices, heads)) for share, axis in cut]
+        return shares[0][1] if len(shares) == 1 else sum((share * held for share, held in shares), Fraction(0))
+
+    def _held(self, axis: Axis, devices: int, heads: Heads) -> Fraction:
+        """The share of what is cut along this."""
+        if axis is None:
+            return Fraction(1)
+        if axis == EVEN:
+            return Fraction(1, devices)
+        return Fraction(heads.get(axis, 1), self.trace.symbols.get(axis, 1))
 
 
 @cache

@@ -9,7 +9,6 @@ import json
 from typing import Any, NamedTuple
 
 from ..catalogue import presets
-from ..cli.data import as_json
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
@@ -18,6 +17,7 @@ from ..views.catalogue import family_slug
 from ..views.html import text
 from ..views.layers import layer_range
 from ..views.models import released
+from . import data_files
 
 MODELS = "models"  # the folder, and the navigation's entry "Models"
 
@@ -43,9 +43,8 @@ def pages() -> list[Generated]:
         for slug in slugs:
             content = broken_page(slug, wrong[slug]) if slug in wrong else model_page(slug)
             generated.append(Generated(page_of(slug), content, f"../{place(presets.paths()[slug])}"))
-            if slug not in wrong and presets.preset(slug).config is not None:
-                generated.append(Generated(data_file(slug), data(slug)))
-    return generated
+    right = [slug for slug in presets.paths() if slug not in wrong]
+    return generated + [Generated(*file) for file in data_files.files(right)]
 
 
 def with_families(navigation: list[Any]) -> list[Any]:
@@ -68,11 +67,6 @@ def page_of(slug: str) -> str:
 def page_of_family(family: str) -> str:
     """The source path of a family's page."""
     return f"{MODELS}/{family_slug(family)}/index.md"
-
-
-def data_file(slug: str) -> str:
-    """The path of a model's JSON, beside its page."""
-    return page_of(slug).removesuffix(".md") + ".json"
 
 
 def families() -> dict[str, list[str]]:
@@ -118,12 +112,6 @@ def problem(slug: str) -> Problem | None:
         path = presets.file_of(slug)
         return wrong if wrong.where or not path else wrong.at(place(path))
     return None
-
-
-@remembered
-def data(slug: str) -> str:
-    """A model as one JSON object, for download."""
-    return as_json(presets.model(slug), True, costs=False) + "\n"
 
 
 def header(title: str, description: str, is_wide: bool = False) -> str:

@@ -38,10 +38,9 @@ from ..views.catalogue import family_slug
 from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
-from . import page_errors
+from . import data_files, page_errors
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
-from .model_pages import data_file
 from .terminal import terminal
 
 
@@ -107,7 +106,8 @@ def macros(env) -> dict[str, Callable]:
         ways = (
             ("Change it", asked_of("tools/what-if.md", "model", slug)),
             ("Compare it", asked_of("tools/compare.md", "models", slug)),
-            ("All of this as data (JSON)", link_to_page(env, data_file(slug))),
+            ("All of this as data (JSON)", link_to_page(env, data_files.json_of(slug))),
+            ("Its tensors as a table (CSV)", link_to_page(env, data_files.csv_of(slug))),
         )
         return sheet.sheet(slug, ways)
 
@@ -210,6 +210,7 @@ def macros(env) -> dict[str, Callable]:
         "what_if": ways.what_if,
         "compare": with_links(ways.compare),
         "any_config": ways.any_config,
+        "data_fields": data_files.data_fields,
     }
 
 

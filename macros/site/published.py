@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..catalogue import presets
 from ..engine.errors import Problem
 from ..views import values
-from . import model_pages
+from . import data_files, model_pages
 
 CHANGELOG = "reference/changelog.md"
 LICENCE = "reference/licence.md"
@@ -97,5 +97,5 @@ def distribution(slug: str, absolute: Absolute) -> dict[str, object]:
     return {
         "dateModified": str(preset.sources.verified),
         "variableMeasured": measured,
-        "distribution": file | {"contentUrl": absolute(model_pages.data_file(slug))},
+        "distribution": file | {"contentUrl": absolute(data_files.json_of(slug))},
     }
