@@ -88,19 +88,14 @@ def _without_null(said: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return said, False
 
 
+TYPES = {"object": "table", "array": "list", "integer": "whole number", "string": "text", "boolean": "true or false"}
+
+
 def _type(said: dict[str, Any]) -> str:
-    words = {
-        "object": "table",
-        "array": "list",
-        "integer": "whole number",
-        "string": "text",
-        "boolean": "true or false",
-    }
     if "$ref" in said:
         return "expression"
     if "anyOf" in said:
         return "list"
     if "enum" in said or "const" in said:
-        return "one of " + ", ".join(said.get("enum", [said.get("const")]))
-    kind: str = said["type"]
-    return words.get(kind, kind)
+        return " or ".join(map(str, said.get("enum", [said.get("const")])))
+    return TYPES.get(str(said["type"]), str(said["type"]))

@@ -58,7 +58,7 @@ KINDS = {  # what is saved, the text before and after in round n, the page that 
         "Every Parameter {n}",
     ),
 }
-OTHER = "models/gpt/gpt2.json"  # waits for its build like a page, and does not count as one that is open
+OTHER = "data/v1/gpt2.json"  # waits for its build like a page, and does not count as one that is open
 
 
 def save(server: Serve, kind: str, n: int) -> None:

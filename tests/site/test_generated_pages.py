@@ -9,6 +9,7 @@ import pytest
 from copies import build, small_site
 
 from macros.catalogue import presets
+from macros.cli.data import as_json
 
 pytestmark = pytest.mark.processes
 
@@ -46,10 +47,13 @@ def test_families_list_their_models_and_are_in_the_navigation(site_folder):
     assert 'href="llama/llama3-8b/"' in unescape(catalogue)
 
 
-def test_the_data_beside_a_page_is_what_describe_prints(site_folder):
-    data = json.loads((site_folder / "models/llama/llama3-8b.json").read_text())
-    assert data["parameters"]["total"] == presets.model("llama3-8b").counts.total
-    assert 'href="../llama3-8b.json"' in unescape(page(site_folder, "models/llama/llama3-8b"))
+def test_the_data_of_a_page_is_what_describe_prints(site_folder):
+    content = (site_folder / "data/v1/llama3-8b.json").read_text("utf-8")
+    assert content == as_json(presets.model("llama3-8b"), True)
+    html = unescape(page(site_folder, "models/llama/llama3-8b"))
+    assert 'href="../../../data/v1/llama3-8b.json"' in html and 'href="../../../data/v1/llama3-8b.csv"' in html
+    listed = json.loads((site_folder / "data/v1/catalogue.json").read_text("utf-8"))["models"]
+    assert {one["model"] for one in listed} == presets.paths().keys()
 
 
 def test_every_wrong_preset_is_a_line_and_there_is_no_site(tmp_path):

@@ -49,9 +49,9 @@ def test_structured_data_cannot_end_its_element_and_names_what_is_known():
     assert "<" not in said
     about = json.loads(said)
     assert about["variableMeasured"]["value"] == presets.model("llama3-8b").counts.total
-    assert about["distribution"]["contentUrl"] == "https://x.y/models/llama/llama3-8b.json" and about[
-        "url"
-    ] == absolute(page)
+    assert about["distribution"]["contentUrl"] == "https://x.y/data/v1/llama3-8b.json" and about["url"] == absolute(
+        page
+    )
     undisclosed = json.loads(published.structured(published.model_pages.page_of("gpt-4"), "t", "d", absolute))
     assert "variableMeasured" not in undisclosed and undisclosed["name"] == "GPT-4"
     catalogue = json.loads(published.structured(published.CATALOGUE, "Models", "d", absolute))

@@ -1,0 +1,162 @@
+"""The data at addresses that stay: each file is as its schema says and as the command prints it; the page's examples
+run."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import html
+import io
+import json
+import re
+
+import pytest
+from copies import ROOT
+from jsonschema import Draft202012Validator, ValidationError
+
+from macros.__main__ import main
+from macros.catalogue import presets
+from macros.cli.changes import changed
+from macros.site import data_files
+
+# Of each mechanism one, an encoder's part of several, and one that only a paper describes.
+SLUGS = (
+    "gpt2 llama3-8b deepseek-v3.2 gemma3-4b gpt-oss-20b llama4-scout qwen3-next-80b-a3b mamba-130m rwkv-4-169m "
+    "nemotron-3-nano-30b-a3b gpt3-175b minimax-text-01"
+).split()
+UNDISCLOSED = "claude-3-opus"
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return dict(data_files.files([*SLUGS, UNDISCLOSED]))
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return (ROOT / "docs" / "reference" / "data.md").read_text("utf-8")
+
+
+def validator(files: dict[str, str], of: str) -> Draft202012Validator:
+    schema = json.loads(files[f"data/v1/{of}.schema.json"])
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def test_every_file_is_as_its_schema_says(files):
+    for_a_model = validator(files, "model")
+    for slug in SLUGS:
+        for_a_model.validate(json.loads(files[f"data/v1/{slug}.json"]))
+    validator(files, "catalogue").validate(json.loads(files["data/v1/catalogue.json"]))
+    assert len(files) == 2 * len(SLUGS) + 4
+
+
+@pytest.mark.slow("validates every model's data")
+def test_every_model_is_as_the_schema_says(files):
+    for_a_model = validator(files, "model")
+    for slug in presets.paths():
+        if presets.preset(slug).config is not None:
+            for_a_model.validate(json.loads(data_files.of_model(slug)[0]))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.pop("formulas"),
+        lambda data: data.update(more=1),
+        lambda data: data["parameters"].update(total="124439808"),
+        lambda data: data["parameters"].update(total=-1),
+        lambda data: data["kv_cache"]["bytes_at"].update(soon=1),
+        lambda data: data["formulas"].update(parameters=["/", "d_model", 2]),
+        lambda data: data["formulas"].update(parameters=["*", "d_model", ["+", "d_ff", 1.5]]),
+        lambda data: data["tensors"].append(["x", "768"]),
+        lambda data: data["costs"]["bounds_at"]["4096"]["h100"].pop("devices"),
+        lambda data: data["sources"].update(verified=None),
+        lambda data: data.update(version="v2"),
+    ],
+)
+def test_what_is_not_as_the_schema_says_is_told(files, spoil):
+    data = copy.deepcopy(json.loads(files["data/v1/gpt2.json"]))
+    spoil(data)
+    with pytest.raises(ValidationError):
+        validator(files, "model").validate(data)
+
+
+def test_a_file_is_what_describe_prints(files, capsys):
+    for form, end in (("json", "json"), ("csv", "csv")):
+        assert main(["describe", "--collapse", "--format", form, "llama3-8b"]) == 0
+        assert capsys.readouterr().out == files[f"data/v1/llama3-8b.{end}"]
+
+
+def test_a_config_of_ones_own_is_as_the_schema_says_too(files, capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(presets.preset("gpt2").config))
+    for collapse in ([], ["--collapse"]):
+        main(["describe", "--format", "json", *collapse, str(tmp_path)])
+        data = json.loads(capsys.readouterr().out)
+        validator(files, "model").validate(data)
+        assert data["sources"] is None
+
+
+def test_the_examples_of_the_page_run(files, page, tmp_path, monkeypatch, capsys):
+    """In their order, each going on from those before, beside the files that they name."""
+    for address, content in files.items():
+        path = tmp_path / address
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    examples = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    for example in examples:
+        exec(example, names)
+    *largest, doubled = capsys.readouterr().out.splitlines()
+    assert len(examples) == 3 and len(largest) == 3 and largest[0].startswith("GPT-3 175B")
+    assert doubled == f"with twice the layers: {changed(presets.model('llama3-8b'), {'n_layers': 64}).counts.total}"
+    evaluate = names["evaluate"]
+    for slug in SLUGS:
+        data = json.loads(files[f"data/v1/{slug}.json"])
+        symbols = data["formulas"]["symbols"] | {"T": 4096, "S": 4096}
+        said = {name: evaluate(data["formulas"][name], symbols) for name in ("parameters", "active", "flops")}
+        assert said == {
+            "parameters": data["parameters"]["total"],
+            "active": data["parameters"]["active"],
+            "flops": data["flops"]["prefill"]["4096"],
+        }
+        kept = sum(evaluate(k["elements"], symbols) * (k["item_bytes"] or 2) for k in data["formulas"]["cache"])
+        assert kept == data["kv_cache"]["bytes_at"]["4096"]
+        for (name, shape, _), (same, formula, _copies) in zip(data["tensors"], data["formulas"]["tensors"]):
+            assert name == same and shape == [evaluate(d, symbols) for d in formula]
+
+
+def test_the_page_names_every_address_and_every_operation(files, page):
+    named = set(re.findall(r"\(\.\./(data/v1/[^)]+)\)", page))
+    assert named == {
+        f"data/v1/{name}"
+        for name in ("catalogue.json", "catalogue.csv", "model.schema.json", "catalogue.schema.json")
+        + ("llama3-8b.json", "llama3-8b.csv")
+    }
+    operations = validator(files, "model").schema["$defs"]["expression"]["anyOf"][2]["prefixItems"][0]["enum"]
+    assert re.findall(r'^\| `\["(.+?)"', page, re.M) == operations
+
+
+def test_the_catalogue_as_a_table_says_what_its_json_says(files):
+    rows = list(csv.DictReader(io.StringIO(files["data/v1/catalogue.csv"])))
+    models = json.loads(files["data/v1/catalogue.json"])["models"]
+    assert [row["model"] for row in rows] == [model["model"] for model in models] == [*SLUGS, UNDISCLOSED]
+    llama, hidden = rows[1], rows[-1]
+    assert llama["parameters.total"] == "8030261248" and llama["sizes.d_model"] == "4096"
+    assert llama["kv_cache.bytes_at.131072"] == str(131072**2) and llama["json"] == "llama3-8b.json"
+    assert hidden["name"] == "Claude 3 Opus" and hidden["parameters.total"] == hidden["json"] == ""
+    assert models[-1]["parameters"] is None and models[-1]["organization"] == "Anthropic"
+    assert all(None not in row.values() and len(row) == len(rows[0]) for row in rows)
+
+
+def test_the_fields_of_the_page_are_those_of_the_schema(files):
+    shown = html.unescape(re.sub("<[^>]+>", "\n", data_files.data_fields("catalogue")))
+    for key in ("models[].sizes.d_model", "models[].kv_cache.bytes_at", "models[].licence"):
+        assert f"\n{key}\n" in shown
+    assert "text or null" in shown
+
+
+def test_addresses_are_those_of_the_page():
+    assert data_files.json_of("gpt2") == "data/v1/gpt2.json" and data_files.csv_of("gpt2") == "data/v1/gpt2.csv"
+    assert not list((ROOT / "docs").rglob("data/v1/*"))
