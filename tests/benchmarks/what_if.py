@@ -14,7 +14,8 @@ from playwright.sync_api import Page, sync_playwright
 
 MODELS = ("llama3-8b", "gemma3-27b", "deepseek-v3", "qwen3-next-80b-a3b")
 CHANGE = """async ([name, value]) => {
-  const field = document.querySelector(`[data-field="${name}"], [name="${name}"]`), place = document.querySelector(".ep-tool")
+  const field = document.querySelector(`[data-field="${name}"], [name="${name}"]`)
+  const place = document.querySelector(".ep-tool")
   delete place.dataset.milliseconds
   field.value = value
   field.dispatchEvent(new Event("input", { bubbles: true }))

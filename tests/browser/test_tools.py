@@ -128,7 +128,7 @@ def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
 
 def test_a_list_of_tensors_is_held_against_the_config(tool):
     names = [name for name, _ in presets.make("mine", UNLISTED).counts.tensors()]
-    index = {"weight_map": {name: "model.safetensors" for name in [*names[1:], "model.vision.weight"]}}
+    index = {"weight_map": dict.fromkeys([*names[1:], "model.vision.weight"], "model.safetensors")}
     page = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
     given = dict(name="model.safetensors.index.json", mimeType="application/json", buffer=json.dumps(index).encode())
     page.get_by_label("List of tensors").set_input_files(given)
