@@ -7,6 +7,7 @@ import pytest
 from reference import Blocks, close, golden, goldens
 from small import random_weights
 
+from macros.catalogue import presets
 from macros.engine.architectures import find
 from macros.engine.checkpoint import Arrays
 from macros.engine.errors import Problem
@@ -204,3 +205,29 @@ def test_a_sliding_window_in_parts(window, cuts):
     close(np.concatenate(rows), whole)
     full, _ = logits(find("llama"), find("llama").config.read(SIZES)[0], Arrays(w), ids)
     assert (np.abs(full - whole).max() > 1e-3) == (window < len(ids))
+
+
+SHARED = {"n_shared_experts": "shared_experts.", "shared_expert_intermediate_size": "shared_expert."}
+
+
+@pytest.mark.parametrize(
+    "name, key",
+    [(n, k) for n in goldens() for k in SHARED if golden(n).raw.get(k) and "nemotron" not in golden(n).model_type],
+)
+def test_no_shared_expert_is_one_that_adds_nothing(name, key):
+    """A size of 0 is legal: transformers makes matrices that hold nothing. The rest of such a layer stays as it is."""
+    whole = golden(name)
+    silent, empty = dict(whole.tensors), dict(whole.tensors)
+    for tensor, array in whole.tensors.items():
+        if f".{SHARED[key]}" in tensor:
+            silent[tensor] = np.zeros_like(array) if "down_proj" in tensor else array
+            empty[tensor] = array[:, :0] if "down_proj" in tensor else array[:0]
+    assert any(array.size == 0 for array in empty.values())
+    config, _ = whole.architecture.config.read(whole.raw | {key: 0})
+    without, _ = logits(whole.architecture, config, Arrays(empty), whole.ids)
+    with_zeros, _ = logits(whole.architecture, whole.config, Arrays(silent), whole.ids)
+    close(np.asarray(without), np.asarray(with_zeros))
+    assert np.abs(np.asarray(without) - whole.logits).max() > 1e-3
+    counts = presets.make("zero", whole.raw | {key: 0}).counts
+    assert counts.total == counts.total_poly.at(counts.trace.symbols)
+    assert counts.total == sum(a.size for n, a in empty.items() if not n.endswith("e_score_correction_bias"))

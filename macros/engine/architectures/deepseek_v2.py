@@ -43,7 +43,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, fixed, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
 
 # The norms of the latents have an epsilon of their own, that no config key sets.
@@ -87,7 +87,7 @@ class LatentMoE(Config):
     n_groups_kept: Size = key("topk_group", 1)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     d_ff_expert: Size = key("moe_intermediate_size")
-    n_shared_experts: Size = key("n_shared_experts")
+    n_shared_experts: Count = key("n_shared_experts")
     # head
     tied: bool = key("tie_word_embeddings", False)
 

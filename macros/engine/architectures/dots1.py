@@ -11,7 +11,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, masks_of
+from .config import Count, Positive, Size, activation, config, fixed, key, masks_of
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -41,7 +41,7 @@ class Dots1(Llama):
     normalise: bool = key("norm_topk_prob", False)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     d_ff_expert: Size = key("moe_intermediate_size")
-    n_shared_experts: Size = key("n_shared_experts")
+    n_shared_experts: Count = key("n_shared_experts")
 
     ignored = frozenset(
         {"mlp_bias", "use_sliding_window", "topk_method", "moe_layer_freq", "ep_size", "num_nextn_predict_layers"}

@@ -25,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, read_rope
+from .config import Count, Positive, Size, activation, config, fixed, key, read_rope
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -52,7 +52,7 @@ class Glm4MoE(Llama):
     normalise: bool = key("norm_topk_prob", True)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     d_ff_expert: Size = key("moe_intermediate_size")
-    n_shared_experts: Size = key("n_shared_experts")
+    n_shared_experts: Count = key("n_shared_experts")
 
     ignored = frozenset({"mlp_bias", "num_nextn_predict_layers", "num_mtp_layers", "scoring_func", "topk_method"})
 

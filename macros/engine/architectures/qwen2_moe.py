@@ -52,7 +52,7 @@ class Qwen2MoE(OutputBias):
     n_experts_per_token: Size = key("num_experts_per_tok")
     normalise: bool = key("norm_topk_prob", False)
     d_ff_expert: Size = key("moe_intermediate_size")
-    d_ff_shared: Size = key("shared_expert_intermediate_size")
+    d_ff_shared: Count = key("shared_expert_intermediate_size")
 
     ignored = frozenset({"attention_bias"})
 

@@ -103,7 +103,7 @@ class WithExperts(Qwen35):
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     d_ff_expert: Size = key("moe_intermediate_size")
-    d_ff_shared: Size = key("shared_expert_intermediate_size")
+    d_ff_shared: Count = key("shared_expert_intermediate_size")
     normalise: bool = fixed(True)
     # All experts' matrices in one stack, or each by itself.
     stacked: bool = fixed(True)
