@@ -453,3 +453,12 @@ def test_the_command_line_shows_one_line(tmp_path):
         all(line.startswith("every-parameter: ") for line in done.stderr.splitlines())
         and "transformer.wte.weight" in done.stdout
     )
+
+
+@pytest.mark.parametrize("slug", ["mamba-130m", "jamba-v0.1", "granite-4.0-h-small", "qwen3-next-80b-a3b"])
+def test_a_convolution_over_more_tokens_than_any_has_is_refused_at_once(slug):
+    """Its forward pass has a term for each of them."""
+    raw = dict(presets.preset(slug).config)
+    (key,) = {"conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim"} & raw.keys()
+    with pytest.raises(Problem, match=key):
+        presets.make("x", raw | {key: 2**31 - 1})

@@ -34,6 +34,8 @@ from ..ops import ACTIVATIONS, Activation, Full, Rope, SlidingWindow, yarn_mscal
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+# How many tokens a convolution reaches: its forward pass has a term for each.
+Taps = Annotated[int, msgspec.Meta(gt=0, le=256)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Interval = Annotated[int, msgspec.Meta(gt=0)]
 

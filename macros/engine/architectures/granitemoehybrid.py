@@ -29,7 +29,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, key, mixers_of
+from .config import Count, Positive, Raw, Size, Taps, activation, config, key, mixers_of
 from .granite import Granite, attention
 from .mamba import NOT_READ
 from .nemotron_h import mamba2
@@ -49,7 +49,7 @@ class GraniteMoEHybrid(Granite):
     n_groups: Size = key("mamba_n_groups")
     d_state: Size = key("mamba_d_state")
     bias: bool = key("mamba_proj_bias", False)
-    d_conv: Size = key("mamba_d_conv")
+    d_conv: Taps = key("mamba_d_conv")
     conv_bias: bool = key("mamba_conv_bias", True)
     dt_limits: tuple[float, float] = key("time_step_limit", lambda c: (0.0, math.inf))
     # attention

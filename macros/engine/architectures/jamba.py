@@ -13,7 +13,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, activation, config, key
+from .config import Config, Interval, Positive, Raw, Size, Taps, activation, config, key
 from .mamba import NOT_READ, mamba
 from .nemotron_h import attention
 
@@ -46,7 +46,7 @@ class Jamba(Config):
     expand: Positive = key("mamba_expand", 2.0)
     d_inner: Size = key("mamba_d_inner", lambda c: int(c.expand * int(c.d_model)))
     bias: bool = key("mamba_proj_bias", False)
-    d_conv: Size = key("mamba_d_conv")
+    d_conv: Taps = key("mamba_d_conv")
     conv_bias: bool = key("mamba_conv_bias", True)
     dt_rank: Size = key("mamba_dt_rank", lambda c: -(-int(c.d_model) // 16))
     d_state: Size = key("mamba_d_state")

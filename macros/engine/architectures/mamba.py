@@ -13,7 +13,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, softplus, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, key
+from .config import Config, Positive, Raw, Size, Taps, activation, config, key
 
 # How weights are initialised and which kernel runs: no number of inference depends on it.
 NOT_READ = frozenset(
@@ -38,7 +38,7 @@ class Mamba(Config):
     expand: Positive = key("expand", 2.0)
     d_inner: Size = key("intermediate_size", lambda c: int(c.expand * int(c.d_model)))
     bias: bool = key("use_bias", False)
-    d_conv: Size = key("conv_kernel")
+    d_conv: Taps = key("conv_kernel")
     conv_bias: bool = key("use_conv_bias", True)
     dt_rank: Size = key("time_step_rank", lambda c: -(-int(c.d_model) // 16))
     d_state: Size = key("state_size")

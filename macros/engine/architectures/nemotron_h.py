@@ -38,7 +38,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, key
+from .config import Config, Positive, Size, Taps, activation, config, key
 from .mamba import NOT_READ
 from .qwen3_next import STATE_BYTES
 
@@ -72,7 +72,7 @@ class NemotronH(Config):
     n_groups: Size = key("n_groups", also=("mamba_n_groups",))
     d_state: Size = key("ssm_state_size", also=("mamba_d_state",))
     bias: bool = key("use_bias", False)
-    d_conv: Size = key("conv_kernel", also=("mamba_d_conv",))
+    d_conv: Taps = key("conv_kernel", also=("mamba_d_conv",))
     conv_bias: bool = key("use_conv_bias", True, also=("mamba_conv_bias",))
     mamba_activation: str = key("mamba_hidden_act", "silu")
     least_dt: float = key("time_step_min", 0.001, also=("mamba_dt_min",))

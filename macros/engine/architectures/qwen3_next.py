@@ -41,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, mixers_of, read_rope
+from .config import Count, Interval, Size, Taps, activation, config, expert_layers, fixed, key, mixers_of, read_rope
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 
@@ -63,7 +63,7 @@ class Qwen35(Llama):
     d_linear_v_head: Size = key("linear_value_head_dim")
     # Queries, keys, values and gate in one matrix, cut by key head, or apart.
     one_matrix: bool = fixed(False)
-    d_conv: Size = key("linear_conv_kernel_dim")
+    d_conv: Taps = key("linear_conv_kernel_dim")
     state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_dtype", "float32")
     # attention
     d_head: Size = key("head_dim", 256)
