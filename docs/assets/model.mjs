@@ -32,7 +32,7 @@ export function model(raw) {
 }
 
 // Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
-export const categories = model => [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
+export const categories = model => model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
 
 // Every tensor of a model written out, name and shape; and the parts of names that some published files lack or add.
 export const tensorsOf = model => [...model.counts.tensors(), ...model.counts.tensors(model.counts.buffers)].map(([name, shape]) => [name, shape.map(Number)])

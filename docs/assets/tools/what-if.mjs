@@ -40,7 +40,7 @@ export async function mount(place) {
     if (name === "model") Object.assign(state, { model: value }), state.set.clear()
     else if (CONDITIONS.includes(name)) state[name] = value
     else return
-    update()
+    update(name !== "model")
   })
 
   function recalled() {
@@ -69,7 +69,7 @@ export async function mount(place) {
     return keys
   }
 
-  async function update() {
+  async function update(isSameModel = false) {
     const started = performance.now(), mine = ++turn
     if (!published()) return void replace(results)
     try {
@@ -78,7 +78,7 @@ export async function mount(place) {
       base = before
       problem.hidden = true
       for (const field of fields.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
-      drawFields(now)
+      if (!isSameModel) drawFields(now)
       draw(now, before)
     } catch (error) {
       if (!isProblem(error) && !(error instanceof SyntaxError)) throw error
@@ -261,19 +261,18 @@ const share = (n, of) => `${(100 * Number(n) / Number(of)).toFixed(1)} %`
 
 // The parameters by what they do, to one scale, before and after: areas are in proportion to them.
 function bars(now, before) {
-  const sizes = m => categories(m)
-  const rows = now === before ? [["", now]] : [["As published", before], ["Now", now]]
+  const rows = (now === before ? [["", now]] : [["As published", before], ["Now", now]]).map(([title, m]) => [title, m, categories(m)])
   const most = Math.max(...rows.map(([, m]) => Number(m.counts.total)))
-  const drawn = rows.map(([title, m]) => {
+  const drawn = rows.map(([title, m, sizes]) => {
     let x = 0
-    const areas = sizes(m).map((n, i) => {
+    const areas = sizes.map((n, i) => {
       const width = WIDTH * Number(n) / most, area = shape("rect", { x: x.toFixed(2), y: 0, width: Math.max(0, width - .6).toFixed(2), height: 10, class: `ep-area-${i}` }, shape("title", {}, `${NAMES[i]}: ${grouped(n)}`))
       x += width
       return area
     })
-    return [make("p", {}, `${title}${title ? ": " : ""}${count(m.counts.total)}`), shape("svg", { class: "ep-areas", viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none", role: "img", "aria-label": `Parameters by part, to scale: ${NAMES.map((name, i) => `${name} ${count(sizes(m)[i])}`).join(", ")}` }, ...areas)]
+    return [make("p", {}, `${title}${title ? ": " : ""}${count(m.counts.total)}`), shape("svg", { class: "ep-areas", viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none", role: "img", "aria-label": `Parameters by part, to scale: ${NAMES.map((name, i) => `${name} ${count(sizes[i])}`).join(", ")}` }, ...areas)]
   })
-  const key = make("p", { class: "ep-areas-key" }, NAMES.map((name, i) => make("span", { class: `ep-key-${i}` }, `${name} ${count(sizes(now)[i])}`)))
+  const key = make("p", { class: "ep-areas-key" }, NAMES.map((name, i) => make("span", { class: `ep-key-${i}` }, `${name} ${count(rows.at(-1)[2][i])}`)))
   return make("figure", { class: "ep-areas-figure" }, drawn.flat(), key)
 }
 const WIDTH = 560
