@@ -114,7 +114,7 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 
 @config
 class Config:
-    """The base of every architecture's config. A field of type `Size` or `Count` becomes a dimension of that name."""
+    """The base of every architecture's config. A field of type `Size`, `Count` or `Taps` becomes a dimension of that name."""
 
     ignored: ClassVar[frozenset[str]] = frozenset()
 
@@ -227,7 +227,7 @@ def fields_of(cls: type[Config]) -> tuple[Key, ...]:
             f.metadata["key"],
             types[f.name],
             f.metadata["default"],
-            any(t in (Size, Count) for t in (types[f.name], *get_args(types[f.name]))),
+            any(t in (Size, Count, Taps) for t in (types[f.name], *get_args(types[f.name]))),
             f.metadata.get("also", ()),
         )
         for f in fields(cls)
