@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ class Searching:
     def __init__(self, files=()):
         from py_mini_racer import MiniRacer
 
-        self.engine = MiniRacer()
+        self.engine, self.waiting = MiniRacer(), ThreadPoolExecutor(1)
         source = (ASSETS / "ask.mjs").read_text("utf-8").replace("\nexport ", "\n")
         self.engine.eval(f"{source}\nconst files = {{}}, fetched = []; 0")
         for path in files:
@@ -40,7 +41,9 @@ class Searching:
 
     def ask(self, question):
         """The results: kind, address, title, what is said."""
-        return json.loads(self.engine.eval(f"answer({json.dumps(question)})").get(timeout=20))
+        promise = self.engine.eval(f"answer({json.dumps(question)})")
+        # In a thread of its own: where a browser is open, a loop of events runs in this one.
+        return json.loads(self.waiting.submit(promise.get, timeout=20).result())
 
 
 @pytest.fixture(scope="module")
