@@ -114,7 +114,7 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 
 @config
 class Config:
-    """The base of every architecture's config. A field of type `Size`, `Count` or `Taps` is a dimension of that name."""
+    """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions."""
 
     ignored: ClassVar[frozenset[str]] = frozenset()
 
