@@ -15,10 +15,11 @@ from ..views.excerpts import LINE_END, listing
 from ..views.html import Html, html, joined, text
 
 
-def terminal(call: str, lines: int | None = None, width: int = 68) -> Html:
+def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: bool = False) -> Html:
     """A call of `every-parameter` with what it prints, all of it or its first lines, in a terminal of so many columns.
 
-    No more than 68 of them are seen without scrolling.
+    No more than 68 of them are seen without scrolling. A call that cannot be answered is an error of the page, unless
+    it says so (`is_refused`), and then one that can.
     """
     written, context = StringIO(), copy_context()
     context.run(printing.WIDTH.set, width)
@@ -28,7 +29,9 @@ def terminal(call: str, lines: int | None = None, width: int = 68) -> Html:
         except SystemExit as ended:
             status = ended.code
     printed = written.getvalue().rstrip("\n").split("\n")
-    if status not in (0, 1):
+    if status in (0, 1) and is_refused:
+        raise Problem("the call is answered, and is_refused says that it is not", "leave is_refused out")
+    if status not in (0, 1) and not is_refused:
         raise Problem(printed[0].removeprefix(f"{PROGRAM}: "), "correct the call")
     if lines is not None and len(printed) > lines:
         printed = [*printed[:lines], "…"]

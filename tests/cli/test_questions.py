@@ -306,3 +306,12 @@ def test_a_page_shows_what_a_call_prints():
 def test_a_call_that_cannot_be_answered_is_a_problem(call, said):
     with pytest.raises(Problem, match=said):
         terminal(call)
+
+
+def test_a_refusal_is_shown_where_the_page_says_so():
+    shown = html.unescape(re.sub("<[^>]+>", "", terminal("what-if llama3-8b --set n_heads=30", is_refused=True)))
+    assert shown.endswith(
+        "n_heads = 30: num_attention_heads = 30 does not divide hidden_size = 4096; correct one of the two"
+    )
+    with pytest.raises(Problem, match="the call is answered"):
+        terminal("fits llama3-8b --on 24GB", is_refused=True)
