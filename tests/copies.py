@@ -29,7 +29,7 @@ NAV = "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Model
 
 def small_site(folder: Path) -> Path:
     """A copy of the site with a few presets and pages."""
-    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets", "__pycache__"))
+    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets"))
     for name in PRESETS:
         (folder / f"macros/presets/{name}.toml").parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / f"macros/presets/{name}.toml", folder / f"macros/presets/{name}.toml")
@@ -47,7 +47,7 @@ def whole(folder: Path, *more: str) -> Path:
     """A copy of the macros, the pages and the settings, and of more files or folders."""
     for name in ("macros", "docs", "mkdocs.yml", *more):
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, folder / name)
         else:
             shutil.copy(ROOT / name, folder / name)
     return folder

@@ -69,7 +69,7 @@ def methods_of(tree: ast.Module) -> set[str]:
     """The names of the methods of a module's classes, properties left out."""
     return {
         child.name
-        for node in ast.walk(tree)
+        for node in tree.body
         if isinstance(node, ast.ClassDef)
         for child in node.body
         if isinstance(child, ast.FunctionDef)
@@ -127,15 +127,6 @@ class _Names(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _has_yield(node: ast.AST) -> bool:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)):
-            continue
-        if isinstance(child, (ast.Yield, ast.YieldFrom)) or _has_yield(child):
-            return True
-    return False
-
-
 class _Module:
     """One module on its way to JavaScript."""
 
@@ -145,6 +136,7 @@ class _Module:
         self.class_scope: set[str] | None = None  # names of the class body that is being written
         self.class_name: list[str] = []
         self.temporary = 0
+        self.yields = False  # whether the function that is being written hands on values one by one
 
     def text(self, tree: ast.Module) -> str:
         names = _Names(tree.body).names
@@ -299,6 +291,7 @@ class _Module:
         if is_method and not any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list):
             self_name = positional[0]
         outer, self.class_scope = self.class_scope, None
+        outer_yields, self.yields = self.yields, False
         parameters, written = self.parameters(node.args, skip=bool(self_name))
         bound = {*parameters, *([self_name] if self_name else [])}
         names = [n for n in _Names(node.body).names if n not in bound]
@@ -306,8 +299,8 @@ class _Module:
             head = f"const {_name(self_name)}=this;" if self_name else ""
             head += f"let {','.join(map(_name, names))};" if names else ""
             body = "".join(line for child in node.body for line in self.statement(child))
-        self.class_scope = outer
-        star = "*" if _has_yield(node) else ""
+        star = "*" if self.yields else ""
+        self.class_scope, self.yields = outer, outer_yields
         text = f"function{star}({written}){{{head}{body}{'' if star else self.end(node.body)}}}"
         return f"py.def({text},{json.dumps(node.name)},{self.signature(node.args, bool(self_name))})"
 
@@ -520,9 +513,11 @@ class _Module:
         return f"...{self.expr(node.value)}"
 
     def _Yield(self, node: ast.Yield) -> str:
+        self.yields = True
         return f"(yield {self.expr(node.value) if node.value else 'null'})"
 
     def _YieldFrom(self, node: ast.YieldFrom) -> str:
+        self.yields = True
         return f"(yield* {self.expr(node.value)})"
 
     def comprehension(self, generators: list[ast.comprehension], inner: ast.expr | tuple[ast.expr, ast.expr], how: str):

@@ -277,6 +277,15 @@ def edit(folder: Path) -> None:
     (folder / "macros" / "catalogue" / "references" / f"{EDITED}.json").unlink()
 
 
+def leave_out_others(folder: Path) -> None:
+    """Leaves the pages of other models empty, which are not looked at: it then builds in half the time."""
+    path = folder / "macros" / "site" / "model_pages.py"
+    text, first = path.read_text("utf-8"), "    preset = presets.preset(slug)\n    if preset.config is None:\n"
+    assert text.count(first) == 1, "correct leave_out_others"
+    empty = f"    if slug != {EDITED!r}:\n        return header(presets.preset(slug).name, slug)\n"
+    path.write_text(text.replace(first, empty + first), "utf-8")
+
+
 def figures(folder: Path, *slugs: str) -> dict[str, set[str]]:
     """What pages may show of models, by the code in a folder: of these, or of all."""
     printed = subprocess.run(
@@ -310,6 +319,7 @@ def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str
 def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_path):
     folder = copy_of_the_site(tmp_path)
     edit(folder)
+    leave_out_others(folder)
     built = build(folder)
     assert built.returncode == 0, built.stderr[-3000:]
     before, after = blocks(site_folder), blocks(folder / "site")

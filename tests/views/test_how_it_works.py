@@ -79,9 +79,10 @@ def test_the_picture_has_every_room_with_every_import():
 ROOF = [rooms.Room(f"r{n}", "", (), frozenset(f"r{i}" for i in range(n)), (), n) for n in range(9)]
 
 
-@pytest.mark.parametrize("listed", [rooms.rooms(), ROOF], ids=["as it is", "nine rooms, each above all before"])
+@pytest.mark.parametrize("listed", [None, ROOF], ids=["as it is", "nine rooms, each above all before"])
 def test_nothing_of_the_picture_is_outside_of_it_or_over_another(monkeypatch, listed):
     """Boxes stand apart, every arrow's head is at a box's edge."""
+    listed = listed or rooms.rooms()
     monkeypatch.setattr(rooms, "rooms", lambda: listed)
     drawing = ElementTree.fromstring(re.search("<svg.*?</svg>", rooms.rooms_picture())[0])
     _, _, width, height = map(float, drawing.get("viewBox").split())
