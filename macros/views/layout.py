@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, floor, sqrt
+from math import ceil, floor, inf, sqrt
 from typing import NamedTuple
 
 Point = tuple[float, float]
@@ -21,6 +21,7 @@ Point = tuple[float, float]
 BETWEEN = 16  # between two boxes of a row
 BESIDE = 12  # between a line and what stands beside it
 WIDE = 660  # what a row should not be wider than
+TOO_WIDE = 740  # what a group should not be wider than, its lines included
 MARGIN = 12  # inside a group's outline
 TRACK = 9  # between two lines that run sideways
 FALL, TURN = 24, 13  # how far a line falls at least, without a turn; before and behind one
@@ -28,9 +29,20 @@ APART = 14  # between two lines that enter the same box
 NEAR = 40  # a box is moved so far, to make the line into it straight
 LABEL = 52  # the room for a word above a line
 SWEEPS = 6  # down and up again
-PULL = 2.0  # how much a row's widest boxes are drawn to the middle
+TRIES = 4  # to move a box to a lower row, for each box
 LOOSE = 0.1  # how much a line around others counts for where its ends are, beside 1 for any other
-STRAIGHT = 8.0  # how much a line that passes several rows is held straight
+
+
+class Aims(NamedTuple):
+    """What counts where the places in rows are chosen."""
+
+    pull: float  # how much a row's widest boxes are drawn to the middle
+    straight: float  # how much a line that passes several rows is held straight
+    are_fixed: bool  # whether it is straight at last, and boxes give way
+
+
+LINES_STRAIGHT = Aims(2, 8, True)
+NARROW = Aims(30, 1, False)
 
 
 class Leaf(NamedTuple):
@@ -231,14 +243,17 @@ class _Entry(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _level(children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], title_width: int, title_height: int) -> _Level:
-    return _Placing(children, nets).level(title_width, title_height)
+    level = _Placing(children, nets, LINES_STRAIGHT).level(title_width, title_height)
+    if level.width > TOO_WIDE:
+        level = min(level, _Placing(children, nets, NARROW).level(title_width, title_height), key=lambda one: one.width)
+    return level
 
 
 class _Placing:
     """The way from a group's children and nets to their places."""
 
-    def __init__(self, children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...]):
-        self.children, self.nets = children, nets
+    def __init__(self, children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], aims: Aims):
+        self.children, self.nets, self.aims = children, nets, aims
         rank = self._ranks()
         self.rows: list[list[_Slot]] = [[] for _ in range(max(rank, default=0) + 2)]
         self.slots = [_Slot(r, i, c.width, c.height) for i, (r, c) in enumerate(zip(rank, children))]
@@ -287,10 +302,11 @@ class _Placing:
     # rows
 
     def _ranks(self) -> list[int]:
-        """Each child's row: below all that it takes; what takes nothing stands above what takes it."""
+        """Each child's row, such that rows are narrow: what can wait stands below a row that would be too wide, and
+        beside a group that fills one stands nothing."""
         before: list[set[int]] = [set() for _ in self.children]
         behind: list[set[int]] = [set() for _ in self.children]
-        from_outside = set()
+        from_outside: set[int] = set()
         for net in self.nets:
             for target, _, _ in net.targets:
                 if net.source is None:
@@ -298,12 +314,51 @@ class _Placing:
                 else:
                     before[target].add(net.source[0])
                     behind[net.source[0]].add(target)
-        rank: list[int] = []
-        for sources in before:
-            rank.append(1 + max((rank[s] for s in sources), default=0))
+        follows = {i for i, sources in enumerate(before) if not sources and i not in from_outside and behind[i]}
+        lowest, narrowest, least = [1] * len(self.children), [], inf
+        for _ in range(TRIES * len(self.children)):
+            rank = self._ranks_from(lowest, before, behind, follows)
+            widths = self._widths(rank)
+            if (widest := max(widths.values(), default=0)) < least:
+                narrowest, least = rank, widest
+            too_wide = min((row for row, width in widths.items() if width > WIDE), default=None)
+            if too_wide is None or not self._lower(too_wide, rank, lowest, behind, follows):
+                break
+        return narrowest
+
+    def _widths(self, rank: list[int]) -> dict[int, float]:
+        """How wide the boxes of each row are together."""
+        widths: dict[int, float] = {}
+        for row, child in zip(rank, self.children):
+            widths[row] = widths.get(row, -BETWEEN) + BETWEEN + child.width
+        return widths
+
+    def _lower(self, row: int, rank: list[int], lowest: list[int], behind: list[set[int]], follows: set[int]) -> bool:
+        """Whether something of a row can go below it: what can wait longest, or all that stands beside a group."""
+        here = [i for i, r in enumerate(rank) if r == row and i not in follows]
+        latest = [max(rank)] * len(rank)
         for i in reversed(range(len(rank))):
-            if not before[i] and i not in from_outside and behind[i]:
-                rank[i] = min(rank[b] for b in behind[i]) - 1
+            latest[i] = min((latest[b] - 1 for b in behind[i]), default=latest[i])
+        waits = max(here, key=lambda i: latest[i], default=None)
+        if waits is not None and len(here) > 1 and latest[waits] > row:
+            lower = [waits]
+        else:
+            groups = [i for i in here if isinstance(self.children[i], _Level)]
+            lower = [i for i in here if groups and i != groups[0]]
+        for i in lower:
+            lowest[i] = row + 1
+        return bool(lower)
+
+    def _ranks_from(
+        self, lowest: list[int], before: list[set[int]], behind: list[set[int]], follows: set[int]
+    ) -> list[int]:
+        """Each child's row, none above its `lowest`: below all that it takes; what takes nothing stands above what
+        takes it."""
+        rank: list[int] = []
+        for sources, row in zip(before, lowest):
+            rank.append(max(row, 1 + max((rank[s] for s in sources), default=0)))
+        for i in follows:
+            rank[i] = min(rank[b] for b in behind[i]) - 1
 
         def beside(row: int, without: int) -> list[Leaf | _Level]:
             return [c for i, c in enumerate(self.children) if rank[i] == row and i != without]
@@ -312,7 +367,7 @@ class _Placing:
             return sum(c.width + BETWEEN for c in beside(row, i)) + self.children[i].width <= WIDE
 
         for i, child in enumerate(self.children):  # a group stands beside the tallest of what it may stand beside
-            first = 1 + max((rank[s] for s in before[i]), default=0)
+            first = max(lowest[i], 1 + max((rank[s] for s in before[i]), default=0))
             last = min((rank[b] for b in behind[i]), default=rank[i] + 1) - 1
             if isinstance(child, _Level) and last > first:
                 tallest = {
@@ -320,13 +375,7 @@ class _Placing:
                 }
                 rank[i] = max(tallest, key=lambda r: (min(tallest[r], child.height), -r), default=rank[i])
         for i in reversed(range(len(rank))):  # what takes nothing may wait above where a row is full
-            if (
-                not before[i]
-                and i not in from_outside
-                and rank[i] > 1
-                and not fits(i, rank[i])
-                and fits(i, rank[i] - 1)
-            ):
+            if i in follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
                 rank[i] -= 1
         for i in reversed(range(len(rank))):  # and what is not yet needed, below
             while not fits(i, rank[i]) and rank[i] + 1 < min((rank[b] for b in behind[i]), default=0):
@@ -360,7 +409,7 @@ class _Placing:
             if row + 1 < last:
                 on = _Slot(row + 1)
                 self.rows[row + 1].append(on)
-                weight = STRAIGHT if slot in passing else LOOSE if is_around else 0.5
+                weight = self.aims.straight if slot in passing else LOOSE if is_around else 0.5
                 self.edges[row].append(_Edge(n, slot, leaves_at, on, 0.0, weight))
                 passing.append(on)
                 slot, leaves_at = on, 0.0
@@ -445,8 +494,9 @@ class _Placing:
             self._sweep(
                 reversed(self.rows) if sweep % 2 else self.rows, [above, below][:: -1 if sweep % 2 else 1], sweep < 2
             )
-        places = {slot: x for passing in self.passing for slot, x in self._straight(passing)}
-        self._sweep(self.rows, [above, below], True, places)
+        if self.aims.are_fixed:
+            places = {slot: x for passing in self.passing for slot, x in self._straight(passing)}
+            self._sweep(self.rows, [above, below], True, places)
         coming: dict[_Slot, list[_Edge]] = {}
         for e in (e for gap in self.edges for e in gap if e.weight >= 0.5):
             coming.setdefault(e.target, []).append(e)
@@ -497,7 +547,7 @@ class _Placing:
                     wanted.append(fixed[slot])
                     weights.append(1000.0)
                 else:  # a wide box is drawn to the middle, so that the whole stays narrow
-                    pull = PULL * slot.width / WIDE
+                    pull = self.aims.pull * slot.width / WIDE
                     wanted.append(
                         (sum(w * (other.x + s) for w, other, s in joined) + 0.01 * slot.x) / (weight + pull + 0.01)
                     )
