@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
+from html import unescape
 from urllib.parse import quote
 
 from ..engine.errors import Problem
@@ -39,9 +40,13 @@ from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
 from . import data_files, page_errors
+from .extensions.glossary import anchor as anchor_of_term
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
 from .terminal import terminal
+
+GLOSSARY = "reference/glossary.md"
+TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
 
 def macros(env) -> dict[str, Callable]:
@@ -217,8 +222,25 @@ def macros(env) -> dict[str, Callable]:
 def register(env) -> None:
     """Register every macro with mkdocs-macros, and how their errors look."""
     for name, function in macros(env).items():
-        env.macro(guarded(name, function, lambda: page_errors.page_name(env)), name)
+        env.macro(guarded(name, explained(function, env), lambda: page_errors.page_name(env)), name)
     page_errors.register(set(macros(env)))
+
+
+def explained(function: Callable, env) -> Callable:
+    """The macro, with each of the field's terms as the way to its entry in the glossary."""
+
+    @wraps(function)
+    def macro(*args, **kwargs):
+        result = function(*args, **kwargs)
+        if not isinstance(result, Html) or TERMS.search(result) is None or not (page := link_to_page(env, GLOSSARY)):
+            return result
+        return Html(TERMS.sub(lambda m: m[1] + ", ".join(_entry(page, term) for term in m[2].split(", ")), result))
+
+    return macro
+
+
+def _entry(page: str, term: str) -> str:
+    return f'<a href="{page}#{anchor_of_term(unescape(term))}">{term}</a>'
 
 
 def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable:

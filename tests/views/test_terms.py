@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from macros.catalogue import presets
 from macros.engine.dims import latex_name
 from macros.engine.steps import Role
-from macros.site.extensions.glossary import entries
+from macros.site import page_macros
+from macros.site.extensions.glossary import anchor, entries
 from macros.views import diagrams, notation, operations, tables, walkthrough, words
 from macros.views.operations import Operation, Section
 
@@ -69,6 +71,16 @@ def test_walkthrough_diagram_and_table_show_it(slug):
         tables.parameter_table(slug).replace("<wbr>", ""),
     )
     assert len(rows) >= len(model.counts.weights) and [row for row in rows if "ep-term" not in row] == []
+
+
+def test_each_term_leads_to_its_entry_of_the_glossary():
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="models/gpt/gpt2.md"))
+    env = SimpleNamespace(variables={"files": {page_macros.GLOSSARY}}, page=page, conf={})
+    linked = page_macros.explained(walkthrough.walkthrough, env)("jamba-v0.1")
+    ways = re.findall(r'<a href="../../../reference/glossary/#([\w-]+)">([^<]+)</a>', linked)
+    assert ("grouped-query-attention", "grouped-query attention") in ways and ("softmax", "softmax") in ways
+    assert {to for to, _ in ways} <= {anchor(term) for term in GLOSSARY}
+    assert re.sub(r"</?a\b[^>]*>", "", linked) == re.sub(r"</?a\b[^>]*>", "", walkthrough.walkthrough("jamba-v0.1"))
 
 
 def test_what_the_trace_makes_exact():
