@@ -1,9 +1,19 @@
-// What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab stop.
+// What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab stop. In a
+// table that does, the result stays in its place beside the name. The points of charts have a script of their own.
 
 const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
 const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", "ep-canvas": "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
 
-const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => update(target)))
+const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => target.matches(".ep-scroll") ? keep(target) : update(target)))
+
+// The column behind the names, where both leave half of the place to the others.
+function keep(box) {
+  const [name, result] = box.querySelector("tbody tr:not(.ep-part):not([hidden])")?.children ?? []
+  const width = name?.offsetWidth
+  const stays = result?.matches(".num") && box.scrollWidth > box.clientWidth + 1 && width + result.offsetWidth <= box.clientWidth / 2
+  box.classList.toggle("ep-keeps", Boolean(stays))
+  if (stays) box.style.setProperty("--ep-name", `${width}px`)
+}
 
 function update(box) {
   const scrolls = box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
@@ -17,7 +27,7 @@ function update(box) {
 
 function mount() {
   sizes.disconnect()
-  for (const box of document.querySelectorAll(SCROLLS)) sizes.observe(box)
+  for (const box of document.querySelectorAll(`${SCROLLS}, .ep-scroll`)) sizes.observe(box)
   // Instant navigation makes every address absolute: paper shows only those that lead off the site.
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
@@ -29,6 +39,8 @@ const start = () => {
     const content = document.querySelector(".md-content")
     if (content) added.observe(content, { childList: true, subtree: true })
     mount()
+    const charts = document.querySelectorAll(".ep-figure svg:has(a.point)")
+    if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(mount))
   }
   globalThis.document$ ? document$.subscribe(again) : again()
 }

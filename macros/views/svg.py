@@ -148,12 +148,13 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
-    """A point of a chart; its shape tells its kind. The link is for a pointer: by keyboard it is that of the table."""
+    """A point of a chart; its shape tells its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
+    moves with the arrow keys; without it, and in a list, they are those of the table."""
     said, colour = tag("title", title) if title else "", kind.colour
     drawn = _shape(kind.shape, x, y, said, fill=colour, fill_opacity=".3", stroke=colour, stroke_width="1.2")
     if not address:
         return drawn
-    return element("a", drawn, cls="point", tabindex=-1, aria_hidden="true", **{"xlink:href": address})
+    return element("a", drawn, cls="point", tabindex=-1, **{"xlink:href": address})
 
 
 def knot(shape: str, x: float, y: float, colour: str) -> Html:
