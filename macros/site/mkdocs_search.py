@@ -6,6 +6,7 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 
 from . import links, mkdocs_markdown
+from .preview import preview
 from .search.index import files
 from .search.records import Page
 from .search.sections import sections
@@ -34,6 +35,6 @@ def on_post_build(config):
         ([term for term in entry.terms if "_" not in term], entry.says, normpath(join(dirname(GLOSSARY), entry.see)))
         for entry in mkdocs_markdown.glossary  # what has an underscore is the name of a tensor, and found as one
     ]
-    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls))
+    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls), preview.serving)
     for path, content in written.items():
         (folder / path).write_text(content, "utf-8")

@@ -71,11 +71,12 @@ export async function make(root, catalogue) {
     const number = ++asked, question = input.value
     try {
       const { wanted, results, more } = await ask(question, await core, load)
+      const where = (await core).isPreview ? " in what the preview has built so far" : ""
       if (number !== asked) return // something else was typed meanwhile
       list.replaceChildren(...results.map((result, n) => option(result, wanted, n)))
       list.scrollTop = 0
       choose(options()[0])
-      status.replaceChildren(!wanted.length ? "" : results.length ? `${more ? "The best " : ""}${results.length} found` : "Nothing found. ")
+      status.replaceChildren(!wanted.length ? "" : results.length ? `${more ? "The best " : ""}${results.length} found${where}` : `Nothing found${where}. `)
       if (wanted.length && !results.length) status.append(instead("All models"))
     } catch (error) {
       console.warn(error)

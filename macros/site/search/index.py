@@ -29,8 +29,8 @@ OF_ANY_MODEL = (
 ).split()
 
 
-def files(pages: list[Page], glossary: Iterable[Term], address: Address) -> dict[str, str]:
-    """The files of the search, by their paths in the site."""
+def files(pages: list[Page], glossary: Iterable[Term], address: Address, is_preview: bool = False) -> dict[str, str]:
+    """The files of the search, by their paths in the site; that of a preview says so beside what it finds."""
     models = records.models(address)
     listed = [*models.values(), *records.families(address)]
     listed += records.written(pages)
@@ -59,6 +59,8 @@ def files(pages: list[Page], glossary: Iterable[Term], address: Address) -> dict
     contents["search/tensors.json"] = _json([_of_tensor(tensor, order) for tensor in tensors])
     contents |= {f"search/text-{n}.json": _json(piece) for n, (_, piece) in enumerate(texts)}
     version = hashlib.blake2b("".join(contents.values()).encode(), digest_size=6).hexdigest()
+    if is_preview:
+        core["isPreview"] = True
     return {"search/core.json": _json({"version": version, **core}), **contents}
 
 
