@@ -58,7 +58,7 @@ def of_page(model: Model) -> Html:
 @remembered
 def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
     fields = [Field(g, group_title(g, model), address) for g, address in zip(groups(model), addresses)]
-    used = html(" The darker part is what one token uses.") if is_sparse(model) else ""
+    used = html(" In the stronger colour: what one token uses.") if is_sparse(model) else ""
     caption = html(
         "{}: each field is as large as its share of the {:,} parameters.{}", model.name, model.counts.total, used
     )
