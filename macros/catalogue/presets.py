@@ -17,13 +17,17 @@ from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
 from ..engine.architectures.config import Config, fields_of
 from ..engine.errors import Problem, nearest, shorten
-from ..engine.files import place, read_json, read_text
+from ..engine.files import check_data, place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, language_part
 from ..engine.rules import ShapeError
 
 FOLDER = Path(__file__).parent.parent / "presets"
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
+
+# The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
+# written as transformers writes the numbers that JSON does not have.
+NULL = {"__null__": True}
 
 _MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
 _MARKUP = re.compile(r"[<>`*|\\\[\]{}\x00-\x1f\x7f]")
@@ -239,6 +243,9 @@ def read_preset(path: Path) -> Preset:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise Problem(f"broken TOML: {error}", "mend the line") from None
+    check_data(table)
+    if isinstance(table.get("config"), dict):
+        table["config"] = _with_nulls(table["config"])
     unknown = _unknown_key(table, Preset)
     if unknown:
         raise Problem(*unknown)
@@ -253,6 +260,15 @@ def read_preset(path: Path) -> Preset:
     if preset.config is None and preset.published is not None:
         raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
     return preset
+
+
+def _with_nulls(value: Any) -> Any:
+    """The keys of a config with null where a preset has `NULL`."""
+    if value == NULL:
+        return None
+    if isinstance(value, dict):
+        return {key: _with_nulls(inner) for key, inner in value.items()}
+    return [_with_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ import argparse
 
 from ..counting.formats import CACHE_BYTES, FORMATS
 from ..engine.architectures import architectures
+from ..engine.errors import Problem
 
 PROGRAM = "every-parameter"
 MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one."
@@ -15,7 +16,7 @@ class Parser(argparse.ArgumentParser):
     """argparse that reports a wrong call in one line."""
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")
 
 
 class Types(argparse.Action):

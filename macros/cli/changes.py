@@ -8,7 +8,8 @@ from typing import Any
 
 from ..catalogue.presets import Model
 from ..engine.architectures.config import Key, fields_of
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import Problem, named, nearest, shorten
+from ..engine.files import check_data
 from ..engine.keys import continued
 from ..views import notation
 
@@ -21,11 +22,12 @@ def read(settings: Iterable[str]) -> dict[str, Any]:
         if not (name and sign and text):
             raise Problem(f"--set {shorten(setting)}", "write a name, = and a value, such as n_layers=64")
         if name in values:
-            raise Problem(f"--set {name} is given twice", "leave one of them out")
+            raise Problem(f"--set {named(name)} is given twice", "leave one of them out")
         try:
             values[name] = json.loads(text)
         except (ValueError, RecursionError):
             values[name] = text
+    check_data(values)
     return values
 
 
@@ -37,7 +39,7 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
     """
     fields = {name: _field(model, name) for name in settings}
     if doubled := [name for name in fields if [*fields.values()].count(fields[name]) > 1]:
-        raise Problem(f"--set {' and '.join(doubled)} are the same hyperparameter", "leave one of them out")
+        raise Problem(f"--set {' and '.join(map(named, doubled))} are the same hyperparameter", "leave one of them out")
     keys = {str(field.key): settings[name] for name, field in fields.items()}
     raw = {**model.raw, **keys}
     if (layers := next((value for key, value in keys.items() if key == model.config.key_of("n_layers")), None)) and (
@@ -45,12 +47,14 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
     ):
         before = int(model.config.symbols["n_layers"])
         raw |= {key: continued(value, before, layers) for key, value in model.raw.items() if key not in keys}
-    said = ", ".join(f"{field.field} = {settings[name]}" for name, field in fields.items())
+    said = ", ".join(f"{field.field} = {named(settings[name])}" for name, field in fields.items())
     try:
         config, _ = model.architecture.config.read(raw)
         for name, field in fields.items():
             if (value := getattr(config, field.field)) != settings[name] and field.is_size:
-                raise Problem(f"{name} stays {value}, whatever {field.key} says", "change the sizes it follows from")
+                raise Problem(
+                    f"{named(name)} stays {value}, whatever {field.key} says", "change the sizes it follows from"
+                )
         other = Model(f"{model.slug} with {said}", raw, model.architecture, config, None, model.unknown)
         _ = other.trace  # which says where sizes do not fit together
     except Problem as problem:
@@ -71,4 +75,4 @@ def _field(model: Model, name: str) -> Key:
             raise Problem(f"{k.field} of {model.slug} follows from other sizes", "change those")
     known = {k.field for k in settable} | {str(k.key) for k in settable}
     otherwise = f"{model.architecture.name} has {', '.join(k.field for k in settable if k.is_size)}"
-    raise Problem(f"{model.slug} has no hyperparameter {name!r}", nearest(name, known, otherwise))
+    raise Problem(f"{model.slug} has no hyperparameter {shorten(name)}", nearest(name, known, otherwise))

@@ -6,7 +6,6 @@ Exit status 2 and one line on standard error for what cannot be done.
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -18,13 +17,13 @@ from ..catalogue import checks, presets
 from ..catalogue.presets import Model
 from ..counting.figures import Conditions
 from ..engine.checkpoint import Arrays, Files, Published
-from ..engine.errors import Problem
+from ..engine.errors import Problem, named, placed, seen
 from ..engine.forward import logits
 from ..engine.ops import softmax
 from . import changes, fits, sides
 from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
-from .data import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, beyond
+from .data import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, beyond, line
 from .describe import as_table
 from .printing import show
 from .skeleton import skeleton
@@ -54,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def fail(problem: Problem) -> int:
     """Say on standard error what is wrong; exit status 2."""
-    print(f"{PROGRAM}: {problem}", file=sys.stderr)
+    print(f"{PROGRAM}: {problem}", file=sys.stderr)  # every character of a problem is seen
     return 2
 
 
@@ -84,7 +83,7 @@ def describe(options) -> int:
 def compare(options) -> int:
     """Models side by side, a column of each."""
     if len(options.models) < 2:
-        raise Problem("compare needs two models or more", f"{options.models[0]} alone is what describe is for")
+        raise Problem("compare needs two models or more", f"{named(options.models[0])} alone is what describe is for")
     on = fits.memory(options.on) if options.on else None
     given = conditions(options, on)
     models = [loaded(name, options.context) for name in options.models]
@@ -146,12 +145,12 @@ def loaded(name: str, context: int) -> Model:
 def warn(name: str, warnings: Iterable[str]) -> None:
     """A line on standard error for each."""
     for warning in warnings:
-        print(f"{PROGRAM}: {name}: {warning}", file=sys.stderr)
+        print(f"{PROGRAM}: {placed(name)}: {seen(warning)}", file=sys.stderr)
 
 
 def print_json(data: dict) -> None:
     """One object on one line."""
-    print(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+    print(line(data), end="")
 
 
 def check(options) -> int:
@@ -175,7 +174,7 @@ def run(options) -> int:
     """The most likely next tokens by a checkpoint's real weights."""
     folder = Path(options.folder)
     if not folder.is_dir():
-        raise Problem(f"{options.folder}: no such folder", "give a folder that holds config.json and *.safetensors")
+        raise Problem("no such folder", "give one that holds config.json and *.safetensors", options.folder)
     model = presets.load(os.path.join(options.folder, "config.json"))
     sizes = model.config.symbols
     tokens = read_tokens(options.tokens, int(sizes["vocab_size"]), sizes.get("n_positions"))
@@ -210,8 +209,7 @@ def run(options) -> int:
 def add(options) -> int:
     """The skeleton of a preset for a config.json."""
     text, warnings = skeleton(options.config, options.slug)
-    for warning in warnings:
-        print(f"every-parameter: {options.config}: {warning}", file=sys.stderr)
+    warn(options.config, warnings)
     if options.output is None:
         print(text, end="")
         return 0

@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import math
+import re
 from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
 from ..engine.dims import Poly
-from ..engine.errors import Problem
+from ..engine.errors import UNSEEN, Problem, seen
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
@@ -69,8 +70,13 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
 
 
 def line(value: object) -> str:
-    """A value as one line of JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+    """A value as one line of JSON, in which every character is seen."""
+    return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + "\n"
+
+
+def escaped(json: str) -> str:
+    """JSON text, or TOML, with an escape in the place of each character that is not seen."""
+    return re.sub(UNSEEN, lambda hidden: f"\\u{ord(hidden[0]):04x}", json)
 
 
 def formulas(model: Model) -> dict[str, object]:
@@ -143,11 +149,11 @@ def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     rows = csv.writer(text, lineterminator="\n")
     if collapse:
         rows.writerows(
-            [model.slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)]
+            [seen(model.slug), w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)]
             for w in model.counts.weights
         )
     else:
-        rows.writerows([model.slug, name, _by(shape), math.prod(shape)] for name, shape in _tensors(model))
+        rows.writerows([seen(model.slug), name, _by(shape), math.prod(shape)] for name, shape in _tensors(model))
     return text.getvalue()
 
 

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS, SECONDS
+from ..engine.errors import seen
 from ..views import rounding
 
 Number = int | float | Fraction
@@ -119,20 +120,25 @@ def write(console: Console, blocks: Iterable[Block]) -> None:
         if isinstance(block, Grid):
             console.print(_fitting(block, console.width))
         elif isinstance(block, Title):
-            console.print(Text(block.text, style="bold", overflow="fold"))
+            console.print(Text(seen(block.text), style="bold", overflow="fold"))
         else:
-            console.print(Text(block, overflow="fold"))
+            console.print(Text(seen(block), overflow="fold"))
 
 
 def _fitting(grid: Grid, width: int) -> Table | Text:
     """A grid as a table that is not too wide; where even its numbers have no room, its rows as lines."""
     layout = next((g for g in (grid, grid.reduced()) if g.least <= width), None)
     if layout is None:
-        return Text("\n".join("  ".join(filter(None, row)) for row in grid.rows), overflow="fold")
+        return Text("\n".join("  ".join(map(_seen, filter(None, row))) for row in grid.rows), overflow="fold")
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(c.heading for c in layout.columns))
     for column in layout.columns:
         side = "right" if column.is_number else "left"
-        table.add_column(Text(column.heading), justify=side, no_wrap=column.is_number, overflow="fold")
+        table.add_column(Text(seen(column.heading)), justify=side, no_wrap=column.is_number, overflow="fold")
     for row in layout.rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(_seen(cell)) for cell in row))
     return table
+
+
+def _seen(cell: str) -> str:
+    """A cell in which every character is seen; what stands below its first line stays there."""
+    return "\n".join(map(seen, cell.split("\n")))

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..catalogue.presets import Parts, make, paths
+from ..catalogue.presets import NULL, Parts, make, paths
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, named, nearest
 from ..engine.files import read_json
+from .data import escaped
 
-# Keys that change nothing here and still belong into a preset: readers look for them.
-SHOWN = frozenset({"max_position_embeddings"})
+# Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
+SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings"})
 SLUG = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
@@ -36,13 +37,14 @@ def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
             raise Problem(
-                f"{model.unknown[0]}: unknown key of {model.architecture.name}",
+                f"{named(model.unknown[0])}: unknown key of {model.architecture.name}",
                 nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"),
             )
         counts = model.counts
     except Problem as problem:
         raise problem.at(str(path)) from None
-    left_out = [name for name in raw if name in COMMON_IGNORED and name not in SHOWN]
+    read = {spelling for k in fields_of(type(model.config)) for spelling in (k.key, *k.also)}
+    left_out = [name for name in raw if name in COMMON_IGNORED - SHOWN - read]
     lines = [
         f"# macros/presets/<family>/{slug}.toml",
         f"# The forward pass gives {counts.total:,} parameters; "
@@ -57,16 +59,7 @@ def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
         '# licence_source = "repository, file"',
         "",
         "[config]",
-        *(
-            f"{_key(name)} = {_value(value)}"
-            for name, value in raw.items()
-            if name not in left_out and value is not None
-        ),
-        *(
-            f"# {_key(name)} is null in the file"
-            for name, value in raw.items()
-            if name not in left_out and value is None
-        ),
+        *(f"{_key(name)} = {_value(value)}" for name, value in raw.items() if name not in left_out),
         "",
         "[sources]",
         'config = ""  # repository, file, revision',
@@ -97,11 +90,12 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A JSON value in TOML. Tables stand inline; TOML has no null, so a null inside a table is left out."""
+    """A JSON value in TOML. Tables stand inline; null, which TOML does not have, is `NULL`."""
+    value = NULL if value is None else value
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None) + " }"
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(v) for v in value if v is not None) + "]"
+        return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, float):
         return repr(value)
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return escaped(json.dumps(value, ensure_ascii=False))  # JSON's escapes in pairs are none of TOML's

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from .architectures import Architecture
-from .errors import Problem
+from .errors import Problem, named, shorten
 from .files import read_json
 from .interface import Array, KindT, KVCache, Mask
 from .steps import Holds, Tracer
@@ -195,7 +195,7 @@ class Files(Mapping[str, Array]):
         for name, file in weight_map.items():
             if Path(file).name != file:
                 raise Problem(
-                    f"weight_map: {file!r} is not a file of this folder", "download the file again", str(index)
+                    f"weight_map: {shorten(file)} is not a file of this folder", "download the file again", str(index)
                 )
             self.file_of[name] = index.parent / file
 
@@ -216,7 +216,7 @@ class Files(Mapping[str, Array]):
         file = self._file(path)
         if name not in file.keys():
             raise Problem(
-                f"has no tensor {name}, and the index says that it does", "download the file again", str(path)
+                f"has no tensor {named(name)}, and the index says that it does", "download the file again", str(path)
             )
         dtype = file.get_slice(name).get_dtype()
         if dtype not in ("F32", "F16", "BF16", "F64"):
@@ -242,7 +242,11 @@ class Files(Mapping[str, Array]):
         """A line about tensors that the forward pass did not ask for, if there are any that hold weights."""
         rest = [n for n in self.file_of if n not in self.used and not self.NOT_WEIGHTS.search(n)]
         more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-        return [f"tensors in the files that the forward pass does not use: {', '.join(rest[:3])}{more}"] if rest else []
+        return (
+            [f"tensors in the files that the forward pass does not use: {', '.join(map(named, rest[:3]))}{more}"]
+            if rest
+            else []
+        )
 
 
 class Published(Mapping[str, Array]):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# What a terminal acts on, and what hides or turns the text beside it.
+UNSEEN = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+# As long as a message's parts may be.
+MOST, MOST_OF_A_PLACE = 1000, 300
 
 
 class Problem(Exception):
     """`where: what; mend`, on one line: something in a preset, a config, a page or a call that its author can mend."""
 
     def __init__(self, what: str, mend: str = "", where: str = ""):
-        self.what, self.mend, self.where = (" ".join(str(s).split()) for s in (what, mend, where))
+        self.what, self.mend = (cut(seen(" ".join(str(s).split())), MOST) for s in (what, mend))
+        self.where = placed(where)
         super().__init__(what)
 
     def __str__(self) -> str:
@@ -29,5 +36,25 @@ def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 def shorten(value: object, width: int = 60) -> str:
     """A value as it may stand in a one-line message."""
-    text = repr(value)
+    return cut(repr(value), width)
+
+
+def named(name: object, width: int = 60) -> str:
+    """A name that somebody else gave, as it may stand in a one-line message: without quotes."""
+    return cut(seen(str(name)), width)
+
+
+def seen(text: str) -> str:
+    """Text in which every character is seen: what a terminal would act on stands there as Python writes it."""
+    return re.sub(UNSEEN, lambda hidden: repr(hidden[0])[1:-1], text)
+
+
+def placed(where: object) -> str:
+    """Where something is, as it may stand before a one-line message: of a long path the end."""
+    place = seen(" ".join(str(where).split()))
+    return place if len(place) <= MOST_OF_A_PLACE else f"…{place[1 - MOST_OF_A_PLACE :]}"
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most so many characters."""
     return text if len(text) <= width else text[: width - 1] + "…"

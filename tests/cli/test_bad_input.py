@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from macros.catalogue import presets
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
+from macros.engine.files import LARGEST
 
 GOOD = {
     "model_type": "llama",
@@ -265,6 +267,13 @@ def test_an_unknown_model(catalogue):
     one_line(raised.value)
 
 
+def nested(depth: int) -> list:
+    inner = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
 CONFIGS = {
     "not a table": ("[1]", "expected a table of keys, found"),
     "empty": ("", "broken JSON: line 1, column 1"),
@@ -288,6 +297,18 @@ CONFIGS = {
     "a rope type as a list": (
         json.dumps({**GOOD, "rope_scaling": {"type": [1]}}),
         "rope_scaling.rope_type = [1]: unknown",
+    ),
+    "half a character": (json.dumps({**GOOD, "hidden_size": "\ud800"}), "'\\ud800' holds half a character"),
+    "half a character in a flag": (json.dumps({**GOOD, "tie_word_embeddings": "x\udfff"}), "holds half a character"),
+    "half a character in a key": (json.dumps({**GOOD, "\ud800": 1}), "holds half a character"),
+    "600 deep": (json.dumps({**GOOD, "architectures": nested(600)}), "nested more than 64 deep"),
+    "a factor without end": (
+        json.dumps({**dict(presets.preset("jamba-v0.1").config), "mamba_expand": 1e308}),
+        "mamba_expand = 1e+308: expected a number <= 1e+18",
+    ),
+    "a factor that is too large": (
+        json.dumps({**dict(presets.preset("jamba-v0.1").config), "mamba_expand": 1e9}),
+        "mamba_d_inner = 4096000000000, as follows from other sizes: expected at most 2147483648; correct those",
     ),
     "a long wrong value": (json.dumps({**GOOD, "hidden_size": "x" * 5000}), "hidden_size = 'xxx"),
     "a long wrong architecture": (json.dumps({"model_type": "x" * 5000}), "model_type = 'xxx"),
@@ -357,6 +378,25 @@ def test_a_missing_folder_and_odd_paths(tmp_path):
         with pytest.raises(Problem) as raised:
             presets.load(name)
         one_line(raised.value)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "config.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    (tmp_path / "large.json").write_bytes(b" " * (LARGEST + 1))
+    for name, found in (
+        ("config.json", "a device or a pipe, not a file"),
+        ("zero.json", "a device or a pipe, not a file"),
+        ("large.json", "8,388,609 bytes, more than 8,388,608"),
+    ):
+        with pytest.raises(Problem, match=f"{name}: cannot be read: it .*{found}") as raised:
+            presets.load(str(tmp_path / name))
+        one_line(raised.value)
+
+
+def test_a_message_is_cut():
+    line = str(Problem("a" * 5000, "b" * 5000, "c" * 5000 + "/config.json"))
+    assert len(line) < 2400 and "c/config.json: aaa" in line and "a…; bbb" in line and line.endswith("b…")
 
 
 def test_the_nearest_word():

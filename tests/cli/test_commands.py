@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import pytest
 from copies import ROOT
+from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
 from macros.__main__ import main
@@ -56,6 +57,38 @@ def refused(result) -> str:
     status, out, err = result
     assert status == 2 and err.count("\n") == 1 and err.endswith("\n"), (status, err)
     return err
+
+
+FORGED = "a\x1b[31m\x9b1m\r\u202e\u2028b"
+
+
+def test_no_text_of_others_acts_on_the_terminal(run, tmp_path):
+    """Names of files, keys, values and arguments: every character is shown, none obeyed, and none makes a line."""
+    folder = tmp_path / FORGED
+    folder.mkdir()
+    raw = presets.preset("llama3-8b").config
+    (folder / "config.json").write_text(json.dumps(raw | {FORGED: FORGED, FORGED * 99: 1}))
+    (folder / "wrong.json").write_text(json.dumps(raw | {"hidden_act": FORGED}))
+    calls = (
+        *(("describe", folder, "--format", f) for f in ("table", "json", "csv")),
+        ("describe", folder / "wrong.json", FORGED, FORGED * 999),
+        ("compare", folder, "gpt2"),
+        ("compare", FORGED),
+        ("what-if", folder, "--set", f"{FORGED}=1"),
+        ("what-if", folder, "--set", f"hidden_act={FORGED}"),
+        ("fits", folder, "--on", FORGED),
+        ("fits", folder, "--on", "h100"),
+        ("run", folder, "--tokens", FORGED),
+        ("add", folder),
+        ("add", folder, "--slug", FORGED),
+        ("check", FORGED),
+        ("describe", "gpt2", f"--{FORGED}"),
+        (FORGED,),
+    )
+    for call in calls:
+        _, out, err = run(*call)
+        assert all(line.isprintable() for line in (out + err).split("\n")), call
+        assert all(line.startswith("every-parameter") and len(line) < 2000 for line in err.splitlines()), err
 
 
 # --- describe --------------------------------------------------------------------------------------------------------
@@ -457,8 +490,8 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(raw))
     status, out, err = run("add", tmp_path / "config.json", "--slug", "my-llama")
     assert status == 0 and not err
-    kept = {k: v for k, v in raw.items() if v is not None and k not in ("bos_token_id", "torch_dtype")}
-    assert tomllib.loads(out)["config"] == kept and "# head_dim is null in the file" in out and "8,030,261,248" in out
+    kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")}
+    assert tomllib.loads(out)["config"] == kept | {"head_dim": presets.NULL} and "8,030,261,248" in out
     file = tmp_path / "my-llama.toml"
     file.write_text(out)
     with pytest.raises(presets.Problem):  # what is to be filled in is not filled in
@@ -485,6 +518,27 @@ def test_a_skeleton_keeps_the_published_keys(run, tmp_path, slug):
     (tmp_path / "config.json").write_text(json.dumps(raw))
     _, out, _ = run("add", tmp_path / "config.json", "--slug", "x")
     assert presets.make("x", tomllib.loads(out)["config"]).counts.total == presets.model(slug).counts.total
+
+
+@pytest.mark.parametrize(
+    "slug, change",
+    [
+        ("gemma2-27b", {"num_key_value_heads": None}),  # one for each query head; left out, it is 4
+        ("gemma2-27b", {"query_pre_attn_scalar": None, "attn_logit_softcapping": None}),
+        ("phi-3-mini", {"original_max_position_embeddings": 2048}),
+        ("llama3-8b", {"max_position_embeddings": '\U0001f600 \x7f\x1b\u202e \\ "\n'}),
+        ("llama3-8b", {"rope_scaling": {"rope_type": "default", "": [None, {"a": None}], "\U0001f600": float("inf")}}),
+    ],
+)
+def test_a_skeleton_says_what_the_file_says(run, tmp_path, slug, change):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(presets.preset(slug).config | change))
+    _, skeleton, _ = run("add", file, "--slug", "a-new-one")
+    assert all(line.isprintable() for line in skeleton.splitlines())
+    preset = tmp_path / "a-new-one.toml"
+    preset.write_text(filled(skeleton), "utf-8")
+    raw = presets.read_preset(preset).config
+    assert described(presets.make("a-new-one", raw)) == described(presets.load(str(file)))
 
 
 def test_add_writes_a_file_once(run, tmp_path):

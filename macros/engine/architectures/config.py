@@ -36,8 +36,9 @@ Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 # How many tokens a convolution reaches: its forward pass has a term for each.
 Taps = Annotated[int, msgspec.Meta(gt=0, le=256)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Interval = Annotated[int, msgspec.Meta(gt=0)]
+LARGEST_SIZE = 2**31
 
 # The keys of a config.json, or of a table in it, as they come: nothing is known of the values.
 Raw: TypeAlias = dict[str, Any]
@@ -129,6 +130,9 @@ class Config:
                     "correct the value",
                 )
             if k.is_size and value is not None:
+                if value > LARGEST_SIZE:  # one that was read is not
+                    what = f"{k.key or k.field} = {int(value)}, as follows from other sizes"
+                    raise Problem(f"{what}: expected at most {LARGEST_SIZE}", "correct those")
                 value = Dim(int(value), k.field)
             object.__setattr__(self, k.field, value)
         self.check()

@@ -1,0 +1,5 @@
+"""Every attack by its name."""
+
+from . import configs
+
+ATTACKS = {"configs": configs}

@@ -1,0 +1,24 @@
+"""The standing attack (tests/fuzz): a few cases of each kind at each run, half a minute of new ones in `.ci/run`."""
+
+import random
+
+import pytest
+from fuzz import attack_all, tried
+from fuzz.attacks import ATTACKS
+from fuzzing import CI
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_first_cases_of_each_attack(name):
+    rng = random.Random(name)
+    for _ in range(ATTACKS[name].FEW):
+        find = tried(ATTACKS[name], ATTACKS[name].draw(rng))
+        assert find is None, f"{find}\n{find.details}"
+
+
+@pytest.mark.slow("half a minute of the standing attack")
+def test_half_a_minute_of_the_standing_attack():
+    seed = random.SystemRandom().randrange(10**6) if CI else 0
+    counted, finds = attack_all(ATTACKS, 30, seed)
+    assert not finds, "\n".join([f"seed {seed}", *(f"{find}\n{find.details}" for find in finds)])
+    assert all(counted[name] for name in ATTACKS)
