@@ -1,0 +1,146 @@
+"""A trace with the numbers in it: the forward pass on shapes, each call done on a checkpoint's arrays as well.
+
+What a view knows of a trace (its steps, their words and shapes) it then knows of the numbers too. They are those of the
+run without a trace: the same functions of NumPy get the same arrays in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .architectures import Architecture
+from .architectures.config import Config
+from .array import ShapeArray, arrays_in, stand_in
+from .checkpoint import Arrays, Cache
+from .dims import free
+from .errors import Problem
+from .interface import Array, KindT, KVCache, Mask
+from .rules import Rule
+from .steps import Holds, Step
+from .tensors import Cached
+from .trace import Trace
+from .weights import ShapeCache, ShapeWeights
+
+
+class Numbers(Trace):
+    """A trace that has the numbers of each of its arrays. Every layer stands in it by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # the array too, so that no other gets its identity
+
+    def of(self, array: ShapeArray) -> Array:
+        """The numbers of an array of this run."""
+        return self._numbers[id(array)][1]
+
+    def hold(self, array: ShapeArray, numbers: Array) -> ShapeArray:
+        """Give an array its numbers."""
+        self._numbers[id(array)] = array, numbers
+        return array
+
+    def numpy(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
+    ) -> ShapeArray | list[ShapeArray]:
+        outputs = super().numpy(name, function, args, kwargs, rule)
+        results = function(*self._real(args), **self._real(kwargs))
+        for array, numbers in zip(outputs, results) if isinstance(outputs, list) else [(outputs, results)]:
+            self.hold(array, numbers)
+        return outputs
+
+    def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:
+        return self.hold(super().primitive(step, args, kwargs), step.function(*self._real(args), **self._real(kwargs)))
+
+    def repeat(
+        self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
+    ) -> tuple[Any, ShapeArray]:
+        raise no_recurrence()
+
+    def _real(self, given: Any) -> Any:
+        """Arguments with the numbers of each array in its place."""
+        if isinstance(given, ShapeArray):
+            return self.of(given)
+        if isinstance(given, dict):
+            return {key: self._real(value) for key, value in cast("dict[str, Any]", given).items()}
+        if isinstance(given, (tuple, list)):
+            several = [self._real(one) for one in cast("list[Any]", given)]
+            return tuple(several) if isinstance(given, tuple) else several
+        return given
+
+
+def no_recurrence() -> Problem:
+    return Problem("its layers carry a state from token to token", "numbers are shown of models with attention only")
+
+
+class NumberWeights(ShapeWeights):
+    """Shape-only weights with a checkpoint's numbers."""
+
+    def __init__(self, trace: Numbers, arrays: Arrays, layers: tuple[int, ...] | None = None, kind: str | None = None):
+        super().__init__(trace, arrays.prefix, layers, kind=kind)
+        self._numbers, self._arrays, self.index = trace, arrays, arrays.index
+
+    def at(self, prefix: str) -> NumberWeights:
+        return NumberWeights(self._numbers, self._arrays.at(prefix), self.layers_here, self.kind)
+
+    def layers(
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
+    ) -> Iterator[tuple[KindT, NumberWeights, NumberCache]]:
+        """(kind, weights, cache) for every layer, in order."""
+        assert isinstance(cache, NumberCache)
+        for i, kind in enumerate(kinds):
+            weights = NumberWeights(self._numbers, self._arrays.at(f"{prefix}.{i}", i), (i,), str(kind))
+            yield kind, weights, cache.layer(i)
+
+    def __call__(self, name: str, *shape: int) -> Array:
+        return self._held(super().__call__(name, *shape), self._arrays(name, *shape))
+
+    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
+        return self._held(super().buffer(name, *shape, counted=counted), self._arrays.buffer(name, *shape))
+
+    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
+        numbers = self._arrays.stack(name, members, *shape, used=used)
+        return self._held(super().stack(name, members, *shape, used=used), numbers)
+
+    def _held(self, leaf: Array, numbers: Array) -> Array:
+        self._numbers.hold(cast("ShapeArray", leaf), numbers)
+        return leaf
+
+
+class NumberCache(ShapeCache):
+    """The shape-only cache with the numbers of one of arrays."""
+
+    def __init__(self, trace: Numbers, arrays: Cache, length: int, context: int, layer: int = 0):
+        super().__init__(trace, length, context, (layer,))
+        self._numbers, self._arrays = trace, arrays
+
+    def layer(self, index: int) -> NumberCache:
+        """The part of layer `index`."""
+        return NumberCache(self._numbers, self._arrays.layer(index), self.length, self.context, index)
+
+    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
+        numbers = self._numbers.of(cast("ShapeArray", new))
+        rows = self._arrays.extend(holds, numbers, mask)
+        shape = (mask.seen(self.length), *new.shape[1:])
+        old = self._numbers.input(shape, new.dtype, f"cached {holds}", Cached(holds))
+        self._numbers.hold(old, rows[: len(rows) - len(numbers)])
+        return np.concatenate([stand_in(old), new], axis=0)
+
+    def state(self, holds: Holds, *shape: int) -> NoReturn:
+        raise no_recurrence()
+
+
+def trace(
+    architecture: Architecture, config: Config, weights: Arrays, ids: ArrayLike, cache: Cache | None = None
+) -> tuple[Numbers, Cache]:
+    """Run on shapes and arrays: [T] token ids -> (the trace, logits of all tokens; the cache for the next step)."""
+    run, earlier, new = Numbers(), cache or Cache(), np.asarray(ids, np.int64)
+    run.symbols |= config.symbols
+    tokens, context = free("T", len(new)), free("S", earlier.length + len(new))
+    given = run.hold(run.input((tokens,), np.int64, "token ids"), new)
+    held = NumberCache(run, earlier, context - tokens, context)
+    scores = architecture.forward(NumberWeights(run, weights), stand_in(given), config, held, last=False)
+    run.root.inputs, run.root.outputs = [given], arrays_in([scores])
+    return run, earlier.after(len(new))
