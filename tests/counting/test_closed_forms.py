@@ -632,6 +632,7 @@ ALIASES = {
     "cohere2",
     "ministral",
     "ministral3",
+    "mimo",
     "minimax_m1",
     "minimax_text_01",
 }

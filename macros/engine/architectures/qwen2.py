@@ -1,7 +1,9 @@
 """Qwen 1.5 to 2.5: Llama's block with biases on queries, keys and values. Seed-OSS is the same with a wider head.
 
-Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS); tensor names as
-the published files.
+MiMo 7B is Qwen2 with a layer for multi-token prediction, which is not part of the forward pass here.
+
+Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); 2505.07608 (MiMo); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS);
+tensor names as the published files.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Qwen2(OutputBias):
     full_layers: int = key("max_window_layers", 28)
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
 
-    ignored = Llama.ignored | {"use_mrope"}
+    ignored = Llama.ignored | {"use_mrope", "attention_bias", "mlp_bias", "num_nextn_predict_layers"}
 
     def default_layer_types(self) -> list[str]:
         """The first layers see everything, the rest a window, if windows are on at all."""
@@ -64,7 +66,7 @@ class SeedOss(OutputBias):
 
 
 @architecture("seed_oss", config=SeedOss)
-@architecture("qwen2", config=Qwen2)
+@architecture("qwen2", "mimo", config=Qwen2)
 def forward(w: Weights, ids: Array, c: OutputBias, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
