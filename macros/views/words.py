@@ -419,6 +419,8 @@ WEIGHTS = {
     "mamba.norm": _OF_MIXER,
     "linear_attn.norm": _norm("Normalise each head’s result, gated"),
     "self_attn.norm": _norm("Normalise the heads’ answers"),
+    "attn_sub_norm": _norm("Normalise the heads’ answers"),
+    "ffn_sub_norm": _norm("Normalise what passed the gate"),
     "q_norm": _Q_NORM,
     "k_norm": _K_NORM,
     "q_layernorm": _Q_NORM,

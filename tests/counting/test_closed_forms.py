@@ -154,6 +154,12 @@ def bloom(c):
     return Form(c["vocab_size"] * D + 2 * D + L * (12 * D * D + 13 * D) + 2 * D, 2 * L * D)
 
 
+def bitnet(c):
+    D, L, _, _, _, F = sizes(c)
+    form = llama_like(**ATTENTION)(c)
+    return form._replace(total=form.total + L * (D + F))
+
+
 def falcon(c):
     D, L, N, b, new = (
         c["hidden_size"],
@@ -553,6 +559,20 @@ FORMS = {
     "gpt_neox": gpt_neox,
     "opt": opt,
     "bloom": bloom,
+    "arcee": llama_like(**ATTENTION, mlp=has("mlp_bias"), feed=plain),
+    "bitnet": bitnet,
+    "cwm": llama_like(mlp=has("mlp_bias"), head=128),
+    "helium": llama_like(qkv=has("attention_bias"), mlp=has("mlp_bias"), head=128),
+    "internlm3": llama_like(qkv=has("qkv_bias"), out=has("qkv_bias"), mlp=has("bias"), head=128),
+    "jais2": llama_like(
+        qkv=has("attention_bias", True),
+        out=has("attention_bias", True),
+        mlp=has("mlp_bias", True),
+        feed=plain,
+        norm_width=2,
+    ),
+    "nanochat": llama_like(**ATTENTION, feed=plain, norms=0, final=0),
+    "nemotron": llama_like(**ATTENTION, mlp=has("mlp_bias"), feed=plain, norm_width=2),
     "falcon": falcon,
     "phi": phi,
     "stablelm": stablelm,
@@ -748,6 +768,16 @@ RANDOM = {
         ),
     ),
     "bloom": fixed(vocab_size=(97, 101), hidden_size=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1)),
+    "arcee": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "bitnet": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "cwm": both(blocks(), flags(mlp_bias=BOOL, sliding_window=(4, 9))),
+    "helium": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)).map(
+        lambda c: c | {"head_dim": c["hidden_size"] // c["num_attention_heads"]}
+    ),
+    "internlm3": both(blocks(), st.sampled_from(({}, {"qkv_bias": True, "bias": True}))),
+    "jais2": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "nanochat": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "nemotron": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL), fixed(partial_rotary_factor=1.0)),
     "falcon": both(
         fixed(vocab_size=(97, 101), hidden_size=(60, 84), num_hidden_layers=(1, 2, 5), num_attention_heads=6),
         flags(

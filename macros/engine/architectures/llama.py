@@ -1,10 +1,12 @@
-"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, and others published as `llama`.
+"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM and more.
 
-Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral); tensor names as the published files.
+Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral), 2510.02387 (CWM);
+internlm/internlm3-8b-instruct; tensor names as the published files.
 """
 
 from __future__ import annotations
 
+from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -23,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, fixed, key, masks_of, read_rope
 
 
 @config
@@ -87,7 +89,66 @@ class Mistral(Llama):
         return [SlidingWindow(self.sliding_window) if self.sliding_window else Full()] * self.n_layers
 
 
+@config
+class InternLM3(Llama):
+    """InternLM3's: one flag for the biases of attention, one for those of the feed-forward part; both have to agree."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 2)
+    d_head: Size = key("head_dim", 128)
+    attention_bias: bool = key("attention_bias", False, also=("qkv_bias",))
+    mlp_bias: bool = key("mlp_bias", False, also=("bias",))
+
+    def check(self) -> None:
+        super().check()
+        if self.attention_bias != self.mlp_bias:
+            raise Problem(
+                f"qkv_bias = {str(self.attention_bias).lower()} and bias = {str(self.mlp_bias).lower()}",
+                "one of the two for both: a last map of attention that differs from the others is not known",
+            )
+
+
+@config
+class Cwm(Llama):
+    """The Code World Model's: a window in three layers of four, of which the first sees everything."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    d_head: Size = key("head_dim", 128)
+    attention_bias: bool = fixed(False)
+    sliding_window: Size | None = key("sliding_window", 8192)
+    layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
+
+    ignored = Llama.ignored | {"attention_bias"}
+
+    def default_layer_types(self) -> list[str]:
+        """The first layer of each four sees everything, the others a window."""
+        return ["sliding_attention" if i % 4 else "full_attention" for i in range(self.n_layers)]
+
+    def check(self) -> None:
+        super().check()
+        self.masks  # noqa: B018 (raises where layer_types is wrong)
+
+    @property
+    def rope(self) -> Rope:
+        usual = {
+            "rope_type": "llama3",
+            "factor": 16.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        }
+        scaled = {"rope_type", "type"} & set(self.rope_parameters)
+        return read_rope(self.rope_parameters if scaled else usual | self.rope_parameters, 1_000_000.0)
+
+    @property
+    def masks(self) -> list[Mask]:
+        return masks_of(self.layer_types, self.n_layers, self.sliding_window)
+
+
 @architecture("llama", config=Llama)
+@architecture("internlm3", config=InternLM3)
+@architecture("cwm", config=Cwm)
 @architecture("mistral", config=Mistral)
 def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

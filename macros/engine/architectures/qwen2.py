@@ -2,7 +2,7 @@
 
 MiMo 7B is Qwen2 with a layer for multi-token prediction, which is not part of the forward pass here.
 
-Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); 2505.07608 (MiMo); ByteDance-Seed/Seed-OSS-36B-Base (Seed-OSS);
+Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); 2505.07608 (MiMo); ByteDance-Seed/Seed-OSS-36B-Base;
 tensor names as the published files.
 """
 

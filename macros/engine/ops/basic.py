@@ -61,11 +61,18 @@ def conv1d(x: Array, w: Weights, name: str, width: int) -> Array:
 
 
 @step(Role.LAYER_NORM)
-def layer_norm(x: Array, w: Weights, name: str, eps: float, *, weight: bool = True, bias: bool = True) -> Array:
-    """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D]."""
+def layer_norm(
+    x: Array, w: Weights, name: str, eps: float, *, weight: bool = True, bias: bool = True, offset: float = 0.0
+) -> Array:
+    """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D].
+
+    `offset` is added to the weight: 1 where a file stores how far the scale is from 1.
+    """
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-    x = x * w(f"{name}.weight", x.shape[-1]) if weight else x
+    if weight:
+        scale = w(f"{name}.weight", x.shape[-1])
+        x = x * (scale + offset if offset else scale)
     return x + w(f"{name}.bias", x.shape[-1]) if bias else x
 
 

@@ -1,0 +1,77 @@
+"""Helium: Llama's block on neighbouring pairs, the last map of attention as wide as the model and without a bias.
+
+Source: kyutai/helium-1-preview-2b; tensor names as transformers 5.
+"""
+
+from __future__ import annotations
+
+from ..errors import Problem
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import (
+    Rope,
+    apply_rope_pairs,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import Positive, Size, config, key, read_rope
+from .llama import Llama, feed_forward
+
+
+@config
+class Helium(Llama):
+    """Hyperparameters of Helium, in forward order."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-8)
+    n_kv_heads: Size = key("num_key_value_heads", 20)
+    d_head: Size = key("head_dim", 128)
+
+    def check(self) -> None:
+        super().check()
+        if self.n_heads * self.d_head != self.d_model:
+            raise Problem(
+                f"num_attention_heads × head_dim = {int(self.n_heads * self.d_head)}, and hidden_size = "
+                f"{int(self.d_model)}",
+                "correct one of them",
+            )
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, 100_000.0)
+
+
+@architecture("helium", config=Helium)
+def forward(w: Weights, ids: Array, c: Helium, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
+        x = layer(x, w_layer, cache_layer, c, mask, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: Helium, mask: Mask, table: RopeTable) -> Array:
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
+    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: Helium, mask: Mask, table: RopeTable) -> Array:
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
+    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
+    q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    return linear(attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5), w, "o_proj", c.d_model)
