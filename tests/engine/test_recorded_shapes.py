@@ -205,7 +205,7 @@ def same_sequence(architecture, config, run: Carrying):
 def test_shapes_at_every_operation(name):
     g = golden(name)
     run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids)
-    assert run.compared > 20 * len(g.hidden)
+    assert run.compared > 20 * len(g.blocks)
     close(out, g.logits)
     same_sequence(g.architecture, g.config, run)
 

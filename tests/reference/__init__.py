@@ -77,6 +77,21 @@ class Golden:
             )
         return hidden
 
+    @cached_property
+    def blocks(self):
+        """What `Blocks` sees of it: the input of each block, of several residual streams where it has them, the head's.
+
+        A file without the head's input lets that of ours pass.
+        """
+        if not self.has_streams:
+            return list(self.hidden)
+        return [*self.npz["streams"], *([self.npz["final"]] if self.npz["final"].size else [])]
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether its blocks carry several residual streams."""
+        return "streams" in self.npz.files
+
     def weights(self, watch=None) -> Arrays:
         return Arrays(self.tensors, watch=watch)
 

@@ -51,11 +51,8 @@ LATENT_EPS = 1e-6
 
 
 @config
-class LatentMoE(Config):
-    """Hyperparameters of a model with latent attention and experts, in forward order.
-
-    d_ff is the inner width of the layers without experts, d_ff_expert that of one expert.
-    """
+class Latent(Config):
+    """Hyperparameters of a model with latent attention, in forward order."""
 
     # embedding
     vocab_size: Size = key("vocab_size")
@@ -63,9 +60,6 @@ class LatentMoE(Config):
     # layers
     n_layers: Size = key("num_hidden_layers")
     norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    dense_layers: int = key("first_k_dense_replace", 0)
-    moe_layer_freq: Interval = key("moe_layer_freq", 1)
-    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
     # attention
     n_heads: Size = key("num_attention_heads")
     q_lora_rank: Size | None = key("q_lora_rank", None)
@@ -78,39 +72,16 @@ class LatentMoE(Config):
     rope_pairs: bool = key("rope_interleave", True)
     # feed-forward
     d_ff: Size = key("intermediate_size")
-    mlp_bias: bool = fixed(False)
     activation: str = key("hidden_act", "silu")
-    # experts
-    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
-    n_experts_per_token: Size = key("num_experts_per_tok")
-    n_expert_groups: Size = key("n_group", 1)
-    n_groups_kept: Size = key("topk_group", 1)
-    routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    d_ff_expert: Size = key("moe_intermediate_size")
-    n_shared_experts: Count = key("n_shared_experts")
     # head
     tied: bool = key("tie_word_embeddings", False)
 
-    ignored = frozenset(
-        {
-            "num_key_value_heads",
-            "head_dim",
-            "qk_head_dim",
-            "num_nextn_predict_layers",
-            "num_mtp_layers",
-            "ep_size",
-            "rope_interleaved",
-            "attention_type",
-            "mtp_loss_factor",
-        }
-    )
+    ignored = frozenset({"num_key_value_heads", "head_dim", "qk_head_dim"})
 
     def check(self) -> None:
         activation(self.activation)
         self.rope.turning(self.qk_rope_head_dim)
         self.scale  # noqa: B018 (raises where mscale_all_dim is wrong)
-        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
-        check_groups(self)
 
     @property
     def rope(self) -> Rope:
@@ -126,6 +97,43 @@ class LatentMoE(Config):
             )
         sharper = yarn_mscale(self.rope.factor, stretch) ** 2 if stretch and self.rope.scaling != "default" else 1.0
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5 * sharper
+
+
+@config
+class LatentMoE(Latent):
+    """Hyperparameters of a model with latent attention and experts, in forward order.
+
+    d_ff is the inner width of the layers without experts, d_ff_expert that of one expert.
+    """
+
+    # layers
+    dense_layers: int = key("first_k_dense_replace", 0)
+    moe_layer_freq: Interval = key("moe_layer_freq", 1)
+    mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    routed_scale: Positive = key("routed_scaling_factor", 1.0)
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Count = key("n_shared_experts")
+
+    ignored = Latent.ignored | {
+        "num_nextn_predict_layers",
+        "num_mtp_layers",
+        "ep_size",
+        "rope_interleaved",
+        "attention_type",
+        "mtp_loss_factor",
+    }
+
+    def check(self) -> None:
+        super().check()
+        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
+        check_groups(self)
 
     @property
     def kinds(self) -> Sequence[Kind]:
@@ -189,7 +197,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: DeepSeekV2, kind: Kind, table
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTable) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
@@ -197,14 +205,14 @@ def attention(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTab
     return read_out(q, q_rope, latent, k_rope, allowed, w, c)
 
 
-def compress_query(x: Array, w: Weights, c: LatentMoE) -> Array:
+def compress_query(x: Array, w: Weights, c: Latent) -> Array:
     """The vector that queries are made of, narrower than the token's where the config says so: [T D] -> [T Q]."""
     if c.q_lora_rank is None:
         return x
     return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", LATENT_EPS)
 
 
-def queries(x: Array, w: Weights, c: LatentMoE, table: RopeTable):
+def queries(x: Array, w: Weights, c: Latent, table: RopeTable):
     """Each head's query, its part for content and its part for position: [T Q] -> [T N H], [T N H']."""
     N, H, H_rope = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim
     both = heads(linear(x, w, "q_proj" if c.q_lora_rank is None else "q_b_proj", N * (H + H_rope)), N, H + H_rope)
@@ -212,7 +220,7 @@ def queries(x: Array, w: Weights, c: LatentMoE, table: RopeTable):
     return q, turn(q_rope, c, table)
 
 
-def latents(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTable):
+def latents(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable):
     """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
@@ -221,12 +229,12 @@ def latents(x: Array, w: Weights, cache: KVCache, c: LatentMoE, table: RopeTable
     return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
 
 
-def turn(x: Array, c: LatentMoE, table: RopeTable) -> Array:
+def turn(x: Array, c: Latent, table: RopeTable) -> Array:
     """Rotate by position, in the layout of pairs that the config says: [T N H] -> [T N H]."""
     return apply_rope_pairs(x, table) if c.rope_pairs else apply_rope(x, table)
 
 
-def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: LatentMoE) -> Array:
+def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: Latent) -> Array:
     """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)

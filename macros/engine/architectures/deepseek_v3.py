@@ -110,9 +110,14 @@ def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
 
     The stored bias evens out how often each expert is chosen; the shares leave it out.
     """
+    return all_experts(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
+
+
+def all_experts(x: Array, bias: Array, w: Weights, c: GroupedExperts) -> Array:
+    """The chosen experts by their shares, and the shared ones: [T D], [E] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
-    allowed = fit + w.buffer("gate.e_score_correction_bias", c.n_experts)
+    allowed = fit + bias
     if c.n_expert_groups > 1:
         allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(allowed, c.n_experts_per_token)
