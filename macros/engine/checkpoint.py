@@ -17,8 +17,8 @@ from .files import read_json
 from .interface import Array, KindT, KVCache, Mask
 from .steps import Holds, Tracer
 
-# Arrays of one cache: of each layer, what it holds.
-Entries: TypeAlias = dict[tuple[int, Holds], Array]
+# Arrays of one cache: of each layer and each attention in it, what it holds.
+Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
 
 # Of a collapsed list of tensors: what `{i}` and `{e}` of a pattern stand for, as [first, last, step] each.
 Ranges: TypeAlias = dict[str, list[list[int]]]
@@ -78,28 +78,39 @@ class Cache:
     `after()` is the cache to hand to the next step.
     """
 
-    def __init__(self, length: int = 0, kept: Entries | None = None, layer: int = 0, left: Entries | None = None):
-        self.length, self.kept, self.index = length, kept or {}, layer
+    def __init__(
+        self,
+        length: int = 0,
+        kept: Entries | None = None,
+        layer: int = 0,
+        left: Entries | None = None,
+        part: int = 0,
+    ):
+        self.length, self.kept, self.index, self.number = length, kept or {}, layer, part
         self.left: Entries = {} if left is None else left
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
         return Cache(self.length, self.kept, index, self.left)
 
+    def part(self, number: int) -> Cache:
+        """The cache of one of several attentions of the layer."""
+        return Cache(self.length, self.kept, self.index, self.left, number)
+
     def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
-        old = self.kept.get((self.index, holds), np.zeros((0, *new.shape[1:]), new.dtype))
+        old = self.kept.get((self.index, holds, self.number), np.zeros((0, *new.shape[1:]), new.dtype))
         rows = np.concatenate([old, new], axis=0)
-        self.left[self.index, holds] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
+        self.left[self.index, holds, self.number] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
         return rows[len(old) - int(mask.seen(self.length)) :]
 
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left; zeros before the first."""
-        return self.kept.get((self.index, holds), np.zeros(tuple(map(int, shape)), np.float32))
+        return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step."""
-        self.left[self.index, holds] = new
+        self.left[self.index, holds, self.number] = new
 
     def after(self, tokens: int) -> Cache:
         """The cache after a step of `tokens` new tokens."""

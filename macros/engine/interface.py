@@ -77,6 +77,10 @@ class KVCache(Protocol):
     @property
     def length(self) -> int: ...
 
+    def part(self, number: int) -> KVCache:
+        """The cache of one of several attentions of a layer, counted from 0."""
+        ...
+
     def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         ...

@@ -42,6 +42,7 @@ class Role(StrEnum):
     MIXTURE_OF_EXPERTS = "mixture_of_experts", "mixture of experts"
     EXPERTS = "experts", "routed experts"
     GATED_EXPERTS = "gated_experts", "routed experts"
+    ZERO_EXPERTS = "or_nothing", "zero experts"
     PACKED_EXPERTS = "packed_experts", "routed experts"
     SHARED_EXPERTS = "shared_experts", "shared experts"
     # either end of the model
@@ -60,6 +61,7 @@ class Role(StrEnum):
     GATED_RMS_NORM = "gated_rms_norm", "gated RMSNorm"
     L2_NORM = "l2_norm", "L2 normalisation"
     UNIT_NORM = "unit_norm", "RMSNorm"
+    SELF_GATED_NORM = "self_gated_norm", "gated RMSNorm"
     # activation functions
     GELU = "gelu", "activation function, GELU"
     GELU_TANH = "gelu_tanh", "activation function, GELU"

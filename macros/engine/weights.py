@@ -106,6 +106,10 @@ class ShapeCache:
         self.__tracer__, self.length, self.context = trace, length, context
         self.layers, self.layer_count = layers, count
 
+    def part(self, number: int) -> ShapeCache:
+        """The cache of one of several attentions of a layer: each keeps its own."""
+        return self
+
     def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
         row = new.shape[1:]

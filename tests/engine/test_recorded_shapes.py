@@ -143,7 +143,12 @@ class CarryingCache(ShapeCache):
         finally:
             carrying.past_rows = None
         assert np.array_equal(carrying.real(out), rows)
+        left, kept = self.cache.left[self.cache.index, name, self.cache.number], carrying.kept[-1]
+        assert left.shape == tuple(map(int, kept.shape)), f"{self.layers} keep {left.shape}, traced as {kept.shape}"
         return out
+
+    def part(self, number):
+        return CarryingCache(self.__tracer__, self.cache.part(number), self.length, self.context, self.layers)
 
     def state(self, name, *shape):
         self.__tracer__.past_rows = self.cache.state(name, *shape)
@@ -166,13 +171,6 @@ def carry(architecture, config, tensors, ids, cache=None):
     spec = run.input((new,), np.int64, "token ids")
     run.carry(spec, np.asarray(ids, np.int64))
     out = architecture.forward(CarryingWeights(run, Arrays(tensors)), spec, config, shaped, last=False)
-    kept = [k for k in run.kept if k.row is not None]
-    for k in kept:
-        [layer] = k.layers
-        left = cache.left[layer, k.holds]
-        assert left.shape == tuple(map(int, k.shape)), (
-            f"layer {layer} keeps {left.shape} of {k.holds}, traced as {k.shape}"
-        )
     return run, run.real(out), cache.after(len(ids))
 
 

@@ -55,8 +55,14 @@ class Golden:
 
     @cached_property
     def tensors(self) -> dict[str, np.ndarray]:
-        """Every weight and buffer, in the published file's names and packing."""
+        """Every weight and buffer, in the published file's names and packing.
+
+        Without the matrices that transformers makes for experts that are nothing: no published file has them.
+        """
         stored = {k[2:]: self.npz[k] for k in self.npz.files if k[:2] in ("w/", "b/")}
+        if self.raw.get("zero_expert_num"):
+            experts = self.raw["n_routed_experts"]
+            stored = {k: a[:experts] if k.endswith("experts.gate_up_proj") else a for k, a in stored.items()}
         return unfuse(self.architecture, stored)
 
     @cached_property

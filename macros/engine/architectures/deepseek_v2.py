@@ -222,11 +222,16 @@ def queries(x: Array, w: Weights, c: Latent, table: RopeTable):
 
 def latents(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable):
     """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
+    latent, k_rope = latents_of(x, w, c, table)
+    return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
+
+
+def latents_of(x: Array, w: Weights, c: Latent, table: RopeTable):
+    """Each new token's latent and rotated key: [T D] -> [T R], [T H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
     latent = rms_norm(latent, w, "kv_a_layernorm", LATENT_EPS)
-    k_rope = turn(k_rope[:, None, :], c, table)[:, 0]
-    return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
+    return latent, turn(k_rope[:, None, :], c, table)[:, 0]
 
 
 def turn(x: Array, c: Latent, table: RopeTable) -> Array:
@@ -236,12 +241,21 @@ def turn(x: Array, c: Latent, table: RopeTable) -> Array:
 
 def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: Latent) -> Array:
     """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
+    values = read_values_out(q, q_rope, latent, k_rope, allowed, w, c)
+    return linear(
+        values.reshape(values.shape[0], c.n_heads * c.v_head_dim), w, "o_proj", c.d_model, bias=c.attention_bias
+    )
+
+
+def read_values_out(
+    q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: Latent
+) -> Array:
+    """Attend over latents, up to the heads' values: [T N H], [T N H'], [S R], [S H'], [T S] -> [T N V]."""
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
     to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
     fit = latent_scores(ask_latents(q, to_key), latent, q_rope, k_rope, c.scale)
-    values = read_values(mix_latents(softmax(masked(fit, allowed)), latent), to_value)
-    return linear(values.reshape(values.shape[0], N * V), w, "o_proj", c.d_model, bias=c.attention_bias)
+    return read_values(mix_latents(softmax(masked(fit, allowed)), latent), to_value)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

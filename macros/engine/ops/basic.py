@@ -87,6 +87,13 @@ def rms_norm(x: Array, w: Weights, name: str, eps: float, *, offset: float = 0.0
     return x * (scale + offset if offset else scale)
 
 
+@step(Role.SELF_GATED_NORM)
+def self_gated_norm(x: Array, w: Weights, eps: float, rank: int) -> Array:
+    """RMS norm whose result opens a gate for itself, by a narrow pair of matrices: [T D] -> [T R] -> [T D] (A.X K2)."""
+    y = rms_norm(x, w, "norm", eps)
+    return y * sigmoid(linear(silu(linear(y, w, "mlp.fc1", rank)), w, "mlp.fc2", x.shape[-1]))
+
+
 @step(Role.SOFTMAX, keeps=Keeps.OUTPUT)
 def softmax(x: Array) -> Array:
     """Turn scores into shares that add up to 1, along the last axis: [… S] -> [… S]."""

@@ -5,6 +5,7 @@ Letters besides the usual: E experts, k experts per token, I and O the inner siz
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,6 +124,17 @@ def gated_experts(
     wide = activation(expert_linear(x, w.stack(gate, n_experts, d_ff, D, used=k), chosen))
     wide = wide * expert_linear(x, w.stack(up, n_experts, d_ff, D, used=k), chosen)
     return expert_linear(wide, w.stack(down, n_experts, D, d_ff, used=k), chosen)
+
+
+@step(Role.ZERO_EXPERTS)
+def or_nothing(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array], Array]) -> Array:
+    """Experts some of which are nothing, so that the token's vector stays: [T D], [T k] -> [T k D].
+
+    The places from `n_experts` on; `experts` works on the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
+    """
+    is_real = chosen < n_experts
+    y = experts(np.where(is_real, chosen, 0))
+    return np.where(is_real[:, :, None], y, x[:, None, :])
 
 
 @step(Role.PACKED_EXPERTS)

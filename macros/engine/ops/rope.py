@@ -123,12 +123,13 @@ def yarn_mscale(factor: float, weight: float = 1.0) -> float:
 
 
 @step(Role.ROPE_TABLE)
-def rope_table(positions: Array, width: int, rope: Rope) -> RopeTable:
+def rope_table(positions: Array, width: int, rope: Rope, faster: Array | None = None) -> RopeTable:
     """Cosine and sine of every position's angles: [T] -> [T W/2], [T W/2].
 
-    W is the part of a head of `width` numbers that turns.
+    W is the part of a head of `width` numbers that turns, `faster` what each pair's speed is multiplied by: [W/2].
     """
-    angles = np.einsum("t,w->tw", positions, rope.frequencies(rope.turning(width), positions))
+    frequencies = rope.frequencies(rope.turning(width), positions)
+    angles = np.einsum("t,w->tw", positions, frequencies if faster is None else frequencies * faster)
     cos, sin = np.cos(angles), np.sin(angles)
     if rope.amplitude != 1:
         cos, sin = cos * rope.amplitude, sin * rope.amplitude

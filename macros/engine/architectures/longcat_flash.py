@@ -1,0 +1,135 @@
+"""LongCat-Flash: a layer of two attentions and two feed-forward parts, beside which a mixture of experts runs.
+
+Some of its experts are nothing: a token sent to one keeps its vector, so that easy tokens cost less (arXiv 2509.01322).
+Source: meituan-longcat/LongCat-Flash-Chat, config.json; tensor names of transformers, which stores matrices for the
+experts that are nothing too; the published files do not.
+"""
+
+from __future__ import annotations
+
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import (
+    Full,
+    Rope,
+    causal_mask,
+    combine,
+    embed,
+    feed_forward,
+    gated_experts,
+    linear,
+    or_nothing,
+    positions,
+    rms_norm,
+    rope_table,
+    routing_weights,
+    softmax,
+    top_k,
+    unembed,
+)
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import Count, Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .deepseek_v2 import Latent, compress_query, latents_of, queries, read_out
+from .qwen2_moe import EXPERT, FUSED
+
+
+@config
+class LongCatFlash(Latent):
+    """Hyperparameters of LongCat-Flash, in forward order. d_ff_expert is the inner width of one expert."""
+
+    n_layers: Size = key("num_layers")
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    q_lora_rank: Size = key("q_lora_rank")
+    rope_pairs: bool = fixed(True)
+    d_ff: Size = key("ffn_hidden_size", also=("intermediate_size",))
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
+    n_zero_experts: Count = key("zero_expert_num")
+    n_experts_per_token: Size = key("moe_topk", also=("num_experts_per_tok",))
+    routed_scale: Positive = key("routed_scaling_factor", 6.0)
+    d_ff_expert: Size = key("expert_ffn_hidden_size", also=("moe_intermediate_size",))
+
+    ignored = Latent.ignored | {
+        "num_hidden_layers",
+        "attention_method",
+        "mla_scale_q_lora",
+        "mla_scale_kv_lora",
+        "zero_expert_type",
+        "router_bias",
+        "router_dtype",
+        "norm_topk_prob",
+        "mlp_bias",
+        "rope_interleave",
+        "num_nextn_predict_layers",
+    }
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """`num_layers`, or half of `num_hidden_layers`: transformers counts attentions as layers."""
+        raw = super().prepare(raw)
+        twice = raw.get("num_hidden_layers")
+        return raw if "num_layers" in raw or not isinstance(twice, int) else {**raw, "num_layers": twice // 2}
+
+    def check(self) -> None:
+        super().check()
+        self.must_not_exceed("n_experts_per_token", "n_experts")
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1e7)
+
+
+@architecture("longcat_flash", config=LongCatFlash, fused=FUSED)
+def forward(w: Weights, ids: Array, c: LongCatFlash, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
+    for _, w_layer, cache_layer in w.layers("model.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, cache_layer, c, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: LongCatFlash, table: RopeTable) -> Array:
+    """One layer: attention and feed-forward part twice, the experts beside them: [T D] -> [T D]."""
+    act = activation(c.activation)
+    y = rms_norm(x, w, "input_layernorm.0", c.norm_eps)
+    x = x + attention(y, w.at("self_attn.0"), cache.part(0), c, table)
+    y = rms_norm(x, w, "post_attention_layernorm.0", c.norm_eps)
+    beside = mixture_of_experts(y, w.at("mlp"), c)
+    x = x + feed_forward(y, w.at("mlps.0"), c.d_ff, act)
+    y = rms_norm(x, w, "input_layernorm.1", c.norm_eps)
+    x = x + attention(y, w.at("self_attn.1"), cache.part(1), c, table)
+    y = rms_norm(x, w, "post_attention_layernorm.1", c.norm_eps)
+    return x + feed_forward(y, w.at("mlps.1"), c.d_ff, act) + beside
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: LongCatFlash, table: RopeTable) -> Array:
+    """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D].
+
+    Queries and latents grow by √(D / their width), as if they were as wide as the model.
+    """
+    q, q_rope = queries(compress_query(x, w, c), w, c, table)
+    latent, k_rope = latents_of(x, w, c, table)
+    latent = latent * (c.d_model / c.kv_lora_rank) ** 0.5
+    latent, k_rope = cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
+    growth = (c.d_model / c.q_lora_rank) ** 0.5
+    return read_out(q * growth, q_rope * growth, latent, k_rope, causal_mask(cache, q, latent, Full()), w, c)
+
+
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_experts(x: Array, w: Weights, c: LongCatFlash) -> Array:
+    """A few experts chosen for each token, some of which leave it as it is: [T D] -> [T k D] -> [T D].
+
+    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    """
+    E = c.n_experts + c.n_zero_experts
+    fit = softmax(linear(x, w, "router.classifier", E))
+    chosen = top_k(fit + w.buffer("router.e_score_correction_bias", E), c.n_experts_per_token)
+    shares = routing_weights(fit, chosen, scale=c.routed_scale)
+
+    def experts(places: Array) -> Array:
+        return gated_experts(x, places, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation))
+
+    return combine(or_nothing(x, chosen, c.n_experts, experts), shares)
