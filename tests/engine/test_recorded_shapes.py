@@ -193,7 +193,7 @@ def same_sequence(architecture, config, run: Carrying):
         [i] = node.layers
         twins = [n for n in shaped.root.children if n.layers is not None and i in n.layers]
         number = sum(1 for n in per_layer[: per_layer.index(node)] if n.layers == node.layers)
-        names = lambda name, i=i: name.replace(f".{i}.", ".{i}.", 1)  # noqa: E731
+        names = lambda n, i=i: n if "{i}" in n else n.replace(f".{i}.", ".{i}.", 1)  # noqa: E731
         assert calls(node, names) == calls(twins[number], names)
         seen.add(i)
     assert seen == set(kinds)
