@@ -97,12 +97,23 @@ class Cache:
         """The cache of one of several attentions of the layer."""
         return Cache(self.length, self.kept, self.index, self.left, number)
 
-    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
-        old = self.kept.get((self.index, holds, self.number), np.zeros((0, *new.shape[1:]), new.dtype))
+    def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
+
+        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        """
+        place = self.index, holds, self.number
+        old = self.kept.get(place, np.zeros((0, *new.shape[1:]), new.dtype))
         rows = np.concatenate([old, new], axis=0)
-        self.left[self.index, holds, self.number] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
+        if every is not None:
+            self.left[place] = rows
+            return rows
+        self.left[place] = rows[len(rows) - int(mask.kept(self.length + len(new))) :]
         return rows[len(old) - int(mask.seen(self.length)) :]
+
+    def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
+        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        return self.extend(holds, new, mask)
 
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left; zeros before the first."""

@@ -81,8 +81,15 @@ class KVCache(Protocol):
         """The cache of one of several attentions of a layer, counted from 0."""
         ...
 
-    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
+    def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
+
+        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        """
+        ...
+
+    def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
+        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         ...
 
     def state(self, holds: Holds, *shape: int) -> Array:

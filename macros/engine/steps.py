@@ -69,6 +69,7 @@ class Role(StrEnum):
     RELU = "relu", "activation function, ReLU"
     RELU_SQUARED = "relu_squared", "activation function, squared ReLU"
     XIELU = "xielu", "activation function, xIELU"
+    CLIP = "clip", "clamp"
     CLIPPED_SWIGLU = "clipped_swiglu", "activation function, SwiGLU"
     SIGMOID = "sigmoid", "sigmoid"
     SOFTPLUS = "softplus", "softplus"
@@ -90,7 +91,18 @@ class Role(StrEnum):
     MIX_LATENTS = "mix_latents", "weighted sum"
     LATENT_VALUES = "read_values", "absorbed up-projection"
     INDEX_SCORES = "index_scores", "lightning indexer"
+    # caches of fewer entries
+    COMPRESSOR = "compress", "token compression"
+    GROUPED_LINEAR = "grouped_linear", "grouped output projection"
+    # residual streams
+    SPREAD_STREAMS = "spread", "hyper-connections"
+    STREAM_SHARES = "stream_shares", "hyper-connections"
+    SINKHORN = "sinkhorn", "Sinkhorn-Knopp"
+    READ_STREAMS = "read_streams", "hyper-connections"
+    WRITE_STREAMS = "write_streams", "hyper-connections"
+    HEAD_STREAMS = "gather_for_head", "hyper-connections"
     # routing
+    HASHED_EXPERTS = "hashed_experts", "hash routing"
     SIGMOID_SCORES = "sigmoid_scores", "router, sigmoid"
     EXPERT_GROUPS = "keep_groups", "group-limited routing"
     TOP_K = "top_k", "top-k selection"
@@ -121,6 +133,12 @@ class Holds(StrEnum):
     LATENT = "latent"
     ROPE_KEY = "k_rope"
     INDEX_KEYS = "index"
+    KEYS_AND_VALUES = "kv"
+    COMPRESSED = "compressed"
+    WAITING = "unfinished window"
+    WINDOW_BEFORE = "window before"
+    INDEX_WAITING = "index, unfinished window"
+    INDEX_WINDOW_BEFORE = "index, window before"
     CONVOLUTION = "convolution"
     STATE = "state"
     ATTENTION_SHIFT = "attention's last token"
@@ -128,6 +146,10 @@ class Holds(StrEnum):
     WEIGHTED_SUM = "weighted sum"
     SUM_OF_WEIGHTS = "sum of weights"
     LARGEST_WEIGHT = "largest weight"
+
+
+# What waits for an entry that stands for several tokens: never more than two windows of rows.
+BUFFERS = frozenset({Holds.WAITING, Holds.WINDOW_BEFORE, Holds.INDEX_WAITING, Holds.INDEX_WINDOW_BEFORE})
 
 
 class Keeps(Enum):

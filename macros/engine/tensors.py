@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from .dims import ONE, Dim, Poly, product
@@ -68,8 +69,8 @@ class Cached:
 class CacheEntry:
     """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
 
-    `row` is the shape of one token's part; None for a state whose size does not depend on the context. `seen` is how
-    many earlier rows a step reads, and `mask` the rule that says which.
+    `row` is the shape of one row; None for what never grows beyond a bound. A row stands for `tokens` tokens: for one,
+    but in compressed caches. `seen` is how many earlier rows a step reads, and `mask` the rule that says which.
     """
 
     holds: Holds
@@ -80,6 +81,7 @@ class CacheEntry:
     item_bytes: int | None = None
     seen: Dim | None = None
     mask: Mask | None = None
+    tokens: Dim = ONE
 
     @property
     def elements(self) -> Poly:
@@ -87,9 +89,25 @@ class CacheEntry:
         return product(self.shape).expr * Poly.of(self.layer_count)
 
     @property
-    def elements_per_token(self) -> Poly:
-        """Elements that one more token adds as long as nothing is dropped."""
+    def elements_per_row(self) -> Poly:
+        """Elements of one row of all layers; none where nothing grows."""
         return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
+
+    @property
+    def elements_per_token(self) -> Poly:
+        """Elements that one more token adds, on average, as long as nothing is dropped."""
+        return self.elements_per_row if self.tokens is ONE else self.elements_per_row * self._share
+
+    @property
+    def slope(self) -> Poly:
+        """Elements that one more token adds, on average, at long context: none where rows are dropped."""
+        return self.elements.coefficient("S") if self.tokens is ONE else self.elements_per_token
+
+    @property
+    def _share(self) -> Poly:
+        """One part in `tokens`."""
+        [(monomial, number)] = self.tokens.expr.terms.items()
+        return Poly({tuple((atom, -power) for atom, power in monomial): Fraction(1, number)})
 
 
 def runs(numbers: tuple[int, ...]) -> list[list[int]]:

@@ -110,13 +110,25 @@ class ShapeCache:
         """The cache of one of several attentions of a layer: each keeps its own."""
         return self
 
-    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …]."""
-        row = new.shape[1:]
-        old = self.__tracer__.input((mask.seen(self.length), *row), new.dtype, f"cached {holds}", Cached(holds))
-        kept = dims_of((mask.kept(self.context), *row))
+    def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
+        """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
+
+        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        """
+        return self._joined(holds, new, mask, new.shape[1:], every)
+
+    def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
+        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        return self._joined(holds, new, mask, None, None)
+
+    def _joined(self, holds: Holds, new: Array, mask: Mask, row: Shape | None, every: int | None) -> Array:
+        rest = new.shape[1:]
+        old = self.__tracer__.input((mask.seen(self.length), *rest), new.dtype, f"cached {holds}", Cached(holds))
+        kept = dims_of((mask.kept(self.context), *rest))
+        dims = None if row is None else dims_of(row)
+        tokens = ONE if every is None else dims_of((every,))[0]
         self.__tracer__.keep(
-            CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, old.shape[0], mask)
+            CacheEntry(holds, kept, dims, self.layers, self.layer_count, None, old.shape[0], mask, tokens)
         )
         return np.concatenate([stand_in(old), new], axis=0)
 

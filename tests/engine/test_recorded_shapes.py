@@ -134,12 +134,19 @@ class CarryingCache(ShapeCache):
     def layer(self, i):
         return CarryingCache(self.__tracer__, self.cache.layer(i), self.length, self.context, (i,))
 
-    def extend(self, name, new, mask):
+    def extend(self, name, new, mask, every=None):
+        return self.beside("extend", name, new, mask, *([] if every is None else [every]))
+
+    def hold_back(self, name, new, mask):
+        return self.beside("hold_back", name, new, mask)
+
+    def beside(self, method, name, new, *more):
+        """Call the same method of the real cache, and compare what is returned and what is left."""
         carrying = self.__tracer__
-        rows = self.cache.extend(name, carrying.real(new), mask)
+        rows = getattr(self.cache, method)(name, carrying.real(new), *more)
         carrying.past_rows = rows[: len(rows) - len(carrying.real(new))]
         try:
-            out = super().extend(name, new, mask)
+            out = getattr(super(), method)(name, new, *more)
         finally:
             carrying.past_rows = None
         assert np.array_equal(carrying.real(out), rows)

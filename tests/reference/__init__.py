@@ -130,8 +130,7 @@ class Blocks:
         self.depth, self.seen = 0, []
 
     def call(self, step, args, kwargs):
-        weights = next(a for a in args if isinstance(a, Arrays))
-        if self.depth == 0 and (weights.prefix or step.role is Role.UNEMBED):
+        if self.depth == 0 and step.role in (Role.LAYER, Role.UNEMBED):
             self.seen.append(args[0])
         self.depth += 1
         try:

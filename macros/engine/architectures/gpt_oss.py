@@ -27,9 +27,10 @@ from ..ops import (
     rms_norm,
     rope_table,
     scores,
+    softmax_with_sink,
     unembed,
 )
-from ..steps import Holds, Keeps, Role, step
+from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, full_every, key, masks_of, read_rope
 from .llama import Llama
@@ -97,15 +98,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GptOss, mask: Mask, table
     fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
     mixed = mix(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
-
-
-@step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
-def softmax_with_sink(x: Array, sinks: Array) -> Array:
-    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
-    sinks = sinks[:, None, None]
-    top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
-    e = np.exp(x - top)
-    return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

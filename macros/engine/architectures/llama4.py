@@ -34,6 +34,7 @@ from ..ops import (
     sigmoid_scores,
     top_k,
     unembed,
+    unit_norm,
 )
 from ..steps import Holds, Role, step
 from . import architecture
@@ -152,12 +153,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Llama4, kind: Kind, table
     k, v = cache.extend(Holds.KEYS, k, kind.mask), cache.extend(Holds.VALUES, v, kind.mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, kind.mask), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
-
-
-@step(Role.UNIT_NORM)
-def unit_norm(x: Array, eps: float) -> Array:
-    """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
-    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
 @step(Role.TEMPERATURE)

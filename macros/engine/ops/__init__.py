@@ -22,6 +22,7 @@ from .attention import (
     mix,
     repeat_kv,
     scores,
+    softmax_with_sink,
 )
 from .basic import (
     ACTIVATIONS,
@@ -46,11 +47,25 @@ from .basic import (
     soft_cap,
     softmax,
     unembed,
+    unit_norm,
     xielu,
+)
+from .compressed import (
+    MAIN,
+    OF_INDEXER,
+    Compressed,
+    Waiting,
+    compress,
+    grouped_linear,
+    mix_shared,
+    shared_scores,
+    turn_back,
+    turn_last,
 )
 from .experts import (
     Kind,
     chosen_softmax_routing,
+    clip,
     combine,
     expert_linear,
     feed_forward,
@@ -80,3 +95,4 @@ from .recurrence import (
     wkv,
 )
 from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
+from .streams import StreamShares, gather_for_head, read_streams, spread, stream_shares, write_streams

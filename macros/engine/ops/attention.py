@@ -140,6 +140,15 @@ def masked(x: Array, allowed: Array) -> Array:
     return np.where(allowed, x, -np.inf)
 
 
+@step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
+def softmax_with_sink(x: Array, sinks: Array) -> Array:
+    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
+    sinks = sinks[:, None, None]
+    top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
+    e = np.exp(x - top)
+    return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
+
+
 @step(Role.MIX)
 def mix(shares: Array, v: Array) -> Array:
     """Average the values by their shares: [N T S], [S N H] -> [T N H]."""

@@ -87,6 +87,12 @@ def rms_norm(x: Array, w: Weights, name: str, eps: float, *, offset: float = 0.0
     return x * (scale + offset if offset else scale)
 
 
+@step(Role.UNIT_NORM)
+def unit_norm(x: Array, eps: float) -> Array:
+    """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+
+
 @step(Role.SELF_GATED_NORM)
 def self_gated_norm(x: Array, w: Weights, eps: float, rank: int) -> Array:
     """RMS norm whose result opens a gate for itself, by a narrow pair of matrices: [T D] -> [T R] -> [T D] (A.X K2)."""

@@ -93,16 +93,30 @@ def combine(y: Array, shares: Array) -> Array:
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
-    wide = activation(linear(x, w, "gate_proj", d_ff, bias=bias)) * linear(x, w, "up_proj", d_ff, bias=bias)
-    return linear(wide, w, "down_proj", x.shape[-1], bias=bias)
+def feed_forward(
+    x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False, limit: float | None = None
+) -> Array:
+    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D].
+
+    With a `limit`, gate and up values do not go beyond it.
+    """
+    gate, up = linear(x, w, "gate_proj", d_ff, bias=bias), linear(x, w, "up_proj", d_ff, bias=bias)
+    gate, up = (gate, up) if limit is None else (clip(gate, None, limit), clip(up, -limit, limit))
+    return linear(activation(gate) * up, w, "down_proj", x.shape[-1], bias=bias)
+
+
+@step(Role.CLIP)
+def clip(x: Array, least: float | None, most: float) -> Array:
+    """Keep numbers within bounds: same shape."""
+    return np.minimum(x, most) if least is None else np.clip(x, least, most)
 
 
 @step(Role.SHARED_EXPERTS)
-def shared_experts(x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False) -> Array:
+def shared_experts(
+    x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False, limit: float | None = None
+) -> Array:
     """The experts that every token passes through, side by side as one: [T D] -> [T F] -> [T D]."""
-    return feed_forward(x, w, d_ff, activation, bias=bias)
+    return feed_forward(x, w, d_ff, activation, bias=bias, limit=limit)
 
 
 @step(Role.GATED_EXPERTS)
@@ -114,16 +128,18 @@ def gated_experts(
     n_experts: int,
     d_ff: int,
     activation: Activation,
+    limit: float | None = None,
 ) -> Array:
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k F] -> [T k D].
 
-    `names` are those of an expert's gate, up and down matrix, with `{e}` for its number.
+    `names` are those of an expert's gate, up and down matrix, with `{e}` for its number. With a `limit`, gate and up
+    values do not go beyond it.
     """
-    gate, up, down = names
     D, k = x.shape[-1], chosen.shape[1]
-    wide = activation(expert_linear(x, w.stack(gate, n_experts, d_ff, D, used=k), chosen))
-    wide = wide * expert_linear(x, w.stack(up, n_experts, d_ff, D, used=k), chosen)
-    return expert_linear(wide, w.stack(down, n_experts, D, d_ff, used=k), chosen)
+    gate = expert_linear(x, w.stack(names[0], n_experts, d_ff, D, used=k), chosen)
+    up = expert_linear(x, w.stack(names[1], n_experts, d_ff, D, used=k), chosen)
+    gate, up = (gate, up) if limit is None else (clip(gate, None, limit), clip(up, -limit, limit))
+    return expert_linear(activation(gate) * up, w.stack(names[2], n_experts, D, d_ff, used=k), chosen)
 
 
 @step(Role.ZERO_EXPERTS)

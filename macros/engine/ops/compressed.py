@@ -1,0 +1,172 @@
+"""Caches that keep less: one entry for several tokens, and one vector that is key and value of all heads.
+
+Letters besides the usual: M the tokens that one entry stands for, P entries. DeepSeek V4, technical report, 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dims import smallest
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..steps import Holds, Keeps, Role, step
+from .basic import linear, rms_norm, softmax
+from .rope import Rope, apply_rope_pairs, rope_table
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """One entry for every `size` tokens, seen by those that come after the last of them, and by that one."""
+
+    size: int
+
+    def seen(self, past: int) -> int:
+        """How many entries the next step finds."""
+        return past // self.size
+
+    def kept(self, context: int) -> int:
+        """How many entries there are after a step that ends at `context`."""
+        return context // self.size
+
+    def allows(self, query: Array, key: Array) -> Array:
+        """Whether the query's position may look at the entry of this number: [T 1], [1 P] -> [T P]."""
+        return (key + 1) * self.size <= query + 1
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, entry) pairs a text of `tokens` has that are allowed."""
+        return self.picked_pairs(tokens, tokens)
+
+    def picked_pairs(self, tokens: int, most: int) -> int:
+        """The same where each query sees at most `most` entries."""
+        size = int(self.size)
+        full = min(tokens // size, most)  # the query at full · size - 1 is the first to see so many
+        return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
+
+    def __str__(self) -> str:
+        return f"compressed by {int(self.size)}"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The tokens since the last full window of `size`, and with `overlap` that window too: all waits for an entry."""
+
+    size: int
+    overlap: bool = False
+
+    def seen(self, past: int) -> int:
+        """How many rows wait."""
+        rest = past % self.size
+        return rest + self.before(past) if self.overlap else rest
+
+    def before(self, past: int) -> int:
+        """How many rows of them are the last full window's."""
+        return smallest(self.size, past - past % self.size)
+
+    def kept(self, context: int) -> int:
+        return self.seen(context)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """No query looks at what waits."""
+        return 0
+
+    def __str__(self) -> str:
+        return "waiting"
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The names of what a compressor keeps: its entries, the rows of an unfinished window, those of the one before."""
+
+    entries: Holds
+    waiting: Holds
+    before: Holds
+
+
+MAIN = Entries(Holds.COMPRESSED, Holds.WAITING, Holds.WINDOW_BEFORE)
+OF_INDEXER = Entries(Holds.INDEX_KEYS, Holds.INDEX_WAITING, Holds.INDEX_WINDOW_BEFORE)
+
+
+@step(Role.COMPRESSOR)
+def compress(
+    x: Array,
+    w: Weights,
+    cache: KVCache,
+    names: Entries,
+    every: int,
+    width: int,
+    eps: float,
+    turning: int,
+    rope: Rope,
+    *,
+    overlap: bool,
+) -> Array:
+    """One entry for each full window of tokens, averaged number by number by gates of its own: [T D] -> [P H].
+
+    With `overlap` an entry reads two windows, by other numbers of the one before than of its own. All entries of the
+    text come out; the last `turning` numbers of each are rotated by the position of the window's first token.
+    """
+    twice = 2 if overlap else 1
+    pair = [linear(x, w, name, twice * width) for name in ("kv_proj", "gate_proj")]
+    bias = w("position_bias", every, twice * width)
+    first, ends = cache.length // every, (cache.length + x.shape[0]) // every
+    mine = np.stack([rows[:, -width:] for rows in pair], axis=1)
+    rows = cache.hold_back(names.waiting, mine, Waiting(every))
+    values, gates = windows(rows, ends - first, every, bias[:, -width:])
+    if overlap:
+        mask = Waiting(every, overlap=True)
+        rows = cache.hold_back(names.before, np.stack([rows[:, :width] for rows in pair], axis=1), mask)
+        missing = every - mask.before(cache.length)
+        nothing = np.full((missing, 1, width), -np.inf, dtype=np.float32, like=x)
+        nothing = np.concatenate([np.zeros((missing, 1, width), dtype=np.float32, like=x), nothing], axis=1)
+        before, its_gates = windows(np.concatenate([nothing, rows], axis=0), ends - first, every, bias[:, :width])
+        values, gates = np.concatenate([before, values], axis=1), np.concatenate([its_gates, gates], axis=1)
+    shares = softmax(np.swapaxes(gates, 1, 2))
+    entries = rms_norm(np.einsum("phm,pmh->ph", shares, values, optimize=True), w, "kv_norm", eps)
+    places = (np.arange(ends - first, like=x) + first) * every
+    entries = turn_last(entries[:, None, :], rope_table(places, turning, rope))[:, 0]
+    return cache.extend(names.entries, entries, Compressed(every), every=every)
+
+
+def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]:
+    """The first `n` windows of values and gates, each gate by its place: [R 2 H], [M H] -> [P M H], [P M H]."""
+    both = rows[: n * every].reshape(n, every, 2, rows.shape[-1])
+    return both[:, :, 0], both[:, :, 1] + bias
+
+
+@step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
+def turn_last(x: Array, table: RopeTable) -> Array:
+    """Turn neighbours as pairs, in the last part of each head: [T N H] -> [T N H]."""
+    still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
+    return np.concatenate([still, apply_rope_pairs(turning, table)], axis=-1)
+
+
+def turn_back(x: Array, table: RopeTable) -> Array:
+    """Undo what the query's position turned, so that only the distance to each value counts: [T N H] -> [T N H]."""
+    cos, sin = table
+    return turn_last(x, (cos, -sin))
+
+
+@step(Role.SCORES)
+def shared_scores(q: Array, k: Array, scale: float) -> Array:
+    """How well each head's query fits the one key of each token: [T N H], [S H] or [T S H] -> [N T S]."""
+    return np.einsum(f"tnh,{'s' if k.ndim == 2 else 'ts'}h->nts", q, k, optimize=True) * scale
+
+
+@step(Role.MIX)
+def mix_shared(shares: Array, v: Array) -> Array:
+    """Average the one value of each token by each head's shares: [N T S], [S H] or [T S H] -> [T N H]."""
+    return np.einsum(f"nts,{'s' if v.ndim == 2 else 'ts'}h->tnh", shares, v, optimize=True)
+
+
+@step(Role.GROUPED_LINEAR)
+def grouped_linear(x: Array, w: Weights, name: str, n_groups: int, width: int) -> Array:
+    """A matrix of its own for each group of heads: [T N·H], [G·O N·H/G] -> [T G·O]."""
+    inner = x.shape[1] // n_groups
+    W = w(f"{name}.weight", n_groups * width, inner).reshape(n_groups, width, inner)
+    y = np.einsum("tgi,goi->tgo", x.reshape(x.shape[0], n_groups, inner), W, optimize=True)
+    return y.reshape(x.shape[0], n_groups * width)

@@ -1,0 +1,89 @@
+"""Several residual streams: each part of a layer reads a mixture of them, and writes into all.
+
+Letters besides the usual: M streams. Hyper-connections (arXiv 2409.19606) replace `x + part(x)`; where the matrix that
+mixes the streams is made doubly stochastic, nothing grows with the depth (manifold-constrained: mHC, arXiv 2512.24880).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..interface import Array, Weights
+from ..steps import Access, Keeps, Role, Ruling, step
+from .basic import logistic, softmax
+
+
+class StreamShares(NamedTuple):
+    """How a part of a layer reads and writes the streams: by which shares it reads, writes and mixes them."""
+
+    read: Array  # [T M]
+    write: Array  # [T M]
+    mix: Array  # [T M M]: from, to
+
+
+@step(Role.SPREAD_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
+def spread(x: Array, n_streams: int) -> Array:
+    """Begin every stream with the same vector: [T D] -> [T M D]."""
+    return np.repeat(x[:, None, :], n_streams, axis=1)
+
+
+@step(Role.STREAM_SHARES)
+def stream_shares(x: Array, w: Weights, eps: float, floor: float, rounds: int) -> StreamShares:
+    """Read the shares out of all streams together: [T M D], [(2 + M)·M M·D] -> [T M], [T M], [T M M] (mHC, 4.2).
+
+    `floor` is added to shares and sums, and Sinkhorn's `rounds` make the mixing matrix doubly stochastic.
+    """
+    M = x.shape[1]
+    mixed = of_all_streams(x, w, "fn", (2 + M) * M, eps)
+    base, scale = w("base", (2 + M) * M), w("scale", 3)
+    read, write, mix = np.split(mixed, [M, 2 * M], axis=-1)
+    read_base, write_base, mix_base = np.split(base, [M, 2 * M])
+    mix = softmax((mix * scale[2] + mix_base).reshape(x.shape[0], M, M)) + floor
+    return StreamShares(
+        logistic(read * scale[0] + read_base) + floor,
+        2 * logistic(write * scale[1] + write_base),
+        sinkhorn(mix, floor, rounds),
+    )
+
+
+@step(Role.HEAD_STREAMS)
+def gather_for_head(x: Array, w: Weights, eps: float, floor: float) -> Array:
+    """Add the streams up for the head, by shares read out of all of them: [T M D], [M M·D] -> [T D]."""
+    M = x.shape[1]
+    shares = logistic(of_all_streams(x, w, "hc_fn", M, eps) * w("hc_scale", 1) + w("hc_base", M)) + floor
+    return read_streams(x, shares)
+
+
+def of_all_streams(x: Array, w: Weights, name: str, width: int, eps: float) -> Array:
+    """A linear map of all streams side by side, together normed: [T M D], [O M·D] -> [T O]."""
+    flat = x.reshape(x.shape[0], x.shape[1] * x.shape[2])
+    flat = flat / np.sqrt((flat * flat).mean(axis=-1, keepdims=True) + eps)
+    return np.einsum("ti,oi->to", flat, w(name, width, flat.shape[1]), optimize=True)
+
+
+def _sinkhorn_rule(x: Array, floor: float, rounds: int) -> Ruling:
+    return x.shape, 0
+
+
+@step(Role.SINKHORN, rule=_sinkhorn_rule)
+def sinkhorn(x: Array, floor: float, rounds: int) -> Array:
+    """Divide columns and rows by their sums in turn, so that all come near 1: [T M M] -> [T M M] (arXiv 2512.24880)."""
+    x = x / (x.sum(axis=-2, keepdims=True) + floor)
+    for _ in range(rounds - 1):
+        x = x / (x.sum(axis=-1, keepdims=True) + floor)
+        x = x / (x.sum(axis=-2, keepdims=True) + floor)
+    return x
+
+
+@step(Role.READ_STREAMS)
+def read_streams(x: Array, shares: Array) -> Array:
+    """What a part of a layer works on: the streams, added up by their shares: [T M D], [T M] -> [T D]."""
+    return np.einsum("tmd,tm->td", x, shares, optimize=True)
+
+
+@step(Role.WRITE_STREAMS)
+def write_streams(x: Array, y: Array, shares: StreamShares) -> Array:
+    """Mix the streams, and add to each its share of what the part says: [T M D], [T D] -> [T M D]."""
+    return shares.write[:, :, None] * y[:, None, :] + np.einsum("tmk,tmd->tkd", shares.mix, x, optimize=True)
