@@ -14,9 +14,9 @@ class CacheCosts(Traffic):
 
     @once
     def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
-        """Each kept entry of each kind of layer with its bytes after `context` tokens."""
+        """Each kept entry of each kind of layer with its bytes after `context` tokens; without what only waits."""
         values = self.counts.values(S=context)
-        return [(k, k.elements.at(values) * (k.item_bytes or item_bytes)) for k in self.trace.kept]
+        return [(k, k.elements.at(values) * (k.item_bytes or item_bytes)) for k in self.counts.kept]
 
     def index_bytes(self, context: int, item_bytes: int = 2) -> int:
         """The part of the cache that is an indexer's keys."""

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
-from ..engine.ops import Full, Mask, SlidingWindow
+from ..engine.ops import Compressed, Full, Mask, SlidingWindow
 from ..engine.steps import Role
 from ..engine.trace import Trace
 from .parameters import Counts
@@ -58,14 +58,22 @@ class _Pairs:
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
         new, context = values["T"], values["S"]
+        every = self.queries.at(values) * self.keys.at(values)
+        return Fraction(self.pairs(context, values) - self.pairs(context - new, values), every) if every else Fraction(0)
+
+    def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
+        """How many pairs a text of `tokens` has that the mask lets through, of picked keys those that are picked."""
         picked = self.picked(values)
-        mask = self.mask if picked is None else SlidingWindow(picked)
-        return Fraction(mask.pairs(context) - mask.pairs(context - new), self.queries.at(values) * self.keys.at(values))
+        if picked is None:
+            return self.mask.pairs(tokens)
+        if isinstance(self.mask, Compressed):
+            return self.mask.picked_pairs(tokens, picked)
+        return SlidingWindow(picked).pairs(tokens)
 
     def picked(self, values: Mapping[str, int]) -> int | None:
         """How many keys are picked for each query, at most: `index_topk` where the keys are min(S, index_topk)."""
-        atoms = [atom for monomial in self.keys.terms for atom, _ in monomial]
-        if isinstance(self.mask, Full) and len(atoms) == 1 and isinstance(call := atoms[0], Call):
+        call = least_of(self.keys)
+        if isinstance(self.mask, (Full, Compressed)) and call is not None:
             return min(p.at(values) for p in call.args if not p.is_free)
         return None
 
@@ -222,18 +230,29 @@ class Compute:
     @cached_property
     def _pairs(self) -> tuple[_Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows."""
-        masks = {k.layers: k.mask for k in self.trace.kept if k.mask is not None}
         new = Poly.of(self.trace.root.inputs[0].shape[0])
         pairs: list[_Pairs] = []
         for layer in self.trace.root.children:
-            mask = masks.get(layer.layers or ())
-            for leaf in layer.walk() if mask is not None else ():
+            masks = self._masks(layer, new)
+            for leaf in layer.walk() if masks else ():
                 if leaf.own_flops is not None and leaf.note:
                     free = [size.expr for size in _letters(leaf).values() if size.expr.is_free]
-                    if mask is not None and len(free) == 2 and new in free:
+                    if len(free) == 2 and new in free:
                         [keys] = [p for p in free if p != new]
+                        call = least_of(keys)
+                        behind = [m for p, m in masks.items() if call is not None and p in call.args]
+                        mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1])
                         pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
         return tuple(pairs)
+
+    def _masks(self, layer: Node, new: Poly) -> dict[Poly, Mask]:
+        """The rules of what a layer sees, by how many rows a step has of each."""
+        masks: dict[Poly, Mask] = {}
+        for k in self.trace.kept:
+            if k.layers == (layer.layers or ()) and k.mask is not None and k.seen is not None and k.row is not None:
+                rows = k.shape[0].expr if isinstance(k.mask, Compressed) else k.seen.expr + new
+                masks[rows] = k.mask
+        return masks
 
     @cached_property
     def latents(self) -> dict[Node, Latent]:
@@ -253,6 +272,12 @@ class Compute:
     @once
     def _evaluated(self, new: int, context: int) -> Evaluated:
         return Evaluated(self._values(new, context))
+
+
+def least_of(size: Poly) -> Call | None:
+    """The `min` that a size is, and nothing else."""
+    atoms = [atom for monomial in size.terms for atom, _ in monomial]
+    return atoms[0] if len(atoms) == 1 and isinstance(atoms[0], Call) and atoms[0].op == "min" else None
 
 
 def _letters(leaf: Node) -> dict[str, Dim]:

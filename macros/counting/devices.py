@@ -80,7 +80,7 @@ class Devices(Training):
     @cached_property
     def _kept_cuts(self) -> list[Cut]:
         """How each entry of the cache is cut."""
-        return [self._cut(k.shape) for k in self.trace.kept]
+        return [self._cut(k.shape) for k in self.counts.kept]
 
     def _cut_of(self, w: Weight) -> Cut:
         if not is_matrix(w):

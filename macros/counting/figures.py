@@ -227,6 +227,15 @@ FIGURES: dict[str, Figure] = {
             "0 without an indexer",
         ),
         Figure(
+            "buffer_bytes",
+            "bytes of tokens that wait for a compressed entry",
+            BYTES,
+            _CHUNK,
+            lambda c, given: c.counts.buffer_bytes(given.tokens, given.item_bytes) * given.batch,
+            "bounded, beside the cache; 0 where one row stands for one token",
+            "costs.buffer_bytes_at",
+        ),
+        Figure(
             "expanded_cache_bytes",
             "KV cache bytes, latents written out per head",
             BYTES,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ..engine.dims import Atom, Dim, Poly
-from ..engine.steps import Holds, Role
+from ..engine.steps import BUFFERS, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
 from .parts import HEAD, INPUT_TABLES, Part, partition
@@ -140,13 +140,26 @@ class Counts:
 
     @property
     def kept(self) -> tuple[CacheEntry, ...]:
-        """What the layers keep between steps."""
-        return tuple(self.trace.kept)
+        """What the layers keep between steps, without what waits for a compressed entry."""
+        return tuple(k for k in self.trace.kept if k.holds not in BUFFERS)
+
+    @property
+    def waiting(self) -> tuple[CacheEntry, ...]:
+        """What waits for a compressed entry (DeepSeek V4): never more rows than a few windows have."""
+        return tuple(k for k in self.trace.kept if k.holds in BUFFERS)
 
     def cache_bytes(self, context: int, item_bytes: int = 2) -> int:
-        """Bytes kept after `context` tokens, an indexer's keys included; fixed state at its own size an element."""
+        """Bytes kept after `context` tokens, an indexer's keys included; fixed state at its own size an element.
+
+        Without what waits for a compressed entry, which `buffer_bytes` has.
+        """
         at = self.values(S=context)
         return sum(elements.at(at) * (size or item_bytes) for size, elements in self._kept_in_numbers.items())
+
+    def buffer_bytes(self, context: int, item_bytes: int = 2) -> int:
+        """Bytes of tokens that wait for a compressed entry (DeepSeek V4), never more than two windows' each; else 0."""
+        at = self.values(S=context)
+        return sum(k.elements.at(at) * (k.item_bytes or item_bytes) for k in self.waiting)
 
     @cached_property
     def _kept_in_numbers(self) -> dict[int | None, Poly]:
@@ -160,7 +173,7 @@ class Counts:
         """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
         there.
         """
-        return sum(k.elements.coefficient("S").at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
+        return sum(k.slope.at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
 
     def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
         """The same with every attention layer taken as growing without end, and without the keys of an indexer."""

@@ -68,7 +68,7 @@ class Traffic(Compute):
             picked = self._picked.get((k.holds, k.layers))
             if picked is not None:
                 rows = min(rows, picked.at(values) * new)
-            total += rows * k.elements_per_token.at(values) * (k.item_bytes or item_bytes)
+            total += rows * k.elements_per_row.at(values) * (k.item_bytes or item_bytes)
         return total * batch
 
     @once

@@ -35,7 +35,7 @@ def flops(ours: Model, node: Node, new: int, context: int) -> int:
 
 def kept(ours: Model, context: int) -> int:
     """Numbers in the cache after `context` tokens."""
-    return sum(k.elements.at(ours.counts.values(S=context)) for k in ours.counts.kept)
+    return sum(k.elements.at(ours.counts.values(S=context)) for k in ours.trace.kept)
 
 
 def experts_summed(ours: Model, new: int, context: int) -> int:
@@ -144,6 +144,16 @@ def heads_repeated(ours: Model, new: int, context: int) -> int:
     return kept(ours, context) * (heads - held) // held
 
 
+def kept_twice(ours: Model, new: int, context: int) -> int:
+    """The one vector of a token, where no layer of the kind compresses: once as key and once as value."""
+    compressing = {k.layers for k in ours.counts.kept if k.holds is Holds.COMPRESSED}
+    return sum(
+        k.elements_per_token.at(ours.counts.values()) * min(context, int(k.mask.size) - 1)
+        for k in ours.counts.kept
+        if k.holds is Holds.KEYS_AND_VALUES and k.layers not in compressing
+    )
+
+
 @dataclass(frozen=True)
 class Convention:
     """A way of counting: the sentence for the page, and by how much theirs is more in a step of `new` tokens."""
@@ -190,6 +200,11 @@ CACHE = {
         "transformers keeps W − 1 rows of a window or chunk of W, without the newest that the next step brings. Here "
         "the rows that a step needs count.",
         window,
+    ),
+    "twice": Convention(
+        "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers that see "
+        "a window alone.",
+        kept_twice,
     ),
     "repeated": Convention(
         "transformers’ code of Falcon keeps the keys and values of every query head, also where several share them.",

@@ -37,8 +37,11 @@ def step(model: torch.nn.Module, ids: torch.Tensor, cache: object = None) -> tup
 
 
 def elements(cache: object) -> int:
-    """How many numbers a cache holds: of each layer the keys, values, latents, an indexer's keys, states."""
-    return sum(t.numel() for t in arrays(cache) if t.is_floating_point())
+    """How many numbers a cache holds: of each layer the keys, values, latents, an indexer's keys, states.
+
+    A tensor that goes by two names, keys that are the values, counts once.
+    """
+    return sum(t.numel() for t in {id(t): t for t in arrays(cache)}.values() if t.is_floating_point())
 
 
 def arrays(part: object) -> Iterator[torch.Tensor]:
