@@ -90,6 +90,7 @@ class Role(StrEnum):
     LATENT_SCORES = "latent_scores", "scaled dot product, attention scores"
     MIX_LATENTS = "mix_latents", "weighted sum"
     LATENT_VALUES = "read_values", "absorbed up-projection"
+    PICK_ROWS = "pick_rows", "gather"
     INDEX_SCORES = "index_scores", "lightning indexer"
     # caches of fewer entries
     COMPRESSOR = "compress", "token compression"

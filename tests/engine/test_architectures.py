@@ -231,7 +231,7 @@ def test_a_sliding_window_in_parts(window, cuts):
 BUFFERS = ("e_score_correction_bias", "rotary_emb.alpha", "gate.tid2eid")
 # transformers makes one shared expert of these, whatever the key says (of Nemotron-H, where there is a width for it).
 ONE_SHARED = {"deepseek_v4", "nemotron_h"}
-SHARED = {"n_shared_experts": "shared_experts.", "shared_expert_intermediate_size": "shared_expert."}
+SHARED = ("n_shared_experts", "shared_expert_intermediate_size")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_no_shared_expert_is_one_that_adds_nothing(name, key):
     whole = golden(name)
     silent, empty = dict(whole.tensors), dict(whole.tensors)
     for tensor, array in whole.tensors.items():
-        if f".{SHARED[key]}" in tensor:
+        if ".shared_experts." in tensor or ".shared_expert." in tensor:
             silent[tensor] = np.zeros_like(array) if "down_proj" in tensor else array
             empty[tensor] = array[:, :0] if "down_proj" in tensor else array[:0]
     assert any(array.size == 0 for array in empty.values())

@@ -14,12 +14,12 @@ from ..ops import (
     apply_rope,
     causal_mask,
     chosen_softmax_routing,
+    clipped_gate,
     combine,
     embed,
     expert_linear,
     heads,
     linear,
-    logistic,
     masked,
     mix,
     positions,
@@ -116,13 +116,6 @@ def experts(x: Array, chosen: Array, w: Weights, c: GptOss) -> Array:
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
-    wide = clipped_swiglu(wide, c.gate_limit, c.gate_slope)
+    wide = clipped_gate(wide[..., ::2], wide[..., 1::2], c.gate_limit, c.gate_slope)
     down = expert_linear(wide, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
     return down + np.take(w.stack("down_proj_bias", E, D, used=k), chosen, axis=0)
-
-
-@step(Role.CLIPPED_SWIGLU)
-def clipped_swiglu(x: Array, limit: float, slope: float) -> Array:
-    """Gate and up values in turn, both clipped: gate · σ(slope · gate) · (up + 1): [T k 2F] -> [T k F]."""
-    gate, up = np.minimum(x[..., ::2], limit), np.clip(x[..., 1::2], -limit, limit)
-    return gate * logistic(gate * slope) * (up + 1)

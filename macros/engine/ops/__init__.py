@@ -66,6 +66,7 @@ from .experts import (
     Kind,
     chosen_softmax_routing,
     clip,
+    clipped_gate,
     combine,
     expert_linear,
     feed_forward,
@@ -80,6 +81,7 @@ from .experts import (
     top_k,
 )
 from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
+from .picked import PickedBlocks, attend_to_picked, block_scores
 from .recurrence import (
     Mixed,
     carry,

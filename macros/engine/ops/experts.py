@@ -111,6 +111,13 @@ def clip(x: Array, least: float | None, most: float) -> Array:
     return np.minimum(x, most) if least is None else np.clip(x, least, most)
 
 
+@step(Role.CLIPPED_SWIGLU)
+def clipped_gate(gate: Array, up: Array, limit: float, slope: float) -> Array:
+    """Gate and up values, both clipped: gate · σ(slope · gate) · (up + 1): [… F], [… F] -> [… F] (gpt-oss)."""
+    gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    return gate * logistic(gate * slope) * (up + 1)
+
+
 @step(Role.SHARED_EXPERTS)
 def shared_experts(
     x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False, limit: float | None = None

@@ -1,0 +1,97 @@
+"""Attention to blocks of tokens that small heads pick, for each group of heads its own (MiniMax-M3).
+
+Letters besides the usual: G groups of heads, each with a small head of its own, I the places that it picks, B blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dims import smallest
+from ..interface import Array
+from ..steps import Keeps, Role, Ruling, step
+from .attention import masked, repeat_kv
+from .basic import softmax
+
+
+@dataclass(frozen=True)
+class PickedBlocks:
+    """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
+
+    size: int
+    most: int
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """How many blocks are picked of a context."""
+        return smallest((context + self.size - 1) // self.size, self.most)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, key) pairs a text of `tokens` has: of the query's own block those up to it, others whole."""
+        size, most = int(self.size), int(self.most)
+        blocks, rest = divmod(tokens, size)
+        own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
+        ramp = min(blocks, most)  # queries of block b see min(b, most - 1) others
+        others = sum(min(b, most - 1) for b in range(ramp)) + (blocks - ramp) * (most - 1)
+        return own + others * size * size + rest * min(blocks, most - 1) * size
+
+    def __str__(self) -> str:
+        return "picked blocks"
+
+
+@step(Role.INDEX_SCORES)
+def block_scores(q: Array, k: Array, query: Array, size: int) -> Array:
+    """How well each small head's query fits each block: its best token: [T G H], [S H], [T] places -> [T G B]."""
+    T, G, S = q.shape[0], q.shape[1], k.shape[0]
+    fit = np.einsum("tgh,sh->tgs", q, k, optimize=True)
+    is_past = np.arange(S, like=q)[None, :] <= query[:, None]
+    fit = np.where(is_past[:, None, :], fit, -np.inf)
+    blocks = (S + size - 1) // size
+    padded = np.pad(fit, ((0, 0), (0, 0), (0, blocks * size - S)), constant_values=-np.inf)
+    return padded.reshape(T, G, blocks, size).max(axis=-1)
+
+
+def _pick_rule(rows: Array, places: Array) -> Ruling:
+    T, G, picked = places.shape
+    return (T, G, picked, rows.shape[2]), 0
+
+
+@step(Role.PICK_ROWS, keeps=Keeps.NOTHING, rule=_pick_rule)
+def pick_rows(rows: Array, places: Array) -> Array:
+    """Each group's rows at the places that it picked, behind the end the last one: [S G H], [T G I] -> [T G I H]."""
+    group = np.arange(places.shape[1])[None, :, None]
+    return rows[np.minimum(places, len(rows) - 1), group]
+
+
+def attend_to_picked(q: Array, k: Array, v: Array, places: Array, past: int, scale: float) -> Array:
+    """Attention to picked places, of which those to come are hidden: [T N H], [S K H] twice, [T G I] -> [T N·H]."""
+    T, N, H = q.shape
+    G = places.shape[1]
+    if k.shape[1] != G:
+        k, v = repeat_kv(k, G), repeat_kv(v, G)
+    query = np.arange(T, like=q) + past
+    fit = picked_scores(q.reshape(T, G, N // G, H), pick_rows(k, places), scale)
+    shares = softmax(masked(fit, (places <= query[:, None, None])[:, :, None, :]))
+    return mix_picked(shares, pick_rows(v, places)).reshape(T, N * H)
+
+
+@step(Role.SCORES)
+def picked_scores(q: Array, k: Array, scale: float) -> Array:
+    """How well each query fits the keys picked for its group: [T G N H], [T G I H] -> [T G N I]."""
+    return np.einsum("tgnh,tgih->tgni", q, k, optimize=True) * scale
+
+
+@step(Role.MIX)
+def mix_picked(shares: Array, v: Array) -> Array:
+    """Average the values picked for each group by the heads' shares: [T G N I], [T G I H] -> [T G N H]."""
+    return np.einsum("tgni,tgih->tgnh", shares, v, optimize=True)
