@@ -59,7 +59,9 @@ class _Pairs:
         """The share of the pairs that the mask lets through."""
         new, context = values["T"], values["S"]
         every = self.queries.at(values) * self.keys.at(values)
-        return Fraction(self.pairs(context, values) - self.pairs(context - new, values), every) if every else Fraction(0)
+        return (
+            Fraction(self.pairs(context, values) - self.pairs(context - new, values), every) if every else Fraction(0)
+        )
 
     def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
         """How many pairs a text of `tokens` has that the mask lets through, of picked keys those that are picked."""

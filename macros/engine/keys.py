@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
 
 
+# Tables of a language model's own keys, which are named as parts are.
+OWN_TABLES = frozenset({"linear_attn_config", "sparse_attention_config"})
+
+
 class Parts(NamedTuple):
     """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
     the keys of those that are left out, each with its model type where it has one.
@@ -40,7 +44,7 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
 
 def _is_part(name: str, value: object) -> bool:
     """Whether a key of a config.json holds the config of a part."""
-    return isinstance(value, Mapping) and name.endswith("_config") and name not in COMMON_IGNORED
+    return isinstance(value, Mapping) and name.endswith("_config") and name not in COMMON_IGNORED | OWN_TABLES
 
 
 def _model_type(part: Mapping[str, Any]) -> str | None:

@@ -439,6 +439,8 @@ ENTRIES = {
     Holds.LATENT: "latents",
     Holds.ROPE_KEY: "rotated keys, one for all heads",
     INDEX: "the indexer’s keys",
+    Holds.KEYS_AND_VALUES: "one vector that is key and value",
+    Holds.COMPRESSED: "compressed entries",
 }
 
 

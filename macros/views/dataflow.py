@@ -37,6 +37,8 @@ KEPT = {
     Holds.LATENT: "latents",
     Holds.ROPE_KEY: "rotated keys",
     Holds.INDEX_KEYS: "the indexer’s keys",
+    Holds.KEYS_AND_VALUES: "one vector that is key and value",
+    Holds.COMPRESSED: "compressed entries",
 }
 
 

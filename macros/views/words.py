@@ -122,6 +122,12 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
         _BOUNDED,
     ),
+    Role.SELF_GATED_NORM: Words(
+        "Normalise, and gate by itself",
+        r"y \odot \sigma(W_2 \, \mathrm{silu}(W_1 y))",
+        "The normed vector decides, number by number, how much of itself passes.",
+    ),
+    Role.CLIP: Words("Cut off what is too large", r"\min(x, c)", "No number goes beyond the limit."),
     Role.TEMPERATURE: Words(
         "Sharpen the queries far into a text", r"q_t \cdot s_t", "Many keys would share the softmax out too thinly."
     ),
@@ -188,6 +194,16 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.TOP_K: Words(
         "Choose the experts", r"\mathrm{top}_k(g)", "Each token goes to the few experts with the highest scores."
     ),
+    Role.HASHED_EXPERTS: Words(
+        "Look the experts up by token id",
+        r"e_t = H_{\mathrm{id}_t}",
+        "A fixed table: in the first layers a vector says little more than which token it is.",
+    ),
+    Role.ZERO_EXPERTS: Words(
+        "Experts, some of which do nothing",
+        r"y_e = x",
+        "A token that needs little work keeps its vector, and its experts’ weights rest.",
+    ),
     Role.ROUTING_WEIGHTS: Words(
         "Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."
     ),
@@ -208,6 +224,41 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "Rate every earlier token",
         r"\sum_h w_h \, \mathrm{relu}\left(⟨q_h k^{\top}⟩\right)",
         "With few and small heads: cheaper than attention itself.",
+    ),
+    Role.PICK_ROWS: Words("Fetch what was picked", r"k_{i}", "The rest of the cache is not read."),
+    # caches of fewer entries
+    Role.COMPRESSOR: Words(
+        "Make one entry of several tokens",
+        r"\sum_j \mathrm{softmax}_j(g_j + b_j) \odot v_j",
+        "A cache of fewer entries: each is an average over a window of tokens, number by number by gates of its own.",
+    ),
+    Role.GROUPED_LINEAR: Words(
+        "Narrow each group of heads",
+        r"y_g \, W_g^{\top}",
+        "A matrix for each group is far smaller than one for all heads.",
+    ),
+    # residual streams
+    Role.SPREAD_STREAMS: Words(
+        "Begin several streams", r"x_m = x", "Each starts with the token’s vector; the layers tell them apart."
+    ),
+    Role.STREAM_SHARES: Words(
+        "Work out how to read and write the streams",
+        r"[r, w, M] = f(x_1, \ldots, x_m)",
+        "Each token decides from all of its streams what the next part reads, and where its answer goes.",
+    ),
+    Role.SINKHORN: Words(
+        "Balance the mixture",
+        r"\sum_i M_{ij} = \sum_j M_{ij} = 1",
+        "Rows and columns that add up to 1 let no stream grow with the depth.",
+    ),
+    Role.READ_STREAMS: Words("Read the streams", r"\sum_m r_m \, x_m", "A part works on one vector, a mixture of all."),
+    Role.WRITE_STREAMS: Words(
+        "Write into the streams",
+        r"x'_k = \sum_m M_{mk} \, x_m + w_k \, y",
+        "The streams are mixed, and each takes its share of the answer: this stands where others add a residual.",
+    ),
+    Role.HEAD_STREAMS: Words(
+        "Bring the streams together", r"\sum_m r_m \, x_m", "The head scores one vector, a mixture of all streams."
     ),
     Role.LATENT_QUERIES: Words(
         "Rewrite each query, so that it fits the latents",
@@ -428,6 +479,11 @@ WEIGHTS = {
     "query_layernorm": _Q_NORM,
     "key_layernorm": _K_NORM,
     "q_a_layernorm": _norm("Normalise the compressed queries"),
+    "q_a_norm": _norm("Normalise the compressed queries"),
+    "kv_norm": _norm("Normalise the vector that is key and value"),
+    "compressor.kv_norm": _norm("Normalise the entries"),
+    "compressor.indexer.kv_norm": _norm("Normalise the indexer’s entries"),
+    "indexer.q_input_norm": _norm("Normalise before the indexer’s queries"),
     "kv_a_layernorm": _norm("Normalise the latent"),
     "dt_layernorm": _norm("Normalise the step sizes"),
     "b_layernorm": _norm("Normalise the input map"),
@@ -503,6 +559,104 @@ WEIGHTS = {
         "How much each of its heads counts in the choice.",
         term="lightning indexer",
     ),
+    "kv_proj": Words(
+        "Make the one vector that is key and value",
+        r"c = x \, W^{\top}",
+        "All heads share it, and the cache keeps nothing else of a token.",
+        "kv",
+        term="shared key and value",
+    ),
+    "compressor.kv_proj": Words(
+        "Make what an entry averages", r"v = x \, W^{\top}", "Each token’s part of an entry.", "v", term="compressor"
+    ),
+    "compressor.gate_proj": Words(
+        "Make the gates of the average",
+        r"g = x \, W^{\top}",
+        "How much each token counts in an entry, number by number.",
+        "g",
+        term="compressor",
+    ),
+    "position_bias": Words(
+        "Weigh the places in a window",
+        r"g + b",
+        "A trained number for each place of a window, beside what the token says.",
+        term="compressor",
+    ),
+    "compressor.indexer.kv_proj": Words(
+        "Make what the indexer’s entries average", r"v = x \, W^{\top}", "", "v", term="lightning indexer, compressor"
+    ),
+    "compressor.indexer.gate_proj": Words(
+        "Make the gates of the indexer’s average",
+        r"g = x \, W^{\top}",
+        "",
+        "g",
+        term="lightning indexer, compressor",
+    ),
+    "indexer.q_b_proj": Words(
+        "Make the indexer’s queries",
+        r"q_I = c_q \, W^{\top}",
+        "A small attention that only chooses where the real one looks.",
+        "indexer q",
+        term="lightning indexer, query projection",
+    ),
+    "indexer.q_proj": Words(
+        "Make the indexer’s queries",
+        r"q_I = x \, W^{\top}",
+        "A small attention that only chooses where the real one looks.",
+        "indexer q",
+        term="lightning indexer, query projection",
+    ),
+    "indexer.k_proj": Words(
+        "Make the indexer’s key",
+        r"k_I = x \, W^{\top}",
+        "One key for all of its heads.",
+        "indexer k",
+        term="lightning indexer, key projection",
+    ),
+    "scorer.weights_proj": Words(
+        "Weigh the indexer’s heads",
+        r"w = x \, W^{\top}",
+        "How much each of its heads counts in the choice.",
+        term="lightning indexer",
+    ),
+    "o_a_proj": _O,
+    "o_b_proj": _OUT,
+    "q_gate_proj": Words(
+        "Make queries and gates",
+        r"[q, g] = [c_q, \tilde{c}_q] \, W^{\top}",
+        "One matrix for what each token looks for and for how much of the answer passes.",
+        "q, gate",
+        term="query projection, output gate",
+    ),
+    "softmax_scaling.scale": Words(
+        "Learn how much sharper", r"s \, \ln(t + 1)", "A trained number for each head.", term="attention temperature"
+    ),
+    "softmax_scaling.bias": Words(
+        "Learn how sharp", r"+ b", "A trained number for each head.", term="attention temperature"
+    ),
+    "rotary_emb.alpha": Words(
+        "Change how fast each pair turns", r"f_w e^{\alpha_w}", "Trained for each pair of numbers.", term="RoPE"
+    ),
+    **{
+        f"{where}_hc.{part}": Words(title, equation, why, term="hyper-connections")
+        for where in ("attn", "ffn")
+        for part, title, equation, why in (
+            ("fn", "Score the streams", r"f = \tilde{x} \, W^{\top}", "One score for each share, from all streams."),
+            ("base", "Where each share begins", r"+ b", "What the shares are before a token says anything."),
+            ("scale", "How much a token moves the shares", r"\alpha f", "Trained, for each of the kinds of shares."),
+        )
+    },
+    "hc_head.hc_fn": Words(
+        "Score the streams", r"f = \tilde{x} \, W^{\top}", "One score for each stream.", term="hyper-connections"
+    ),
+    "hc_head.hc_base": Words("Where each share begins", r"+ b", "", term="hyper-connections"),
+    "hc_head.hc_scale": Words("How much a token moves the shares", r"\alpha f", "", term="hyper-connections"),
+    "gate.tid2eid": Words(
+        "The table of each token’s experts",
+        r"H",
+        "Fixed before training; no vector has a say.",
+        term="hash routing",
+    ),
     # feed-forward
     "gate_proj": _GATE,
     "up_proj": _UP,
@@ -531,6 +685,7 @@ WEIGHTS = {
     "mixer.gate": _ROUTER,
     "router": _ROUTER,
     "router.layer": _ROUTER,
+    "router.classifier": _ROUTER,
     "e_score_correction_bias": _ROUTER_BIAS,
     "gate.bias": _ROUTER_BIAS,
     "shared_expert_gate": Words(
@@ -699,6 +854,8 @@ IN_A_SENTENCE: dict[Role | None, str] = {
     Role.MIXTURE_OF_EXPERTS: "the experts",
     Role.EXPERTS: "the experts",
     **dict.fromkeys((Role.GATED_EXPERTS, Role.PACKED_EXPERTS), "the chosen experts"),
+    Role.COMPRESSOR: "the compressor",
+    Role.STREAM_SHARES: "the streams’ shares",
     Role.SHARED_EXPERTS: "the shared experts",
     **dict.fromkeys((Role.MAMBA, Role.MAMBA2), "the state-space mixer"),
     Role.GATED_DELTA_NET: "the delta rule",
@@ -723,6 +880,11 @@ KINDS = {
     "sliding": "sliding window",
     "chunked": "attention in chunks",
     "NoPE": "no rotation by position",
+    "shared index": "an earlier layer’s choice",
+    "shared latents": "an earlier layer’s latents",
+    "picked blocks": "picked blocks of tokens",
+    "window": "window alone",
+    "hash": "experts by token id",
     "mamba": "state space",
     "linear": "linear attention",
     "lightning": "lightning attention",

@@ -28,6 +28,7 @@ ABSENT = {
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
     "kimi_k2": "remote code, not in transformers: DeepSeek-V3’s, which is compared as deepseek_v3",
     "mimo": "remote code, not in transformers: Qwen2’s, which is compared as qwen2",
+    "minimax_m3": "a name in published files: transformers has it as minimax_m3_vl_text, which is compared",
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
 }

@@ -90,8 +90,12 @@ def architectures() -> dict[str, Architecture]:
 
 
 def find(model_type: object) -> Architecture:
-    """The architecture of a model type. Raises `Problem` that names near ones, at most five."""
+    """The architecture of a model type, a multimodal model's being that of its text. Raises `Problem` that names near
+    ones, at most five.
+    """
     known = architectures()
+    if isinstance(model_type, str) and model_type not in known and f"{model_type}_text" in known:
+        return known[f"{model_type}_text"]
     if not isinstance(model_type, str) or model_type not in known:
         near = [f'"{name}"' for name in difflib.get_close_matches(str(model_type), known, n=5)]
         perhaps = (
