@@ -37,7 +37,7 @@ def test_what_waits_is_the_unfinished_window_and_with_overlap_the_one_before(siz
 def expected(raw: dict, tokens: int) -> dict[Holds, int]:
     """Rows that each layer keeps of each entry after so many tokens, by hand: (name, layer) -> elements."""
     H, I = raw["head_dim"], raw["index_head_dim"]
-    rows: dict[Holds, int] = {name: 0 for name in (Holds.KEYS_AND_VALUES, Holds.COMPRESSED, Holds.INDEX_KEYS, *BUFFERS)}
+    rows: dict[Holds, int] = dict.fromkeys((Holds.KEYS_AND_VALUES, Holds.COMPRESSED, Holds.INDEX_KEYS, *BUFFERS), 0)
     for ratio in raw["compress_ratios"][: raw["num_hidden_layers"]]:
         rows[Holds.KEYS_AND_VALUES] += min(tokens, raw["sliding_window"]) * H
         every = {4: raw["compress_rate_csa"], 128: raw["compress_rate_hca"]}.get(ratio)
@@ -58,7 +58,7 @@ def test_deepseek_v4_keeps_so_much_step_by_step():
     counts = presets.make("v4", g.raw).counts
     for tokens in range(1, 24):
         _, cache = logits(g.architecture, g.config, g.weights(), [tokens % 97], cache)
-        held = {name: 0 for name in expected(g.raw, tokens)}
+        held = dict.fromkeys(expected(g.raw, tokens), 0)
         for (_, name, _), rows in cache.kept.items():
             held[name] += rows.size
         assert held == expected(g.raw, tokens)

@@ -202,8 +202,8 @@ CACHE = {
         window,
     ),
     "twice": Convention(
-        "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers that see "
-        "a window alone.",
+        "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers that "
+        "see a window alone.",
         kept_twice,
     ),
     "repeated": Convention(

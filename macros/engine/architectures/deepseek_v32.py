@@ -94,6 +94,8 @@ class GlmMoEDsa(DeepSeekV32):
     index_every: int = key("index_topk_freq", 1)
     index_offset: int = key("index_skip_topk_offset", 2)
 
+    ignored = DeepSeekV32.ignored | {"index_share_for_mtp_iteration", "moe_router_dtype"}
+
     @property
     def indexes(self):
         words = {"F": True, "S": False, "full": True, "shared": False}
