@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
-from ..engine.ops import Compressed, Full, Mask, SlidingWindow
+from ..engine.ops import Compressed, Full, Mask, PickedBlocks, PickedPools, SlidingWindow
 from ..engine.steps import Role
 from ..engine.trace import Trace
 from .parameters import Counts
@@ -253,7 +253,11 @@ class Compute:
         for k in self.trace.kept:
             if k.layers == (layer.layers or ()) and k.mask is not None and k.seen is not None and k.row is not None:
                 rows = k.shape[0].expr if isinstance(k.mask, Compressed) else k.seen.expr + new
-                masks[rows] = k.mask
+                if isinstance(k.mask, (PickedBlocks, PickedPools)):
+                    masks[Poly.of(k.mask.reads(k.shape[0]))] = k.mask
+                    masks[rows] = Full()
+                else:
+                    masks[rows] = k.mask
         return masks
 
     @cached_property

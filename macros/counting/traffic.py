@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from ..engine.dims import Poly
-from ..engine.steps import Holds
+from ..engine.steps import Holds, Role
 from ..engine.tensors import Weight
-from .arrays import cached
+from .arrays import cached, origin
 from .compute import Compute, once
 from .formats import format_of, weight_bytes
 from .parts import HEAD, INPUT_TABLES
@@ -114,7 +114,8 @@ class Traffic(Compute):
         picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
         for layer in self.trace.root.children:
             for leaf in layer.walk() if layer.layers is not None else ():
-                holds = cached(leaf.inputs[0]) if leaf.function is np.take else None
+                fetches = leaf.function is np.take or leaf.role is Role.PICK_ROWS
+                holds = cached(origin(leaf.inputs[0])) if fetches else None
                 if holds is not None:
                     picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr
         return picked

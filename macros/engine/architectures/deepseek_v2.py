@@ -37,6 +37,7 @@ from ..ops import (
     routing_weights,
     shared_experts,
     softmax,
+    softmax_with_sink,
     top_k,
     unembed,
     yarn_mscale,
@@ -248,14 +249,23 @@ def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Arr
 
 
 def read_values_out(
-    q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: Latent
+    q: Array,
+    q_rope: Array,
+    latent: Array,
+    k_rope: Array,
+    allowed: Array,
+    w: Weights,
+    c: Latent,
+    sinks: Array | None = None,
 ) -> Array:
     """Attend over latents, up to the heads' values: [T N H], [T N H'], [S R], [S H'], [T S] -> [T N V]."""
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
     to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
     fit = latent_scores(ask_latents(q, to_key), latent, q_rope, k_rope, c.scale)
-    return read_values(mix_latents(softmax(masked(fit, allowed)), latent), to_value)
+    fit = masked(fit, allowed)
+    shares = softmax(fit) if sinks is None else softmax_with_sink(fit, sinks)
+    return read_values(mix_latents(shares, latent), to_value)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

@@ -113,8 +113,18 @@ def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
     return all_experts(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
 
 
-def all_experts(x: Array, bias: Array, w: Weights, c: GroupedExperts) -> Array:
-    """The chosen experts by their shares, and the shared ones: [T D], [E] -> [T k D] -> [T D]."""
+def all_experts(
+    x: Array,
+    bias: Array,
+    w: Weights,
+    c: GroupedExperts,
+    limit: float | None = None,
+    shared_limit: float | None = None,
+) -> Array:
+    """The chosen experts by their shares, and the shared ones: [T D], [E] -> [T k D] -> [T D].
+
+    With a limit, gate and up values do not go beyond it.
+    """
     act = activation(c.activation)
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     allowed = fit + bias
@@ -122,5 +132,6 @@ def all_experts(x: Array, bias: Array, w: Weights, c: GroupedExperts) -> Array:
         allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(allowed, c.n_experts_per_token)
     shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
-    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
-    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act, limit), shares)
+    width = c.n_shared_experts * c.d_ff_expert
+    return routed + shared_experts(x, w.at("shared_experts"), width, act, limit=shared_limit)

@@ -61,6 +61,7 @@ from .compressed import (
     shared_scores,
     turn_back,
     turn_last,
+    window_averages,
 )
 from .experts import (
     Kind,
@@ -81,7 +82,7 @@ from .experts import (
     top_k,
 )
 from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
-from .picked import PickedBlocks, attend_to_picked, block_scores
+from .picked import PickedBlocks, PickedPools, attend_to_picked, block_scores
 from .recurrence import (
     Mixed,
     carry,
@@ -97,4 +98,13 @@ from .recurrence import (
     wkv,
 )
 from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
-from .streams import StreamShares, gather_for_head, read_streams, spread, stream_shares, write_streams
+from .streams import (
+    StreamShares,
+    average_for_head,
+    gather_for_head,
+    read_streams,
+    separate_shares,
+    spread,
+    stream_shares,
+    write_streams,
+)

@@ -111,25 +111,38 @@ def compress(
     text come out; the last `turning` numbers of each are rotated by the position of the window's first token.
     """
     twice = 2 if overlap else 1
-    pair = [linear(x, w, name, twice * width) for name in ("kv_proj", "gate_proj")]
+    values, gates = (linear(x, w, name, twice * width) for name in ("kv_proj", "gate_proj"))
     bias = w("position_bias", every, twice * width)
-    first, ends = cache.length // every, (cache.length + x.shape[0]) // every
-    mine = np.stack([rows[:, -width:] for rows in pair], axis=1)
-    rows = cache.hold_back(names.waiting, mine, Waiting(every))
-    values, gates = windows(rows, ends - first, every, bias[:, -width:])
-    if overlap:
-        mask = Waiting(every, overlap=True)
-        rows = cache.hold_back(names.before, np.stack([rows[:, :width] for rows in pair], axis=1), mask)
-        missing = every - mask.before(cache.length)
-        nothing = np.full((missing, 1, width), -np.inf, dtype=np.float32, like=x)
-        nothing = np.concatenate([np.zeros((missing, 1, width), dtype=np.float32, like=x), nothing], axis=1)
-        before, its_gates = windows(np.concatenate([nothing, rows], axis=0), ends - first, every, bias[:, :width])
-        values, gates = np.concatenate([before, values], axis=1), np.concatenate([its_gates, gates], axis=1)
-    shares = softmax(np.swapaxes(gates, 1, 2))
-    entries = rms_norm(np.einsum("phm,pmh->ph", shares, values, optimize=True), w, "kv_norm", eps)
-    places = (np.arange(ends - first, like=x) + first) * every
+    averages = window_averages(values, gates, bias, cache, names, every, overlap=overlap)
+    entries = rms_norm(averages, w, "kv_norm", eps)
+    places = (np.arange(entries.shape[0], like=x) + cache.length // every) * every
     entries = turn_last(entries[:, None, :], rope_table(places, turning, rope))[:, 0]
     return cache.extend(names.entries, entries, Compressed(every), every=every)
+
+
+def window_averages(
+    values: Array, gates: Array, bias: Array, cache: KVCache, names: Entries, every: int, *, overlap: bool = False
+) -> Array:
+    """The average of each window that is full by now: [T H] values, [T H] gates, [M H] -> [new entries H].
+
+    With `overlap` the rows are 2·H wide: their first half counts in the next window's average, the other in their own.
+    """
+    width = values.shape[1] // 2 if overlap else values.shape[1]
+    first, ends = cache.length // every, (cache.length + values.shape[0]) // every
+    mine = np.stack([values[:, -width:], gates[:, -width:]], axis=1)
+    rows = cache.hold_back(names.waiting, mine, Waiting(every))
+    values_in, gates_in = windows(rows, ends - first, every, bias[:, -width:])
+    if overlap:
+        mask = Waiting(every, overlap=True)
+        rows = cache.hold_back(names.before, np.stack([values[:, :width], gates[:, :width]], axis=1), mask)
+        missing = every - mask.before(cache.length)
+        nothing = np.full((missing, 1, width), -np.inf, dtype=np.float32, like=values)
+        nothing = np.concatenate([np.zeros((missing, 1, width), dtype=np.float32, like=values), nothing], axis=1)
+        before = windows(np.concatenate([nothing, rows], axis=0), ends - first, every, bias[:, :width])
+        values_in = np.concatenate([before[0], values_in], axis=1)
+        gates_in = np.concatenate([before[1], gates_in], axis=1)
+    shares = softmax(np.swapaxes(gates_in, 1, 2))
+    return np.einsum("phm,pmh->ph", shares, values_in, optimize=True)
 
 
 def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]:

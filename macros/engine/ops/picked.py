@@ -14,6 +14,7 @@ from ..interface import Array
 from ..steps import Keeps, Role, Ruling, step
 from .attention import masked, repeat_kv
 from .basic import softmax
+from .compressed import Compressed
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class PickedBlocks:
         """How many blocks are picked of a context."""
         return smallest((context + self.size - 1) // self.size, self.most)
 
+    def reads(self, context: int) -> int:
+        """How many rows are fetched for each query."""
+        return self.picks(context) * self.size
+
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
 
@@ -47,6 +52,42 @@ class PickedBlocks:
 
     def __str__(self) -> str:
         return "picked blocks"
+
+
+@dataclass(frozen=True)
+class PickedPools:
+    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and the rest's."""
+
+    size: int
+    most: int
+    tail: bool = True
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """How many pools are picked of a context."""
+        return smallest(context // self.size, self.most)
+
+    def reads(self, context: int) -> int:
+        """How many rows are fetched for each query, those of the unfinished pool included."""
+        return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, key) pairs a text of `tokens` has: of full pools, and of the unfinished one."""
+        size = int(self.size)
+        pools, rest = divmod(tokens, size)
+        unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
+        return Compressed(size).picked_pairs(tokens, int(self.most)) * size + (unfinished if self.tail else 0)
+
+    def __str__(self) -> str:
+        return "picked pools"
 
 
 @step(Role.INDEX_SCORES)

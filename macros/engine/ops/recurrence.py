@@ -130,12 +130,15 @@ def gated_delta_rule(
     """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J].
 
     What the memory already says to the key is taken out before the value is written: S ← keep·S,
-    S ← S + k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464).
+    S ← S + k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464). With shares kept of [T N I] each channel of a key
+    forgets at its own rate (arXiv 2510.26692).
     """
+    if keep.ndim == 2:
+        keep = keep[:, :, None]
 
     def body(state: Array, q: Array, k: Array, v: Array, keep: Array, strength: Array) -> tuple[Array, Array]:
-        known = np.einsum("ni,nij->nj", k, state, optimize=True) * keep[:, None]
-        state = carry(state, keep[:, None, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
+        known = np.einsum("ni,nij->nj", k * keep, state, optimize=True)
+        state = carry(state, keep[:, :, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
         return state, np.einsum("ni,nij->nj", q, state, optimize=True)
 
     state, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))

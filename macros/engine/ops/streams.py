@@ -20,7 +20,7 @@ class StreamShares(NamedTuple):
 
     read: Array  # [T M]
     write: Array  # [T M]
-    mix: Array  # [T M M]: from, to
+    mix: Array | None = None  # [T M M]: from, to; without, each stream stays as it is
 
 
 @step(Role.SPREAD_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
@@ -46,6 +46,24 @@ def stream_shares(x: Array, w: Weights, eps: float, floor: float, rounds: int) -
         2 * logistic(write * scale[1] + write_base),
         sinkhorn(mix, floor, rounds),
     )
+
+
+@step(Role.STREAM_SHARES)
+def separate_shares(x: Array, w: Weights, eps: float, floor: float, most: float) -> StreamShares:
+    """The same for streams that are never mixed: [T M D], [2·M M·D] -> [T M], [T M] (HunYuan 4's independent form)."""
+    M = x.shape[1]
+    base, scale = w("base", 2 * M), w("scale", 2)
+    read, write = np.split(of_all_streams(x, w, "fn", 2 * M, eps), [M], axis=-1)
+    read_base, write_base = np.split(base, [M])
+    return StreamShares(
+        logistic(read * scale[0] + read_base) + floor, most * logistic(write * scale[1] + write_base) + floor
+    )
+
+
+@step(Role.HEAD_STREAMS)
+def average_for_head(x: Array) -> Array:
+    """The mean of the streams, for the head: [T M D] -> [T D]."""
+    return x.mean(axis=1)
 
 
 @step(Role.HEAD_STREAMS)
@@ -86,4 +104,5 @@ def read_streams(x: Array, shares: Array) -> Array:
 @step(Role.WRITE_STREAMS)
 def write_streams(x: Array, y: Array, shares: StreamShares) -> Array:
     """Mix the streams, and add to each its share of what the part says: [T M D], [T D] -> [T M D]."""
-    return shares.write[:, :, None] * y[:, None, :] + np.einsum("tmk,tmd->tkd", shares.mix, x, optimize=True)
+    mixed = x if shares.mix is None else np.einsum("tmk,tmd->tkd", shares.mix, x, optimize=True)
+    return shares.write[:, :, None] * y[:, None, :] + mixed
