@@ -81,6 +81,7 @@ class Role(StrEnum):
     REPEAT_KV = "repeat_kv", "grouped-query attention"
     TEMPERATURE = "temperature", "attention temperature"
     SCORES = "scores", "scaled dot product, attention scores"
+    PROFILE_BIAS = "profile_bias", "relative position bias"
     CAUSAL_MASK = "causal_mask", "causal mask"
     SOFTMAX = "softmax", "softmax"
     SOFTMAX_WITH_SINK = "softmax_with_sink", "softmax, attention sink"

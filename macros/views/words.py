@@ -174,6 +174,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"⟨q \, k^{\top}⟩",
         "A high score: this earlier token has what the new one looks for.",
     ),
+    Role.PROFILE_BIAS: Words(
+        "Rate the distance",
+        r"b_{t,s} = r_t \cdot P_{t - s}",
+        "Each head mixes trained profiles of distance; the vectors themselves are not told where they stand.",
+    ),
     Role.CAUSAL_MASK: Words(
         "Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."
     ),
@@ -619,6 +624,22 @@ WEIGHTS = {
         "How much each of its heads counts in the choice.",
         term="lightning indexer",
     ),
+    "r_proj": Words(
+        "Make what mixes the profiles",
+        r"r = x \, W_r^{\top}",
+        "How much each profile of distance counts for this token.",
+        "r",
+        term="relative position bias",
+    ),
+    "rel_logits_proj.proj": Words(
+        "Profiles of distance", r"P", "What a distance is worth, for each profile.", term="relative position bias"
+    ),
+    "embed_norm": _OF_EMBEDDINGS,
+    **dict.fromkeys(
+        ("k_sconv.conv1d", "v_sconv.conv1d", "attn_sconv.conv1d", "mlp_sconv.conv1d"),
+        STEPS[Role.CONVOLUTION]._replace(term=Role.CONVOLUTION.term),
+    ),
+    "global_scale": Words("Scale the answer", r"s \, y", "A trained number.", term="scaling"),
     "o_a_proj": _O,
     "o_b_proj": _OUT,
     "q_gate_proj": Words(

@@ -20,6 +20,7 @@ from .attention import (
     heads,
     masked,
     mix,
+    profile_bias,
     repeat_kv,
     scores,
     softmax_with_sink,

@@ -166,6 +166,21 @@ def alibi(k: Array, n_heads: int) -> Array:
     return (slopes[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
 
 
+@step(Role.PROFILE_BIAS)
+def profile_bias(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Array:
+    """What each head adds to a score by its distance, a mixture of trained profiles: [T N R], [R E], [S …] -> [N T S].
+
+    Beyond E tokens, nothing.
+    """
+    T, S, reach = x.shape[0], keys.shape[0], profiles.shape[1]
+    by_distance = np.einsum("tnr,re->tne", x, profiles, optimize=True)
+    distance = np.arange(T, like=x)[:, None] + (S - T) - np.arange(S, like=x)[None, :]
+    nearest = np.clip(distance, 0, reach - 1)[:, None, :]
+    bias = np.take_along_axis(by_distance, nearest, axis=2)
+    is_near = (distance >= 0) & (distance < reach)
+    return np.where(is_near[:, None, :], bias, 0.0).swapaxes(0, 1)
+
+
 def attend(
     q: Array, k: Array, v: Array, allowed: Array, scale: float, bias: Array | None = None, cap: float | None = None
 ) -> Array:
