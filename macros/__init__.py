@@ -6,3 +6,10 @@ def define_env(env):
     from .site.page_macros import register
 
     register(env)
+
+
+def on_pre_page_macros(env):
+    """Before the macros of a page run (mkdocs-macros calls this)."""
+    from .site.page_macros import prepare
+
+    prepare(env)

@@ -29,7 +29,7 @@ BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
     "mkdocs": ("hooks", "mkdocs_markdown", "mkdocs_pages", "preview."),
     "mkdocs_macros": ("page_errors",),
     "material": (),
-    "jinja2": ("page_errors", "preview."),
+    "jinja2": ("page_arguments", "page_errors", "preview."),
     "markdown": ("extensions.",),
     "pymdownx": ("extensions.",),
 }

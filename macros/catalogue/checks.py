@@ -12,7 +12,7 @@ import msgspec
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
-from .presets import Model, model, preset
+from .presets import Model, model, preset, verify_family
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -33,6 +33,7 @@ class Result:
 def check(slug: str) -> Result:
     """Hold one preset against its published figures and, where there is one, its reference list."""
     try:
+        verify_family(slug)
         if preset(slug).config is None:
             return Result("undisclosed", "undisclosed, nothing to count")
         counted = model(slug)

@@ -16,11 +16,12 @@ from ..counting.parameters import Counts
 from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
 from ..engine.architectures.config import Config, fields_of
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import UNSEEN, Problem, nearest, shorten
 from ..engine.files import check_data, place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, language_part
 from ..engine.rules import ShapeError
+from .names import LONGEST, check_family, check_name, check_slug, family_slug
 
 FOLDER = Path(__file__).parent.parent / "presets"
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
@@ -30,9 +31,9 @@ REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 NULL = {"__null__": True}
 
 _MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
-_MARKUP = re.compile(r"[<>`*|\\\[\]{}\x00-\x1f\x7f]")
-_NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|[\x00-\x1f\x7f]")
+_NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|" + UNSEEN)
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 
 
 class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,16 +84,16 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One TOML file of `macros/presets`."""
 
-    name: Text
-    family: Text
-    organization: Text
+    name: Name
+    family: Name
+    organization: Name
     released: Any
     released_source: Text | None = None
-    hub: Text | None = None
-    licence: Text | None = None  # of the weights at `hub`; None where none was established
+    hub: Name | None = None
+    licence: Name | None = None  # of the weights at `hub`; None where none was established
     licence_source: Text | None = None
-    aliases: tuple[Text, ...] = ()
-    headline: Text | None = None
+    aliases: tuple[Name, ...] = ()
+    headline: Name | None = None
     note: Text | None = None
     caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
     config: dict[str, Any] | None = None
@@ -100,10 +101,9 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     published: Published | None = None
 
     def __post_init__(self):
-        plain = (self.name, self.family, self.organization, self.hub, self.licence, self.headline, *self.aliases)
-        for text in filter(None, plain):
-            if markup := _MARKUP.search(text):
-                raise ValueError(f"{shorten(text)} holds {markup[0]!r}: expected plain text without markup")
+        for name in filter(None, (self.name, self.organization, self.hub, self.licence, self.headline, *self.aliases)):
+            check_name(name)
+        check_family(self.family)
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
             if prose and (markup := _NO_PROSE.search(prose)):
                 raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
@@ -305,15 +305,26 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
 
 @remembered
 def paths() -> dict[str, Path]:
-    """Every preset's file by slug. Raises `Problem` for a slug that two files have."""
+    """Every preset's file by slug. Raises `Problem` for a slug that two files have, and for a file that is none of a
+    family's presets.
+    """
     use("presets")
     files: dict[str, Path] = {}
-    for path in sorted(FOLDER.glob("[!.]*/[!.]*.toml")):
-        if path.stem in files:
-            raise Problem(
-                f"duplicate slug, also in {place(files[path.stem])}", "rename one of the two files", place(path)
-            )
-        files[path.stem] = path
+    for path in sorted(FOLDER.rglob("*.[tT][oO][mM][lL]")):
+        slug = path.stem
+        if any(part.startswith(".") for part in path.relative_to(FOLDER).parts):
+            continue  # an editor's, or a system's
+        try:
+            check_slug(slug)
+            if path.suffix != ".toml":
+                raise Problem(f"ends in {path.suffix}", "rename it: a preset's file ends in .toml")
+            if path.parent.parent != FOLDER:
+                raise Problem("is in no family's folder", f"move it to macros/presets/<family>/{slug}.toml")
+            if slug in files:
+                raise Problem(f"duplicate slug, also in {place(files[slug])}", "rename one of the two files")
+        except Problem as problem:
+            raise problem.at(place(path)) from None
+        files[slug] = path
     return dict(sorted(files.items()))
 
 
@@ -331,9 +342,33 @@ def preset(slug: str) -> Preset:
     if path is None:
         raise unknown(slug)
     try:
-        return read_preset(path)
+        described = read_preset(path)
+        if (folder := family_slug(described.family)) != path.parent.name:
+            raise Problem(
+                f"family = {shorten(described.family)}, and the folder is {shorten(path.parent.name)}",
+                f"move the file to macros/presets/{folder}, or correct the family",
+            )
+        return described
     except Problem as problem:
         raise problem.at(place(path)) from None
+
+
+def verify_family(slug: str) -> None:
+    """Raise `Problem` where another preset of the folder spells the family in another way: both would have one page."""
+    family, file = preset(slug).family, file_of(slug)
+    for other, path in paths().items():
+        if file and path.parent == file.parent and (spelt := _family(other)) not in (None, family):
+            raise Problem(
+                f"family = {shorten(family)}, and that of {place(path)} is {shorten(spelt)}", "write both alike"
+            )
+
+
+def _family(slug: str) -> str | None:
+    """A preset's family; None where it cannot be read."""
+    try:
+        return preset(slug).family
+    except Problem:
+        return None
 
 
 def unknown(slug: str) -> Problem:

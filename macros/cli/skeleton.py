@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..catalogue.names import check_slug
 from ..catalogue.presets import NULL, Parts, make, paths
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
 from ..engine.errors import Problem, named, nearest
@@ -16,7 +17,6 @@ from .data import escaped
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings"})
-SLUG = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
 def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
@@ -27,8 +27,10 @@ def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
     path = Path(file)
     path = path / "config.json" if path.is_dir() else path
     slug = slug or re.sub(r"[^a-z0-9.-]+", "-", path.resolve().parent.name.lower()).strip("-.") or "new-model"
-    if not SLUG.fullmatch(slug):
-        raise Problem(f"--slug {slug[:60]!r}", "use small letters, digits, dots and hyphens, such as llama3-8b")
+    try:
+        check_slug(slug)
+    except Problem as problem:
+        raise problem.at("--slug") from None
     if slug in paths():
         raise Problem(f"--slug {slug}: a preset of this name exists", "choose another with --slug")
     try:

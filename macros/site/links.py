@@ -6,8 +6,8 @@ import posixpath
 from urllib.parse import quote
 
 from ..catalogue import presets
+from ..catalogue.names import family_slug
 from ..engine.errors import Problem
-from ..views.catalogue import family_slug
 
 
 def relative_link(target: str, source: str, has_folders: bool = True) -> str:

@@ -7,6 +7,8 @@ import logging
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+from ..catalogue.names import check_path
+from ..engine.errors import Problem
 from . import model_pages, tool_files
 
 log = logging.getLogger("mkdocs.macros.site")
@@ -21,6 +23,12 @@ def on_config(config):
 
 def on_files(files, config):
     """The generated pages. A wrong preset refuses the build; under live preview its page shows what is wrong."""
+    for file in files:
+        if file.src_dir == config.docs_dir:  # else it is the theme’s
+            try:
+                check_path(file.src_uri)
+            except Problem as problem:
+                raise PluginError(str(problem.at("docs"))) from None
     wrong = model_pages.problems()
     if wrong and config.plugins["macros"].config["on_error_fail"]:
         raise PluginError("\n".join(map(str, wrong.values())))

@@ -9,11 +9,11 @@ import json
 from typing import Any, NamedTuple
 
 from ..catalogue import presets
+from ..catalogue.names import family_slug
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
 from ..views import diagrams, sheet, values, words
-from ..views.catalogue import family_slug
 from ..views.html import text
 from ..views.layers import layer_range
 from ..views.models import released
@@ -106,6 +106,7 @@ def problems() -> dict[str, Problem]:
 def problem(slug: str) -> Problem | None:
     """What is wrong with a preset."""
     try:
+        presets.verify_family(slug)
         if presets.preset(slug).config is not None:
             presets.model(slug).verify()
     except Problem as wrong:

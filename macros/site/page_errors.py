@@ -6,7 +6,7 @@ import re
 import traceback
 from pathlib import Path
 
-from jinja2 import TemplateSyntaxError, UndefinedError
+from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 from mkdocs_macros.errors import format_error
 
 from .. import dependencies as remember
@@ -22,6 +22,19 @@ def page_name(env) -> str:
         return f"docs/{env.page.file.src_path}"
     except (AttributeError, KeyError):
         return "a page"
+
+
+def printed(value: object, page: str) -> object:
+    """What stands between two pairs of braces. Raises `Problem` for what would be printed as an address in memory."""
+    if isinstance(value, Undefined):
+        return value  # which raises, and says more
+    kind = type(value)
+    if callable(value):
+        name = getattr(value, "__name__", None) or kind.__name__
+        raise Problem(f"{name} is a macro, and is not called", f"write {{{{ {name}() }}}} with its arguments", page)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and not hasattr(kind, "__html__"):
+        raise Problem(f"{kind.__name__} is no text", "write what of it is meant", page)
+    return value
 
 
 def register(names: set[str]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from html import unescape
 from urllib.parse import quote
 
+from ..catalogue.names import family_slug
 from ..engine.errors import Problem
 from ..views import area_map as area_maps
 from ..views import (
@@ -35,14 +36,14 @@ from ..views import (
 )
 from ..views import catalogue as catalogues
 from ..views import costs as cost_views
-from ..views.catalogue import family_slug
 from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
-from . import data_files, page_errors
+from . import data_files, page_arguments, page_errors
 from .extensions.glossary import anchor as anchor_of_term
 from .extensions.large_blocks import marked
 from .links import link_to_model, link_to_page
+from .page_arguments import plain, usage
 from .terminal import terminal
 
 GLOSSARY = "reference/glossary.md"
@@ -66,31 +67,31 @@ def macros(env) -> dict[str, Callable]:
         address = to_page(tool)
         return address and f"{address}?{name}={quote(slug)}"
 
-    def comparison(models, columns, context=None):
+    def comparison(models: Iterable[str], columns: Iterable[str], context: int | None = None):
         """Models side by side: a row a model, a column for any figure that `value` gives."""
         return tables.comparison(models, columns, context, link=to_model)
 
-    def catalogue(family=None):
+    def catalogue(family: str | None = None):
         """The models of the site, or of one family, as a table."""
         return catalogues.catalogue(to_model, family, to_family)
 
-    def family_changes(family):
+    def family_changes(family: str):
         """The models of a family in the order of release, and what each changed."""
         return families.changes(family, to_model)
 
-    def family_chart(family):
+    def family_chart(family: str):
         """A family’s parameters by the date of release."""
         return families.chart(family, to_model)
 
-    def pipeline_diagram(model, highlight="d_model"):
+    def pipeline_diagram(model: str, highlight: str = "d_model"):
         """A whole model from token ids to scores as a diagram; what depends on the size `highlight` is marked."""
         return diagrams.pipeline(model, highlight, link=to_page)
 
-    def block_diagram(model, kind=None, highlight=None):
+    def block_diagram(model: str, kind: str | None = None, highlight: str | None = None):
         """One layer with every step in it as a diagram; `kind` chooses where a model has several."""
         return diagrams.block(model, kind, highlight, link=to_page)
 
-    def layer_range(layers):
+    def layer_range(layers: Iterable[int]):
         """Which layers, in words: `layers 0–2`, `every sixth layer from 5 to 23`."""
         return text(which_layers(layers))
 
@@ -98,15 +99,15 @@ def macros(env) -> dict[str, Callable]:
         """Every macro: how it is called, what it gives, and a page with a live call."""
         return listing(env, macros(env))
 
-    def model_cards(slugs):
+    def model_cards(slugs: Iterable[str]):
         """A few models as cards, each the way to its page."""
         return models.cards(slugs, to_model)
 
-    def area_map(model):
+    def area_map(model: str):
         """A model’s parameters to scale; each field leads to the page that explains the part."""
         return area_maps.area_map(model, to_page)
 
-    def model_sheet(slug):
+    def model_sheet(slug: str):
         """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
         ways = (
             ("Change it", asked_of("tools/what-if.md", "model", slug)),
@@ -219,6 +220,11 @@ def macros(env) -> dict[str, Callable]:
     }
 
 
+def prepare(env) -> None:
+    """Before a page: what is no text is not printed as if it were."""
+    env.env.finalize = lambda value: page_errors.printed(value, page_errors.page_name(env))
+
+
 def register(env) -> None:
     """Register every macro with mkdocs-macros, and how their errors look."""
     for name, function in macros(env).items():
@@ -250,13 +256,11 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
     @wraps(function)
     def macro(*args, **kwargs):
         try:
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise Problem(str(error), f"write {name}{_usage(signature)}") from None
-            return marked(function(*_plain(args), **dict(zip(kwargs, _plain(kwargs.values())))))
+            args, kwargs = plain(args), {key: plain(value) for key, value in kwargs.items()}
+            page_arguments.check(name, signature, args, kwargs)
+            return marked(function(*args, **kwargs))
         except Problem as problem:
-            raise problem.at(f"{place()}: {name}({_call(args, kwargs)})") from None
+            raise problem.at(f"{place()}: {name}({page_arguments.shown(args, kwargs)})") from None
 
     return macro
 
@@ -270,7 +274,7 @@ def listing(env, known: dict[str, Callable]) -> Html:
         target = link_to_page(env, page) if page else None
         rows.append(
             [
-                html("{} {}", code(name), tag("small", _usage(inspect.signature(function)))),
+                html("{} {}", code(name), tag("small", usage("", inspect.signature(function)))),
                 _with_code(" ".join((function.__doc__ or "").partition("\n\n")[0].split())),
                 anchor(page.removesuffix(".md"), target) if target else "–",
             ]
@@ -295,25 +299,3 @@ def _sources(env) -> list[tuple[str, str]]:
     except (AttributeError, KeyError):
         return []
     return sorted((f.src_uri, f.content_string) for f in files)
-
-
-def _plain(arguments) -> list:
-    """Lists as tuples, so that a call can be remembered."""
-    return [tuple(a) if isinstance(a, list) else a for a in arguments]
-
-
-def _usage(signature: inspect.Signature) -> str:
-    return (
-        "("
-        + ", ".join(
-            ("**" if p.kind is p.VAR_KEYWORD else "") + p.name if p.default is p.empty else f"{p.name}={p.default!r}"
-            for p in signature.parameters.values()
-            if p.name != "link"
-        )
-        + ")"
-    )
-
-
-def _call(args, kwargs) -> str:
-    shown = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
-    return shown if len(shown) <= 80 else shown[:79] + "…"

@@ -4,12 +4,13 @@ filters."""
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model, Preset
 from ..counting.costs import of as costs_of
+from ..engine.errors import shorten
 from . import disclosed, rounding, values
+from .arguments import unknown
 from .html import Cell, Html, Link, Row, block, conventions, html, joined, linked, number, table, tag
 from .layers import n_layers
 from .models import ABBREVIATIONS, all_rows, growth, kind_of, licence
@@ -35,14 +36,12 @@ MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = "bfloat16", "fp8", "int8", "int4"
 
 
-def family_slug(family: str) -> str:
-    """A family's folder: `Command R` -> `command-r`."""
-    return re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")
-
-
 def catalogue(link: Link | None = None, family: str | None = None, family_link: Link | None = None) -> Html:
     """Every model of the catalogue, or of one family, with what tells them apart."""
     shown = [(slug, p) for slug, p in all_rows() if family in (None, p.family)]
+    if not shown:
+        families = sorted({p.family for _, p in all_rows()})
+        raise unknown(f"family = {shorten(family)}: no model has it", family, families)
     columns = [
         "Model",
         number("Parameters"),

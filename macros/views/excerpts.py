@@ -8,7 +8,7 @@ import keyword
 import tokenize
 from collections.abc import Iterator
 
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import PACKAGE, place, read_text
 from .html import Html, code, html, joined, tag, text
 
@@ -27,10 +27,10 @@ def excerpt(file: str, name: str, last: str | None = None) -> Html:
 
     With `last`, everything from `name` to `last`.
     """
-    path = PACKAGE / file
-    if path.suffix != ".py" or not path.is_relative_to(PACKAGE) or not path.is_file():
-        known = [known.relative_to(PACKAGE).as_posix() for known in PACKAGE.rglob("*.py")]
-        raise Problem(f"there is no module {file!r}", nearest(file, known, "write it as in engine/dims.py"))
+    known = {known.relative_to(PACKAGE).as_posix(): known for known in PACKAGE.rglob("*.py")}
+    if file not in known:
+        raise Problem(f"there is no module {shorten(file)}", nearest(file, known, "write it as in engine/dims.py"))
+    path = known[file]
     source = read_text(path)
     places = dict(_places(ast.parse(source)))
     for wanted in (name, last or name):

@@ -24,7 +24,8 @@ from .shapes import var
 
 def model_link(slug: str, words: str | None = None, link: Link | None = None) -> Html:
     """The way to a model's page, by the model's name or in words of one's own."""
-    return linked(words if words is not None else presets.preset(slug).name, slug, link)
+    name = presets.preset(slug).name  # which says where there is none
+    return linked(name if words is None else words, slug, link)
 
 
 @disclosed.view("a config.json")

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import configs
 
-from macros.catalogue import presets
+from macros.catalogue import checks, presets
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem, nearest
 from macros.engine.files import LARGEST
+from macros.site import model_pages
 
 GOOD = {
     "model_type": "llama",
@@ -71,7 +72,7 @@ def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
 
     def clear():
-        for cached in (presets.paths, presets.preset, presets.model):
+        for cached in (presets.paths, presets.preset, presets.model, model_pages.problem):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
@@ -258,6 +259,66 @@ def test_a_duplicate_slug(catalogue):
     ) as raised:
         catalogue(TOML, folder="mistral")
     one_line(raised.value)
+
+
+@pytest.mark.parametrize(
+    "file, text, found",
+    [
+        ("llama/index.toml", TOML, "'index' is no slug: another file of the site is called so; choose another"),
+        ("llama/README.toml", TOML, "'README' is no slug; use small letters"),
+        ("llama/catalogue.toml", TOML, "'catalogue' is no slug: another file"),
+        ("llama/a{{ 7*7 }}.toml", TOML, "'a{{ 7*7 }}' is no slug; use small letters"),
+        (f"llama/{'a' * 101}.toml", TOML, "is no slug; use small letters, digits, dots and hyphens"),
+        ("llama/tiny.TOML", TOML, "tiny.TOML: ends in .TOML; rename it"),
+        ("tiny.toml", TOML, "tiny.toml: is in no family's folder; move it to macros/presets/<family>/tiny.toml"),
+        ("llama/more/tiny.toml", TOML, "tiny.toml: is in no family's folder"),
+        (
+            "mistral/tiny.toml",
+            TOML,
+            "family = 'Llama', and the folder is 'mistral'; move the file to macros/presets/llama",
+        ),
+        ("llama/tiny.toml", TOML.replace('"Llama"', '"美洲驼"'), "family = '美洲驼': its pages have no address"),
+        ("llama/tiny.toml", TOML.replace('"Llama"', f'"{"L" * 300}"'), "family: expected str of length <= 100"),
+        ("llama/tiny.toml", TOML.replace('"Llama"', '"<b>"'), "'<b>' holds '<': expected plain text"),
+        (
+            "llama/tiny.toml",
+            TOML.replace('"Tiny"', "'0;url=/\" http-equiv=\"refresh'"),
+            "holds '\"': expected plain text",
+        ),
+        ("llama/tiny.toml", TOML.replace('"Someone"', '"&lt;b&gt;"'), "'&lt;b&gt;' holds '&': expected plain text"),
+        (
+            "llama/tiny.toml",
+            TOML.replace('"Tiny"', '"Ti\u202eny"'),
+            "'Ti\\u202eny' holds '\\u202e': expected plain text",
+        ),
+    ],
+)
+def test_a_name_that_cannot_be(catalogue, tmp_path, file, text, found):
+    """One gate for slugs, families, names and where a preset's file is: what does not pass is said, nothing is lost."""
+    with pytest.raises(Problem) as raised:
+        path = tmp_path / "macros/presets" / file
+        path.parent.mkdir(parents=True)
+        path.write_text(text, "utf-8")
+        presets.model("tiny")
+    assert found in one_line(raised.value) and str(raised.value).startswith("macros/presets/")
+
+
+def test_what_an_editor_leaves_is_no_preset(catalogue, tmp_path):
+    model = catalogue(TOML)
+    folder = tmp_path / "macros/presets/llama"
+    for name in (".tiny.toml", ".#tiny.toml", "tiny.toml~", "#tiny.toml#", ".~lock.tiny.toml#", "4913"):
+        (folder / name).write_text("{")
+    presets.paths.cache_clear()
+    assert list(presets.paths()) == [model.slug]
+
+
+def test_a_family_is_spelt_in_one_way(catalogue):
+    """In another case it has the same page, which only one of the two would keep."""
+    catalogue(TOML)
+    catalogue(TOML.replace('"Llama"', '"LLaMA"'), slug="tinier")
+    found = "family = 'LLaMA', and that of macros/presets/llama/tiny.toml is 'Llama'; write both alike"
+    assert found in one_line(model_pages.problems()["tinier"])
+    assert found in checks.check("tinier").text and checks.check("tinier").state == "off"
 
 
 def test_an_unknown_model(catalogue):

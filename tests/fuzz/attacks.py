@@ -1,5 +1,5 @@
 """Every attack by its name."""
 
-from . import configs
+from . import calls, configs
 
-ATTACKS = {"configs": configs}
+ATTACKS = {"configs": configs, "calls": calls}

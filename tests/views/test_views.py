@@ -33,7 +33,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.steps import Role
 from macros.engine.trace import Trace
-from macros.site import page_macros
+from macros.site import page_arguments, page_errors, page_macros
 from macros.views import (
     diagrams,
     disclosed,
@@ -756,8 +756,50 @@ def test_a_wrong_call_names_page_and_macro(arguments, named, message):
 
 
 @pytest.mark.parametrize(
+    "call, message",
+    [
+        (("model_link", "lama3-8b", "in words"), "unknown model 'lama3-8b'; did you mean"),
+        (("catalogue", "Lama"), "family = 'Lama': no model has it; did you mean \"Llama\"?"),
+        (("value", "gpt2", {"a": 1}), "name = {'a': 1}: expected text in quotes; correct the argument"),
+        (("value", ["gpt2"], "d_model"), "model = ('gpt2',): expected text in quotes"),
+        (("comparison", ["gpt2", [1]], ["total"]), "models = ('gpt2', (1,)): expected text, or a list"),
+        (("cache_table", {"gpt2": 1}), "models = {'gpt2': 1}: expected text, a whole number or a list of them"),
+        (("layer_range", ["a"]), "layers = ('a',): expected a list of whole numbers"),
+        (("dot_product", 3, [1]), "a = 3: expected a list of numbers"),
+        (("matmul_figure", 1, 1, 1, ["x"]), "labels = ('x',): expected a list of three texts"),
+        (("params", "gpt2", "total", "x"), "rounded = 'x': expected true, false or a whole number"),
+        (("model_link", "gpt2", "in words", "x"), "it takes fewer arguments"),
+        (("excerpt", "../tests/conftest.py", "x"), "there is no module '../tests/conftest.py'"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, message):
+    name, *arguments = call
+    macro = page_macros.guarded(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
+    with pytest.raises(Problem) as raised:
+        macro(*arguments)
+    assert message in str(raised.value) and str(raised.value).startswith(f"docs/a.md: {name}(")
+
+
+def test_what_is_no_text_is_not_printed():
+    for wrong, message in ((object(), "object is no text"), (len, "len is a macro, and is not called")):
+        with pytest.raises(Problem, match=f"^docs/a.md: {message}"):
+            page_errors.printed(wrong, "docs/a.md")
+    for right in ("text", 3, None, 2.5, [1], tag("b", "bold"), jinja2.Undefined()):
+        assert page_errors.printed(right, "docs/a.md") is right
+
+
+def test_every_macro_says_what_its_arguments_are():
+    """Mend: annotate the parameter with a kind of macros/site/page_arguments.py."""
+    for name, function in page_macros.macros(Env()).items():
+        for parameter in inspect.signature(function).parameters.values():
+            kind = str(parameter.annotation).removesuffix(" | None")
+            assert parameter.name == "link" or kind in page_arguments.KINDS, (name, parameter)
+
+
+@pytest.mark.parametrize(
     "source, line",
     [
+        ("{{ catalogue }}", "docs/index.md:1: catalogue is a macro, and is not called; write {{ catalogue() }}"),
         (
             '{{ value("llama3-8b", "d_modle") }}',
             "docs/index.md:1: value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",

@@ -1,0 +1,51 @@
+"""The gate for what names a thing: a model, a family, a slug, the path of a page. Text that passes is no markup to
+anything that may read it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..engine.errors import UNSEEN, Problem, shorten
+
+LONGEST = 100  # characters of a name: files and lines are called after it
+_MARKUP = re.compile(r"[<>&\"`*|\\\[\]{}]|" + UNSEEN)
+_SLUG = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_PATH = re.compile(r"[\w .+/-]+")
+
+# What other pages, and other files of data, are called.
+TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.schema"})
+
+
+def check_name(name: str) -> None:
+    """Raise `Problem` for a name that something may read as markup."""
+    if markup := _MARKUP.search(name):
+        raise Problem(f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without")
+
+
+def check_family(family: str) -> None:
+    """Raise `Problem` for a family that no folder can be called after."""
+    check_name(family)
+    if not family_slug(family):
+        raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
+
+
+def check_slug(slug: str) -> None:
+    """Raise `Problem` for what no model can be called."""
+    if len(slug) > LONGEST or not _SLUG.fullmatch(slug):
+        allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
+        raise Problem(f"{shorten(slug)} is no slug", allowed)
+    if slug in TAKEN:
+        raise Problem(f"{shorten(slug)} is no slug: another file of the site is called so", "choose another")
+
+
+def check_path(path: str) -> None:
+    """Raise `Problem` for a path below `docs/` that a page's address or title cannot be made of."""
+    if not _PATH.fullmatch(path):
+        allowed = "rename it: letters, digits, spaces and . + - _ are what addresses and titles are made of"
+        raise Problem(f"{shorten(path)} is no path of a page", allowed)
+
+
+def family_slug(family: str) -> str:
+    """A family's folder: `Command R` -> `command-r`."""
+    return re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")

@@ -1,0 +1,116 @@
+"""What a page gives a macro, held against what the macro says that it takes: text, numbers, lists of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from jinja2 import Undefined
+
+from ..engine.errors import Problem, cut, seen, shorten
+
+
+class Kind(NamedTuple):
+    """What an argument may be, in words and as a test."""
+
+    words: str
+    fits: Callable[[object], bool]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(fits, value))
+
+
+_numbers = _list_of(lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+_TEXTS = Kind('text, or a list such as ["…", "…"]', lambda value: _is_text(value) or _list_of(_is_text)(value))
+_LIST = Kind("a list such as [1, 8, 64]", lambda value: isinstance(value, tuple))
+_ANY = Kind(
+    "text, a whole number or a list of them",
+    lambda value: _is_text(value) or _is_whole(value) or _list_of(lambda v: _is_text(v) or _is_whole(v))(value),
+)
+
+# By the annotation of the parameter; a function's own checks say more of its values.
+KINDS = {
+    "str": Kind("text in quotes", _is_text),
+    "Model": Kind('a preset\'s slug in quotes, such as "llama3-8b"', _is_text),
+    "int": Kind("a whole number", _is_whole),
+    "bool": Kind("true or false", _is_switch),
+    "bool | int": Kind("true, false or a whole number", lambda value: isinstance(value, int)),
+    "object": _ANY,
+    "Iterable[str]": _TEXTS,
+    "Sequence[str]": _TEXTS,
+    "tuple": _LIST,
+    "Iterable[int]": Kind("a list of whole numbers", _list_of(_is_whole)),
+    "tuple[str, str, str]": Kind("a list of three texts", lambda value: _list_of(_is_text)(value) and len(value) == 3),
+    "Numbers": Kind("a list of numbers", _numbers),
+    "Iterable[Numbers]": Kind("a list of lists of numbers", _list_of(_numbers)),
+    "Iterable[tuple[str, str]]": Kind(
+        'a list of pairs such as [["…", "…"]]', _list_of(lambda pair: _list_of(_is_text)(pair) and len(pair) == 2)
+    ),
+}
+
+
+def usage(name: str, signature: inspect.Signature) -> str:
+    """How a macro is called."""
+    return f"{name}({', '.join(map(_parameter, _given_by_pages(signature)))})"
+
+
+def _given_by_pages(signature: inspect.Signature) -> Iterable[inspect.Parameter]:
+    """The parameters but for `link`, which is the site's."""
+    return [p for p in signature.parameters.values() if p.name != "link"]
+
+
+def _parameter(p: inspect.Parameter) -> str:
+    if p.kind is p.VAR_KEYWORD:
+        return f"**{p.name}"
+    return p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+
+
+def plain(value: object) -> object:
+    """A list as a tuple, all through, so that a call can be remembered."""
+    return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
+
+
+def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> None:
+    """Raise `Problem` for a call that does not fit the signature, or an argument of another kind than it takes."""
+    try:
+        if "link" in kwargs:
+            raise TypeError("got an unexpected keyword argument 'link'")
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise Problem(str(error), f"write {usage(name, signature)}") from None
+    for parameter, value in given.items():
+        p = signature.parameters[parameter]
+        for said, one in value.items() if p.kind is p.VAR_KEYWORD else [(parameter, value)]:
+            _check_one(said, p, one)
+
+
+def _check_one(said: str, p: inspect.Parameter, value: object) -> None:
+    if isinstance(value, Undefined):
+        str(value)  # raises what Jinja says of a name that nothing has
+    if p.name == "link":
+        raise Problem("it takes fewer arguments: where links lead is not said by a page", "leave the last one out")
+    annotation = str(p.annotation).removesuffix(" | None")
+    if value is None and (p.default is None or annotation != str(p.annotation)):
+        return
+    kind = KINDS[annotation]
+    if not kind.fits(value):
+        raise Problem(f"{said} = {shorten(value)}: expected {kind.words}", "correct the argument")
+
+
+def shown(args: tuple, kwargs: dict[str, object]) -> str:
+    """The arguments of a call, as a message names it."""
+    return cut(seen(", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])), 80)
