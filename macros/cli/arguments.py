@@ -172,6 +172,9 @@ def _run(commands) -> None:
     running.add_argument(
         "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
     )
+    running.add_argument(
+        "--memory", metavar="AMOUNT", help="refuse what takes more, such as 8GB (default: what this machine has)"
+    )
     running.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
 
 

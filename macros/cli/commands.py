@@ -6,6 +6,7 @@ Exit status 2 and one line on standard error for what cannot be done.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import sys
 from collections.abc import Iterable
@@ -20,10 +21,10 @@ from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem, named, placed, seen
 from ..engine.forward import logits
 from ..engine.ops import softmax
-from . import changes, fits, sides
+from . import changes, fits, room, sides
 from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
-from .data import CSV_PATTERNS, CSV_TENSORS, as_csv, as_json, beyond, line
+from .data import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
 from .describe import as_table
 from .printing import show
 from .skeleton import skeleton
@@ -61,22 +62,24 @@ def describe(options) -> int:
     """Parameter table, totals and costs of each model, in the order asked for."""
     status = 0
     wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights)
-    as_text = as_json if options.format == "json" else as_csv
+    pieces = json_pieces if options.format == "json" else csv_pieces
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
     for name in options.models:
         try:
             model = presets.load(name)
-            said = as_table(model, wanted) if options.format == "table" else as_text(model, options.collapse, wanted)
+            blocks = as_table(model, wanted) if options.format == "table" else []
+            rest = pieces(model, options.collapse, wanted) if options.format != "table" else iter(())
+            first = next(rest, "")  # what cannot be described says so here
         except Problem as problem:
             status = fail(problem)
             continue
         warn(name, model.warnings)
-        if isinstance(said, str):
-            print(said, end="")
-        else:
-            show(said)
+        if blocks:
+            show(blocks)
             print()
+        for piece in itertools.chain([first], rest):
+            sys.stdout.write(piece)
     return status
 
 
@@ -178,6 +181,11 @@ def run(options) -> int:
     model = presets.load(os.path.join(options.folder, "config.json"))
     sizes = model.config.symbols
     tokens = read_tokens(options.tokens, int(sizes["vocab_size"]), sizes.get("n_positions"))
+    allowed = fits.amount(options.memory, "--memory") if options.memory else None
+    try:
+        warn(options.folder, room.check(model, len(tokens), options.logits is not None, allowed))
+    except Problem as problem:
+        raise problem.at(options.folder) from None
     files = Files(folder)
     weights = Arrays(Published(files, model.architecture))
     with np.errstate(all="ignore"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..counting.costs import of as costs_of
@@ -21,16 +23,21 @@ if TYPE_CHECKING:
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
 
+LIST = "the list of tensors"  # stands for them while the object around it is written
+
 # Of the objects and addresses; a key that goes or means something else makes the next one.
 VERSION = "v1"
 
 CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters,formula"
 
 
-def _tensors(model: Model) -> list:
-    if sum(int(w.copies) for w in model.counts.weights) > MAX_TENSORS:
+def _check_number(model: Model) -> None:
+    if sum(int(w.copies) for w in (*model.counts.weights, *model.counts.buffers)) > MAX_TENSORS:
         raise Problem(f"more than {MAX_TENSORS:,} tensors", "use --collapse", model.slug)
-    return [[name, list(shape)] for name, shape in model.counts.tensors()]
+
+
+def _rows(model: Model) -> Iterator[list]:
+    return ([name, list(shape)] for name, shape in model.counts.tensors())
 
 
 def _patterns(weights) -> list:
@@ -39,6 +46,29 @@ def _patterns(weights) -> list:
 
 def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     """One object on one line: what `describe --format json` prints."""
+    return "".join(json_pieces(model, collapse, asked))
+
+
+def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
+    """The same in pieces, so that a list of a million tensors is never there as a whole."""
+    if collapse:
+        yield _json(model, _patterns(model.counts.weights), asked)
+        return
+    _check_number(model)
+    before, after = _json(model, [LIST], asked).split(f'"{LIST}"')
+    yield before
+    yield from _pieces(f"{',' if n else ''}{line(row)[:-1]}" for n, row in enumerate(_rows(model)))
+    yield after
+
+
+def _pieces(parts: Iterable[str]) -> Iterator[str]:
+    """The same text in fewer pieces."""
+    parts = iter(parts)
+    while piece := "".join(itertools.islice(parts, 1000)):
+        yield piece
+
+
+def _json(model: Model, tensors: list, asked: Asked) -> str:
     counts, costs = model.counts, costs_of(model.counts)
     return line(
         {
@@ -54,9 +84,9 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
                 "stored_is_computed": model.is_stored_computed,
             },
             "tied": counts.is_tied,
-            "tensors": _patterns(counts.weights) if collapse else _tensors(model),
+            "tensors": tensors,
             "buffers": _patterns(counts.buffers)
-            if collapse
+            if tensors != [LIST]
             else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
             "names_verified": model.names_verified,
             "kv_cache": keyed(costs, "kv_cache", asked),
@@ -145,15 +175,25 @@ def beyond(model: Model, asked: Asked) -> list[str]:
 
 def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
     """A row per tensor, or with `collapse` per pattern, without a heading."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
+    return "".join(csv_pieces(model, collapse, asked))
+
+
+def csv_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
+    """The same in pieces."""
+    slug = seen(model.slug)
     if collapse:
-        rows.writerows(
-            [seen(model.slug), w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)]
-            for w in model.counts.weights
+        rows = (
+            [slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)] for w in model.counts.weights
         )
     else:
-        rows.writerows([seen(model.slug), name, _by(shape), math.prod(shape)] for name, shape in _tensors(model))
+        _check_number(model)
+        rows = ([slug, name, _by(shape), math.prod(shape)] for name, shape in model.counts.tensors())
+    return _pieces(map(_csv_line, rows))
+
+
+def _csv_line(row: list) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(row)
     return text.getvalue()
 
 

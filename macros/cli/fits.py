@@ -10,7 +10,7 @@ from ..catalogue.presets import Model
 from ..counting.accelerators import Accelerator, accelerators
 from ..counting.costs import of as costs_of
 from ..counting.figures import BYTES, Conditions
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, nearest, shorten
 from ..views.rounding import BYTES as UNITS
 from ..views.rounding import decimal_bytes
 from .printing import EXACT, ROUND, WORDS, Block, Grid, exact, rounded
@@ -32,12 +32,24 @@ def memory(name: str) -> Memory:
     if name in accelerators():
         known = accelerators()[name]
         return Memory(known.name, known.memory_bytes, known)
-    amount = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]i?B)", name, re.I)
-    unit = next((u for u in UNITS if amount and u.lower() == amount[2].lower()), None)
-    if amount and unit and (size := int(Fraction(amount[1]) * UNITS[unit])):
-        return Memory(f"{amount[1]} {unit}", size)
+    if amount := _amount(name):
+        return amount
     otherwise = f"known ones: {', '.join(accelerators())}; or an amount of memory, such as 24GB"
     raise Problem(f"--on {name[:60]!r}: neither an accelerator nor a size", nearest(name, accelerators(), otherwise))
+
+
+def amount(text: str, option: str) -> int:
+    """Bytes from an amount such as 24GB. Raises `Problem`."""
+    if said := _amount(text):
+        return said.size
+    raise Problem(f"{option} {shorten(text)}: no amount of memory", "write it as in 24GB")
+
+
+def _amount(text: str) -> Memory | None:
+    parts = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]i?B)", text, re.I)
+    unit = next((u for u in UNITS if parts and u.lower() == parts[2].lower()), None)
+    size = int(Fraction(parts[1]) * UNITS[unit]) if parts and unit else 0
+    return Memory(f"{parts[1]} {unit}", size) if parts and size else None
 
 
 class Fit(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from .architectures import Architecture
 from .errors import Problem, named, shorten
-from .files import read_json
+from .files import LARGEST_INDEX, read_json
 from .interface import Array, KindT, KVCache, Mask
 from .steps import Holds, Tracer
 
@@ -195,19 +195,21 @@ class Files(Mapping[str, Array]):
     def __init__(self, folder: Path):
         self.file_of: dict[str, Path] = {}
         self.open: dict[Path, TensorFile] = {}
+        self.names: dict[Path, frozenset[str]] = {}  # of each open file
         self.used: set[str] = set()
         index = folder / "model.safetensors.index.json"
         if index.exists():
             self._read_index(index)
         else:
             for path in sorted(folder.glob("*.safetensors")):
-                self.file_of |= dict.fromkeys(self._file(path).keys(), path)
+                self._file(path)
+                self.file_of |= dict.fromkeys(self.names[path], path)
         if not self.file_of:
             raise Problem("no *.safetensors here", "put the model's weights into the folder", str(folder))
 
     def _read_index(self, index: Path) -> None:
         try:
-            weight_map = msgspec.convert(read_json(index).get("weight_map"), dict[str, str])
+            weight_map = msgspec.convert(read_json(index, LARGEST_INDEX).get("weight_map"), dict[str, str])
         except Problem as problem:
             raise problem.at(str(index)) from None
         except msgspec.ValidationError:
@@ -227,7 +229,10 @@ class Files(Mapping[str, Array]):
 
             import_module("ml_dtypes")  # gives NumPy the type bfloat16
             try:
+                if not path.is_file():
+                    raise FileNotFoundError if not path.exists() else OSError("it is no file")
                 self.open[path] = safe_open(path, framework="np")
+                self.names[path] = frozenset(self.open[path].keys())
             except (OSError, SafetensorError) as error:
                 reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
                 raise Problem(f"cannot be read: {reason}", "download the file again", str(path)) from None
@@ -236,7 +241,7 @@ class Files(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         path = self.file_of[name]
         file = self._file(path)
-        if name not in file.keys():
+        if name not in self.names[path]:
             raise Problem(
                 f"has no tensor {named(name)}, and the index says that it does", "download the file again", str(path)
             )

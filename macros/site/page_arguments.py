@@ -36,7 +36,6 @@ def _list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
 
 _numbers = _list_of(lambda value: isinstance(value, int | float) and not isinstance(value, bool))
 _TEXTS = Kind('text, or a list such as ["…", "…"]', lambda value: _is_text(value) or _list_of(_is_text)(value))
-_LIST = Kind("a list such as [1, 8, 64]", lambda value: isinstance(value, tuple))
 _ANY = Kind(
     "text, a whole number or a list of them",
     lambda value: _is_text(value) or _is_whole(value) or _list_of(lambda v: _is_text(v) or _is_whole(v))(value),
@@ -52,7 +51,7 @@ KINDS = {
     "object": _ANY,
     "Iterable[str]": _TEXTS,
     "Sequence[str]": _TEXTS,
-    "tuple": _LIST,
+    "tuple": Kind("a list of whole numbers such as [1, 8, 64]", _list_of(_is_whole)),
     "Iterable[int]": Kind("a list of whole numbers", _list_of(_is_whole)),
     "tuple[str, str, str]": Kind("a list of three texts", lambda value: _list_of(_is_text)(value) and len(value) == 3),
     "Numbers": Kind("a list of numbers", _numbers),

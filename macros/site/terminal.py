@@ -10,7 +10,7 @@ from io import StringIO
 from ..cli import printing
 from ..cli.arguments import PROGRAM
 from ..cli.commands import main
-from ..engine.errors import Problem
+from ..engine.errors import Problem, shorten
 from ..views.excerpts import LINE_END, listing
 from ..views.html import Html, html, joined, text
 
@@ -21,11 +21,15 @@ def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: b
     No more than 68 of them are seen without scrolling. A call that cannot be answered is an error of the page, unless
     it says so (`is_refused`), and then one that can.
     """
+    try:
+        words = shlex.split(call)
+    except ValueError as error:
+        raise Problem(f"call = {shorten(call)}: {error}", "write it as in a shell") from None
     written, context = StringIO(), copy_context()
     context.run(printing.WIDTH.set, width)
     with redirect_stdout(written), redirect_stderr(written):
         try:
-            status = context.run(main, shlex.split(call))
+            status = context.run(main, words)
         except SystemExit as ended:
             status = ended.code
     printed = written.getvalue().rstrip("\n").split("\n")

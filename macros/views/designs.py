@@ -97,14 +97,15 @@ def _made(of: Model, width: int, layers: int, context: int) -> Design:
 
 def chosen(slug: str, room: int, context: int) -> Design:
     """The design whose width over depth is nearest to the usual one."""
-    usual = usual_shape()
-    return min(designs(slug, room, context), key=lambda d: max(d.shape / usual, usual / d.shape))
+    usual, fitting = usual_shape(), designs(slug, whole_number(room, "room"), whole_number(context, "context"))
+    if not fitting:
+        raise Problem(f"no design of {slug} has room in {room} GB with a context of {context:,}", "give it more")
+    return min(fitting, key=lambda d: max(d.shape / usual, usual / d.shape))
 
 
 @disclosed.view("its designs")
 def design_table(model: Model, room: int, context: int) -> Html:
     """The block of a model at several widths, as deep as fits into `room` GB with the cache of `context` tokens."""
-    room, context = whole_number(room, "room"), whole_number(context, "context")
     best = chosen(model.slug, room, context)
     rows = []
     for d in designs(model.slug, room, context):

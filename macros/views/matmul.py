@@ -87,6 +87,8 @@ def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None)
 def one_head(model: Model, tokens: int = 5) -> Html:
     """The queries of one head, and those of all heads side by side, to scale."""
     values = walkthrough.sizes(model, tokens, None)
+    if not {"n_heads", "d_head"} <= values.keys():
+        raise Problem(f"the queries of {model.name} are in no heads of one width d_head", "choose another model")
     T, D, N, H = (values[name] for name in ("T", "d_model", "n_heads", "d_head"))
     drawn, is_broken = drawing(T, D, H, ("T", "D", "H"), ("x", "W", "q"), (False, True), f"One head, {model.name}")
     whole = html("&#91;{}, {}&#93;", T, N * H)

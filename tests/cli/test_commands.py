@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
@@ -10,7 +11,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -23,7 +26,9 @@ from reference import TOLERANCE, checkpoint, close, golden, goldens
 from macros.__main__ import main
 from macros.catalogue import presets
 from macros.cli.commands import COMMANDS
+from macros.cli.room import needed
 from macros.engine.architectures import architectures
+from macros.engine.forward import logits
 from macros.views import models
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -471,6 +476,58 @@ def test_logits_that_cannot_be_written(run, tmp_path, target):
 @pytest.mark.parametrize("top", ["0", "-1", "x", "1.5", "9" * 30])
 def test_a_bad_top(run, tmp_path, top):
     assert "--top" in refused(run("run", tmp_path, "--tokens", "1", f"--top={top}"))
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "deepseek_v3", "gpt_oss", "mamba"])
+def test_a_run_takes_the_memory_that_was_reckoned(name):
+    g = golden(name)
+    model = presets.make(name, g.raw)
+    weights, tokens = g.weights(), [n % 50 for n in range(400)]
+    tracemalloc.start()
+    logits(g.architecture, g.config, weights, tokens, last=True)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 1 < needed(model, len(tokens), False) / taken < 2.5
+
+
+def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monkeypatch):
+    folder, many = folder_of("llama", tmp_path / "m"), ",".join(["1"] * 20_000)
+    takes = r"20,000 tokens take about 62\.4 GB of memory"
+    assert re.search(
+        f"m: {takes}, and --memory allows 4.00 GB; give",
+        refused(run("run", folder, "--tokens", many, "--memory", "4GB")),
+    )
+    monkeypatch.setattr("macros.cli.room.of_this_machine", lambda: 10**9)
+    assert re.search(f"{takes}, and this machine has 1.00 GB", refused(run("run", folder, "--tokens", many)))
+    assert "--memory 'much': no amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
+    monkeypatch.setattr("macros.cli.room.MUCH", 1000)
+    status, _, err = run("run", folder, "--tokens", "1")
+    assert status == 0 and re.search(r"m: 1 tokens take about .* kB of memory", err)
+
+
+def test_a_checkpoint_of_many_tensors_is_read_at_once(run, tmp_path):
+    """Each weight is looked up among the names, not in a list that is made for it."""
+    extra = {f"x.{n}": np.zeros(1, np.float32) for n in range(20_000)}
+    folder = folder_of("llama", tmp_path / "m", extra=extra)
+    start = time.process_time()
+    status, _, err = run("run", folder, "--tokens", "1,2")
+    assert status == 0 and "and 19997 more" in err and time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_long_list_is_written_as_it_is_made(tmp_path, form):
+    raw = presets.preset("mixtral-8x7b").config | {"num_local_experts": 1000}
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    with (tmp_path / "out").open("w") as out, contextlib.redirect_stdout(out):
+        tracemalloc.start()
+        assert main(["describe", str(tmp_path), "--format", form]) == 0
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    written = (tmp_path / "out").stat().st_size
+    assert written > 6_000_000 and taken < written / 2
+    text = (tmp_path / "out").read_text()
+    rows = json.loads(text)["tensors"] if form == "json" else text.splitlines()[1:]
+    assert len(rows) == 3 + 32 * (7 + 3 * 1000)
 
 
 def test_more_candidates_than_tokens(run, tmp_path):
