@@ -33,6 +33,8 @@ def close() -> None:
         del _engine.context
 
 
+# A browser leaves an operator's own space out where only a name follows it.
+SPACE = '<mspace width=".22em"></mspace>'
 LONG = 24  # letters: a longer formula is cut, and a longer term before each multiplication too
 
 
@@ -55,9 +57,8 @@ def _piece(latex: str, display: bool) -> str:
     is_operation = re.match(r"[+=-] |\\(?:ge|le|cdot) ", latex)
     written = mathml(f"{{}} {latex}" if is_operation else latex)
     if is_operation:
-        written = re.sub(
-            r"<mrow></mrow><mo[^<>]*>", '<mo form="infix" lspace=".22em" rspace=".22em">', written, count=1
-        )
+        operator = rf'{SPACE}<mo lspace="0" rspace="0">\1</mo>{SPACE}'
+        written = re.sub(r"<mrow></mrow><mo[^<>]*>([^<]*)</mo>", operator, written, count=1)
     return written.replace("<math>", '<math displaystyle="true">') if display else written
 
 
