@@ -107,9 +107,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(folder):
+def served(folder, handler=Handler):
     """An address at which the folder, which may still be empty, is served; it ends in a slash."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}{SUBPATH}/"
         server.shutdown()
@@ -169,12 +169,12 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """`open_page(address, **context)` opens a page; at the end nothing may stand on its console, no other host may have
-    been asked.
+    """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
+    no other host may have been asked.
     """
     contexts, complaints = [], []
 
-    def open_(address, **options):
+    def open_(address, before=lambda page: None, **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         context.route(
@@ -188,6 +188,7 @@ def open_page(browser):
         )
         page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
         page.on("response", lambda r: complaints.append(f"{page.url}: {r.status} {r.url}") if r.status >= 400 else None)
+        before(page)
         page.goto(address, wait_until="load")
         return page
 
@@ -210,7 +211,7 @@ def overflow(page):
 
 
 def accessibility(page, *schemes):
-    """What axe-core finds that is serious or critical, a line each, in these colour schemes or in both."""
+    """What axe-core finds, a line each, in these colour schemes or in both."""
     from axe_playwright_python.sync_playwright import Axe
 
     lines = []
@@ -221,8 +222,7 @@ def accessibility(page, *schemes):
         )
         lines += [
             f"{scheme}: {broken['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
-            for broken in Axe().run(page).response["violations"]
-            if broken["impact"] in ("serious", "critical")
+            for broken in Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
             for node in broken["nodes"]
         ]
     return lines

@@ -16,7 +16,7 @@ function keep(box) {
 }
 
 function update(box) {
-  const scrolls = box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
+  const scrolls = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible"
   if (scrolls === box.hasAttribute("tabindex")) return
   if (scrolls) {
     box.tabIndex = 0
@@ -28,6 +28,7 @@ function update(box) {
 function mount() {
   sizes.disconnect()
   for (const box of document.querySelectorAll(`${SCROLLS}, .ep-scroll`)) sizes.observe(box)
+  for (const buttons of document.querySelectorAll(".md-code__nav")) buttons.setAttribute("role", "none") // the theme's, without a name
   // Instant navigation makes every address absolute: paper shows only those that lead off the site.
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }

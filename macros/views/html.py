@@ -168,7 +168,7 @@ def table(
         ),
         cls=f"ep-scroll{scrolls}",
         tabindex=0,
-        role="region",
+        role="group",
         aria_label=name,
     )
 

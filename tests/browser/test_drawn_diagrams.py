@@ -185,11 +185,6 @@ def test_a_link_leads_there_and_back_without_a_reload(open_page, site, by):
     assert page.evaluate("window.notReloaded")
 
 
-@pytest.mark.parametrize("path", ["what-happens/", "models/gpt/gpt2/"])
-def test_axe_finds_nothing_serious(open_page, site, path):
-    assert not accessibility(unfolded(open_page(urljoin(site, path))))
-
-
 def test_opened_the_whole_drawing_fits_and_can_be_looked_at_nearer(open_page, site):
     page = open_page(urljoin(site, "what-happens/"))
     figure = page.locator("figure.diagram").first

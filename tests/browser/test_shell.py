@@ -44,7 +44,7 @@ $$
 
 ## Table
 
-<div class="ep-scroll" tabindex="0" role="region" aria-label="Parameters">
+<div class="ep-scroll" tabindex="0" role="group" aria-label="Parameters">
 <table class="ep-table"><caption>Parameters</caption>
 <thead><tr><th>tensor</th><th>shape</th><th class="num">parameters</th><th class="num">share</th></tr></thead>
 <tbody><tr><th scope="row"><code>model.layers.{{i}}.self_attn.q_proj.weight</code></th><td>[N·H, D]</td>
@@ -161,7 +161,7 @@ def test_nothing_is_wider_than_a_phone(open_page, shell, path):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("path", ["", "deep/page/"])
-def test_axe_finds_nothing_serious(open_page, shell, path, width):
+def test_axe_finds_nothing(open_page, shell, path, width):
     page = open_page(urljoin(shell, path), viewport={"width": width, "height": 900})
     assert not accessibility(page)
 

@@ -93,9 +93,9 @@ export const labelled = (text, field, ...after) => make("label", {}, make("span"
 
 export function table(caption, head, rows) {
   const numbers = head.map(h => h.startsWith("#")), titles = head.map(h => h.replace(/^#/, ""))
-  return make("div", { class: "ep-scroll", tabindex: 0, role: "region", "aria-label": caption }, make("table", { class: "ep-table" },
+  return make("div", { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": caption }, make("table", { class: "ep-table" },
     make("caption", {}, caption),
-    make("thead", {}, make("tr", {}, titles.map((t, i) => make("th", { scope: "col", class: numbers[i] ? "num" : null }, t)))),
+    make("thead", {}, make("tr", {}, titles.map((t, i) => make(t ? "th" : "td", { scope: t ? "col" : null, class: numbers[i] ? "num" : null }, t)))),
     make("tbody", {}, rows.map(row => make("tr", { class: row.cls ?? null }, row.map((cell, i) => make(i ? "td" : "th", { scope: i ? null : "row", class: i && numbers[i] ? "num" : null }, ...[cell].flat())))))))
 }
 // A number in a reader's unit, the exact one beside it for whoever wants it.

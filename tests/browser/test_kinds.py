@@ -1,0 +1,81 @@
+"""A page of each kind as it is loaded and read: what it weighs, that nothing moves, and that axe finds nothing."""
+
+import gzip
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from conftest import SUBPATH, accessibility
+from kinds import KINDS
+
+pytestmark = pytest.mark.browser
+
+MOVED = """
+    window.moved = 0
+    new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: "layout-shift" })
+"""
+
+
+@cache
+def compressed(path: Path) -> int:
+    """The bytes that a server sends; a font is compressed already."""
+    return path.stat().st_size if path.suffix == ".woff2" else len(gzip.compress(path.read_bytes()))
+
+
+def file_of(folder: Path, address: str) -> Path:
+    path = folder / urlsplit(address).path.removeprefix(SUBPATH).lstrip("/")
+    return path / "index.html" if path.is_dir() else path
+
+
+@pytest.mark.parametrize("path", KINDS)
+def test_a_page_is_light_still_and_read_by_all(open_page, site, site_folder, path):
+    """Its first load, and what axe finds of any rule: wide in light, as on a phone in dark, all parts open."""
+    asked = []
+
+    def watch(page):
+        page.add_init_script(MOVED)
+        page.on("request", lambda request: asked.append(request.url))
+
+    page = open_page(urljoin(site, path), before=watch)
+    page.wait_for_load_state("networkidle")
+    loaded = {file_of(site_folder, address) for address in asked}
+    weights = {str(file.relative_to(site_folder)): compressed(file) for file in loaded}
+    assert sum(weights.values()) <= KINDS[path], weights
+    assert page.evaluate("moved") < 0.001
+    page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    assert not accessibility(page, "light")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert not accessibility(page, "dark")
+
+
+@pytest.mark.slow("axe takes a second or more for each of four views of a page")
+@pytest.mark.parametrize("path", [*KINDS, "models/jamba/jamba-v0.1/", "models/deepseek/deepseek-v3.2/"])
+def test_axe_finds_nothing_in_any_view(open_page, site, path):
+    page = open_page(urljoin(site, path))
+    page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert not accessibility(page)
+
+
+def test_no_script_blocks(site_folder):
+    """What stands in the head and comes from a file of its own waits for the page."""
+    for path in KINDS:
+        head = file_of(site_folder, f"{SUBPATH}/{path}").read_text("utf-8").partition("</head>")[0]
+        blocking = re.findall(r'<script(?![^>]*(?:type="module"|\bdefer\b|\basync\b))[^>]*\bsrc=[^>]*>', head)
+        assert not blocking, path
+
+
+@pytest.mark.parametrize("path", ["models/", "models/gpt/gpt2/", "tools/what-if/"])
+def test_nothing_waits_for_a_script_that_does_not_come(open_page, site, path):
+    """Where a host does not serve modules as scripts, what was kept free for them is given back."""
+    page = open_page(urljoin(site, path), before=lambda page: page.route("**/*.mjs", lambda route: route.abort()))
+    page.evaluate("document.getAnimations().forEach(animation => animation.finish())")
+    holes = page.evaluate("""() => [...document.querySelectorAll(".md-content *")].filter(e =>
+        getComputedStyle(e).visibility === "hidden" && getComputedStyle(e).position !== "absolute"
+        && e.getBoundingClientRect().height > 1 && !e.closest("svg, math, .md-clipboard, details:not([open])")
+    ).map(e => e.outerHTML.slice(0, 120))""")
+    assert not holes
+    open_page.complaints.clear()
