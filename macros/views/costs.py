@@ -403,27 +403,27 @@ def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -
     rows = [
         [
             html("{}: {}", names[k.layers], layer_range(k.layers)) if len(names) > 1 else layer_range(k.layers),
+            rounding.grouped(size),
+            rounding.percent(size, total),
             ENTRIES.get(k.holds, str(k.holds)),
             in_symbols(k.shape),
             int(k.layer_count),
-            rounding.grouped(size),
-            rounding.percent(size, total),
         ]
         for k, size in costs.cache_by_entry(context, item)
     ]
     columns = [
         "Layers",
+        number(f"Bytes at {context:,} tokens"),
+        number("Share"),
         "What is kept",
         "Shape",
         number("Layers"),
-        number(f"Bytes at {context:,} tokens"),
-        number("Share"),
     ]
     return block(
         table(
             f"What {model.name} keeps",
             columns,
-            [*rows, Row(["Together", "", "", "", rounding.grouped(total), ""], "total")],
+            [*rows, Row(["Together", rounding.grouped(total), "", "", "", ""], "total")],
             f"Cache of {model.name} by layer kind",
         ),
         conventions(

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import Handler, served
 from kinds import KINDS
 
-LIGHTHOUSE = "lighthouse@13.5.0"
+LIGHTHOUSE = "lighthouse@12.8.2"
 WANTED = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
 
 

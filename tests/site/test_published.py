@@ -2,9 +2,12 @@
 
 import json
 import re
+from hashlib import sha256
+from html import unescape
 
 import pytest
 from copies import ROOT
+from vendor.math_font import ABOUT, CHARACTERS, FONT, ITALIC
 
 from macros.catalogue import presets
 from macros.site import published
@@ -92,3 +95,16 @@ def test_a_page_says_how_it_is_cited_and_each_tensor_has_an_address(site_folder,
     anchors = [anchor.replace("&#46;", ".") for anchor in re.findall(r'<tr id="(?!deepseek-v3-)([^"]+)"', table)]
     counts = presets.model("deepseek-v3").counts
     assert sorted(anchors) == sorted(next(w.names()) for w in counts.weights) and len(set(anchors)) == len(anchors)
+
+
+def test_the_math_font_has_what_the_formulas_show(site_folder):
+    """Mend: add the character to tests/vendor/math_font.py, and make the font anew."""
+    assert sha256(FONT.read_bytes()).hexdigest() in ABOUT.read_text("utf-8")
+    pages = [path.read_text("utf-8") for path in site_folder.rglob("index.html")]
+    formulas = {f.partition("</math>")[0] for page in pages for f in page.split("<math")[1:]}
+    shown = set()
+    for name, text in {leaf for f in formulas for leaf in re.findall(r"<(m[inots]\w*)[^<>]*>([^<]+)<", f)}:
+        is_italic = name == "mi" and len(unescape(text)) == 1
+        shown.update(ITALIC.get(c, c) if is_italic else c for c in unescape(text))
+    assert "𝑊" in shown and "⌊" in shown
+    assert sorted(shown - CHARACTERS) == []
