@@ -313,7 +313,9 @@ class Published(Mapping[str, Array]):
         return np.split(array, parts)[position] if parts > 1 else array
 
     def _stack(self, parts: list[str]) -> Array:
-        """One array of all experts' tensors, of each expert its parts one below the other."""
+        """One array of all experts' tensors, of each expert its parts one below the other; or of such parts alone."""
+        if "{e}" not in parts[0]:
+            return np.concatenate([self[part] for part in parts])
         experts: list[Array] = []
         while any(c in self.files.file_of for c in self._spellings(parts[0].replace("{e}", str(len(experts))))):
             experts.append(np.concatenate([self[part.replace("{e}", str(len(experts)))] for part in parts]))

@@ -37,6 +37,8 @@ def of(node: Node) -> str:
         return f"{role.term}, {gated}" if gated else role.term
     if role is Role.LAYER:
         parts = {child.role for child in node.children}
+        if Role.ATTENTION in parts:
+            return role.term
         return next((name for part, name in RECURRENT.items() if part in parts), role.term)
     if role is Role.DECAYING_ATTENTION and node.is_inside(Role.MAMBA2):
         return "state-space duality"

@@ -75,9 +75,9 @@ class Golden:
 
     @cached_property
     def hidden(self):
-        """The input of each block, then the head's; of Mamba the file has the blocks' outputs, which lack the first."""
+        """The input of each block, then the head's; of Mamba the files have the blocks' outputs, which lack the first."""
         hidden = self.npz["hidden"]
-        if self.name == "mamba":
+        if self.name in ("mamba", "mamba2"):
             return np.concatenate(
                 [self.tensors["backbone.embeddings.weight"][self.ids][None], hidden[:-2], hidden[-1:]]
             )

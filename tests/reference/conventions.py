@@ -17,7 +17,11 @@ from macros.engine.ops import Chunked, SlidingWindow
 from macros.engine.steps import Holds, Role
 
 DELTA_CHUNK = 64  # of transformers' gated delta rule
-MAMBA_CHUNKS = {"granitemoehybrid": ("mamba_chunk_size", 256), "nemotron_h": ("chunk_size", 128)}  # key and default
+MAMBA_CHUNKS = {  # key and default
+    **dict.fromkeys(("bamba", "falcon_h1", "granitemoehybrid"), ("mamba_chunk_size", 256)),
+    **dict.fromkeys(("mamba2", "zamba2"), ("chunk_size", 256)),
+    "nemotron_h": ("chunk_size", 128),
+}
 
 
 def steps(ours: Model, *roles: Role) -> Iterator[tuple[Node, int]]:

@@ -124,7 +124,7 @@ class Config:
             value: Any = getattr(self, k.field)
             if value is k.default and callable(value):
                 value = value(self)
-            if k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
+            if k.is_size and k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
                 raise Problem(
                     f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers",
                     "correct the value",
@@ -272,7 +272,15 @@ def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list
 
     Raises `Problem` for an unknown one.
     """
-    short = {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent}
+    return short_names(
+        layer_types,
+        n_layers,
+        {"full_attention": "attention", "attention": "attention", "linear_attention": recurrent, "mamba": recurrent},
+    )
+
+
+def short_names(layer_types: Sequence[str], n_layers: int, short: Mapping[str, str]) -> list[str]:
+    """What the architecture calls each of the `layer_types`. Raises `Problem` for an unknown one."""
     _check_layer_types(layer_types, n_layers, short)
     return [short[name] for name in layer_types]
 

@@ -198,7 +198,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: DeepSeekV2, kind: Kind, table
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it, kept as latents: [T D] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
@@ -213,7 +213,7 @@ def compress_query(x: Array, w: Weights, c: Latent) -> Array:
     return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", LATENT_EPS)
 
 
-def queries(x: Array, w: Weights, c: Latent, table: RopeTable):
+def queries(x: Array, w: Weights, c: Latent, table: RopeTable | None):
     """Each head's query, its part for content and its part for position: [T Q] -> [T N H], [T N H']."""
     N, H, H_rope = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim
     both = heads(linear(x, w, "q_proj" if c.q_lora_rank is None else "q_b_proj", N * (H + H_rope)), N, H + H_rope)
@@ -221,13 +221,13 @@ def queries(x: Array, w: Weights, c: Latent, table: RopeTable):
     return q, turn(q_rope, c, table)
 
 
-def latents(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable):
+def latents(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable | None):
     """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
     latent, k_rope = latents_of(x, w, c, table)
     return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
 
 
-def latents_of(x: Array, w: Weights, c: Latent, table: RopeTable):
+def latents_of(x: Array, w: Weights, c: Latent, table: RopeTable | None):
     """Each new token's latent and rotated key: [T D] -> [T R], [T H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
@@ -235,8 +235,10 @@ def latents_of(x: Array, w: Weights, c: Latent, table: RopeTable):
     return latent, turn(k_rope[:, None, :], c, table)[:, 0]
 
 
-def turn(x: Array, c: Latent, table: RopeTable) -> Array:
-    """Rotate by position, in the layout of pairs that the config says: [T N H] -> [T N H]."""
+def turn(x: Array, c: Latent, table: RopeTable | None) -> Array:
+    """Rotate by position, in the layout of pairs that the config says, or without a table not: [T N H] -> [T N H]."""
+    if table is None:
+        return x
     return apply_rope_pairs(x, table) if c.rope_pairs else apply_rope(x, table)
 
 

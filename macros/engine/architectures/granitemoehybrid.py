@@ -32,7 +32,7 @@ from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, key, mixers_of
 from .granite import Granite, attention
 from .mamba import NOT_READ
-from .nemotron_h import mamba2
+from .mamba2 import mamba2
 from .qwen3_next import PACKED, STATE_BYTES
 
 

@@ -11,28 +11,22 @@ from __future__ import annotations
 import math
 from typing import Literal, Protocol
 
-import numpy as np
-
 from ..errors import Problem, nearest, shorten
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
     Mixed,
     attend,
-    causal_conv,
     causal_mask,
     combine,
-    decaying_attention,
     embed,
     expert_linear,
-    gated_rms_norm,
     heads,
     keep_groups,
     linear,
     rms_norm,
     routing_weights,
     sigmoid_scores,
-    softplus,
     top_k,
     unembed,
 )
@@ -40,6 +34,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key
 from .mamba import NOT_READ
+from .mamba2 import mamba2
 from .qwen3_next import STATE_BYTES
 
 # The letters of `hybrid_override_pattern`, and the names that `layers_block_type` has for the same.
@@ -173,51 +168,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: NemotronH, kind: Mixed) -> Ar
     if kind.mixer == "attention":
         return x + attention(y, w, cache, c)
     return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c))
-
-
-class Mamba2Mixer(Protocol):
-    """A config of Mamba 2's mixer."""
-
-    @property
-    def d_model(self) -> int: ...
-    @property
-    def n_mamba_heads(self) -> int: ...
-    @property
-    def d_mamba_head(self) -> int: ...
-    @property
-    def n_groups(self) -> int: ...
-    @property
-    def d_state(self) -> int: ...
-    @property
-    def d_conv(self) -> int: ...
-    @property
-    def bias(self) -> bool: ...
-    @property
-    def conv_bias(self) -> bool: ...
-    @property
-    def dt_limits(self) -> tuple[float, float]: ...
-    @property
-    def norm_eps(self) -> float: ...
-
-
-@step(Role.MAMBA2)
-def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, item_bytes: int) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
-
-    The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
-    """
-    T, N, H, G, Z = x.shape[0], c.n_mamba_heads, c.d_mamba_head, c.n_groups, c.d_state
-    gate, x, dt = np.split(
-        linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1
-    )
-    x = activation(act)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
-    x, *maps = np.split(x, [N * H, N * H + G * Z], axis=-1)
-    x = heads(x, N, H)
-    B, C = (np.repeat(heads(part, G, Z), N // G, axis=1) for part in maps)
-    dt = np.clip(softplus(dt + w("dt_bias", N)), *c.dt_limits)
-    y = decaying_attention(C, B, x * dt[:, :, None], np.exp(-np.exp(w("A_log", N)) * dt), cache, item_bytes)
-    y = (y + x * w("D", N)[:, None]).reshape(T, N * H)
-    return linear(gated_rms_norm(y, gate, w, "norm", c.norm_eps, G), w, "out_proj", c.d_model, bias=c.bias)
 
 
 class PlainAttention(Protocol):

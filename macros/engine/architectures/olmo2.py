@@ -93,13 +93,14 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Olmo2, mask: Mask, table: Rop
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = rms_norm(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), w, "q_norm", c.norm_eps)
     k = rms_norm(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), w, "k_norm", c.norm_eps)
     v = linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias)
     q, k, v = heads(q, c.n_heads, c.d_head), heads(k, c.n_kv_heads, c.d_head), heads(v, c.n_kv_heads, c.d_head)
-    q, k = apply_rope(q, table), apply_rope(k, table)
+    if table is not None:
+        q, k = apply_rope(q, table), apply_rope(k, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

@@ -77,12 +77,22 @@ def keep_groups(scores: Array, n_groups: int, n_kept: int, best: int) -> Array:
 
 @step(Role.ROUTING_WEIGHTS)
 def routing_weights(
-    scores: Array, chosen: Array, *, normalise: bool = False, scale: float = 1.0, least: float = 1e-20
+    scores: Array,
+    chosen: Array,
+    *,
+    normalise: bool = False,
+    scale: float = 1.0,
+    least: float = 1e-20,
+    added: float = 0.0,
 ) -> Array:
-    """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k]."""
+    """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k].
+
+    Against a division by zero the sum is at least `least`, and some models add a number to it.
+    """
     shares = np.take_along_axis(scores, chosen, axis=-1)
     if normalise:
-        shares = shares / np.maximum(shares.sum(axis=-1, keepdims=True), least)
+        total = np.maximum(shares.sum(axis=-1, keepdims=True), least)
+        shares = shares / (total + added if added else total)
     return shares * scale if scale != 1 else shares
 
 

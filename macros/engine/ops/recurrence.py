@@ -18,7 +18,7 @@ import numpy as np
 from ..dims import product
 from ..interface import Array, KVCache, Weights
 from ..steps import Holds, Keeps, Role, Ruling, step, tracer_of
-from .basic import logistic
+from .basic import linear, logistic
 
 # Bytes of an element of a state, whatever the format of the model and of its cache.
 CONVOLUTION_BYTES, STATE_BYTES = 2, 4
@@ -76,6 +76,17 @@ def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, 
     windows = np.stack([rows[width - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
     return y + w(f"{name}.bias", C) if bias else y
+
+
+@step(Role.SHORT_CONVOLUTION)
+def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool) -> Array:
+    """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
+
+    Both gates come of the token itself and have no activation function (arXiv 2511.23404, 2.1).
+    """
+    D = x.shape[1]
+    before, after, x = np.split(linear(x, w, "in_proj", 3 * D, bias=bias), 3, axis=-1)
+    return linear(after * causal_conv(before * x, w, cache, "conv", width, bias=bias), w, "out_proj", D, bias=bias)
 
 
 @step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
@@ -181,6 +192,15 @@ def gated_rms_norm(x: Array, z: Array, w: Weights, name: str, eps: float, groups
     """Gate with SiLU, divide each group of numbers by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
     T, C = x.shape
     y = (x * z * logistic(z)).reshape(T, groups, C // groups)
+    y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
+    return y.reshape(T, C) * w(f"{name}.weight", C)
+
+
+@step(Role.RMS_NORM)
+def grouped_rms_norm(x: Array, w: Weights, name: str, eps: float, groups: int) -> Array:
+    """Divide each group of numbers by its root mean square, then scale: [T C], [C] -> [T C]."""
+    T, C = x.shape
+    y = x.reshape(T, groups, C // groups)
     y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
     return y.reshape(T, C) * w(f"{name}.weight", C)
 

@@ -1,0 +1,113 @@
+"""Ling 3: Kimi Linear's layers with gates of full rank; latent attention with positions, and a gate for each head.
+
+Source: the code of transformers 5, which also gives the tensor names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import (
+    Full,
+    Mixed,
+    causal_mask,
+    embed,
+    feed_forward,
+    heads,
+    linear,
+    logistic,
+    positions,
+    rms_norm,
+    rope_table,
+    sigmoid,
+    softplus,
+    unembed,
+)
+from ..steps import Role, step
+from . import architecture
+from .config import Interval, Positive, Size, Taps, activation, config, fixed, key, read_rope
+from .deepseek_v2 import read_values_out, latents, queries
+from .kimi_linear import LatentsAndDelta, kimi_delta_attention, mixture_of_experts
+
+
+@config
+class Ling3(LatentsAndDelta):
+    """Hyperparameters of Ling 3, in forward order."""
+
+    # layers
+    dense_layers: int = key("first_k_dense_replace", 2)
+    layer_group_size: Interval = key("layer_group_size", 6)
+    # linear attention
+    head_dim: Interval = key("head_dim", 128)
+    d_linear_head: Size = key("linear_head_dim", lambda c: c.head_dim)
+    d_conv: Taps = key("linear_conv_kernel_dim", 4, also=("short_conv_kernel_size",))
+    bounded_decay: bool = key("kda_safe_gate", True)
+    least_log_decay: float = key("kda_lower_bound", -5.0)
+    # attention
+    q_lora_rank: None = key("q_lora_rank", None)
+    rope_pairs: bool = fixed(True)
+    # experts
+    n_expert_groups: Size = key("num_expert_group", 8, also=("n_group",))
+    n_groups_kept: Size = key("topk_group", 4)
+    routed_scale: Positive = key("routed_scaling_factor", 2.5)
+
+    ignored = (LatentsAndDelta.ignored - {"head_dim"}) | {"rope_interleave", "qk_head_dim"}
+
+    @property
+    def rope(self):
+        return read_rope(self.rope_parameters, theta=6e6)
+
+    @property
+    def types(self):
+        return [
+            "linear_attention" if (i + 1) % self.layer_group_size else "full_attention" for i in range(self.n_layers)
+        ]
+
+    def log_decay(self, x: Array, w: Weights) -> Array:
+        """How fast each channel forgets, bounded from below or not: [T D] -> [T N H]."""
+        N, H = self.n_linear_heads, self.d_linear_head
+        step_size = heads(linear(x, w, "f_proj", N * H) + w("dt_bias", N * H), N, H)
+        rates = np.exp(w("A_log", N))[:, None]
+        return (
+            self.least_log_decay * logistic(rates * step_size) if self.bounded_decay else -rates * softplus(step_size)
+        )
+
+    def gate(self, x: Array, w: Weights) -> Array:
+        """The gate of each head's answer: [T D] -> [T N·H]."""
+        return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
+
+
+@architecture("bailing_hybrid", config=Ling3)
+def forward(w: Weights, ids: Array, c: Ling3, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.mixed, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: Ling3, kind: Mixed, table: RopeTable) -> Array:
+    """One block: [T D] -> [T D]."""
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    if kind.mixer == "linear":
+        x = x + kimi_delta_attention(y, w.at("self_attn"), cache, c)
+    else:
+        x = x + attention(y, w.at("self_attn"), cache, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.feed_forward == "moe":
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable) -> Array:
+    """Let each token gather information from the latents, and gate each head: [T D] -> [T N V] -> [T D]."""
+    q, q_rope = queries(x, w, c, table)
+    latent, k_rope = latents(x, w, cache, c, table)
+    values = read_values_out(q, q_rope, latent, k_rope, causal_mask(cache, q, latent, Full()), w, c)
+    values = values * sigmoid(linear(x, w, "g_proj", c.n_heads))[:, :, None]
+    return linear(values.reshape(x.shape[0], c.n_heads * c.v_head_dim), w, "o_proj", c.d_model, bias=c.attention_bias)
