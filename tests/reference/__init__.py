@@ -75,7 +75,7 @@ class Golden:
 
     @cached_property
     def hidden(self):
-        """The input of each block, then the head's; of Mamba the files have the blocks' outputs, which lack the first."""
+        """The input of each block, then the head's; Mamba's files have the blocks' outputs, which lack the first."""
         hidden = self.npz["hidden"]
         if self.name in ("mamba", "mamba2"):
             return np.concatenate(
