@@ -104,7 +104,7 @@ def rows_of(weights: Iterable[Weight]) -> set[Row]:
     layers: dict[tuple, set] = {}
     for w in weights:
         key = w.name, int(w.members) if w.members is not None else None, tuple(map(int, w.shape))
-        layers.setdefault(key, set()).update(w.layers or ())
+        layers.setdefault(key, set()).update(w.numbered or ())
     return {(name, (tuple(sorted(which)), members), shape) for (name, members, shape), which in layers.items()}
 
 

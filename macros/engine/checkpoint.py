@@ -64,6 +64,10 @@ class Arrays:
         """The same weights below `prefix`."""
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
+    def beside(self, prefix: str, numbers: Mapping[int, int]) -> Arrays:
+        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
+        return Arrays(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
+
     def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Arrays, Cache]]:
         """(kind, weights, cache) for every layer, in order."""
         if not isinstance(cache, Cache):

@@ -6,7 +6,7 @@ arrays; `array.stand_in` is the one place that tells a type checker so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -64,6 +64,10 @@ class Weights(Protocol):
 
     def at(self, prefix: str) -> Weights:
         """The same weights below `prefix`."""
+        ...
+
+    def beside(self, prefix: str, numbers: Mapping[int, int]) -> Weights:
+        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
         ...
 
     def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Weights, KVCache]]:

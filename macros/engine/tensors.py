@@ -18,7 +18,8 @@ class Weight:
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
     `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
-    `routed` weight is a stack of members of which each token uses some: (members, used).
+    `routed` weight is a stack of members of which each token uses some: (members, used). `numbers` are what `{i}`
+    stands for in each of the layers, where it is not the layer's own number.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Weight:
     members: Dim | None = None
     is_buffer: bool = False
     routed: tuple[Dim, Dim] | None = None
+    numbers: tuple[int, ...] | None = None
 
     @cached_property
     def copies(self) -> Dim:
@@ -44,15 +46,25 @@ class Weight:
         """Elements that one token uses: all, or the chosen members' share."""
         return self.count if self.routed is None else self.count // self.routed[0] * self.routed[1]
 
+    @property
+    def numbered(self) -> tuple[int, ...] | None:
+        """What `{i}` of the name stands for."""
+        return self.layers if self.numbers is None else self.numbers
+
+    def _number(self, layer: int) -> int:
+        if self.numbers is None or self.layers is None:
+            return layer
+        return self.numbers[self.layers.index(layer)]
+
     def names(self, layer: int | None = None) -> Iterator[str]:
         """The names of all copies, layer by layer; of one `layer` only, where given."""
-        layers = self.layers or (None,) if layer is None else (layer,)
+        layers = self.numbered or (None,) if layer is None else (self._number(layer),)
         for i, e in itertools.product(layers, range(self.members) if self.members is not None else (None,)):
             yield self.name.replace("{i}", str(i)).replace("{e}", str(e))
 
     def ranges(self) -> dict[str, list[list[int]]] | None:
         """What `{i}` and `{e}` of the name stand for: {"i": [[first, last, step], ...], "e": [[0, last, 1]]}."""
-        ranges = {} if self.layers is None else {"i": runs(self.layers)}
+        ranges = {} if self.numbered is None else {"i": runs(self.numbered)}
         if self.members is not None:
             ranges["e"] = [[0, int(self.members) - 1, 1]]
         return ranges or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -29,8 +29,9 @@ class ShapeWeights:
         layers: tuple[int, ...] | None = None,
         count: Dim = ONE,
         kind: str | None = None,
+        numbers: tuple[int, ...] | None = None,
     ):
-        self.__tracer__, self.prefix = trace, prefix
+        self.__tracer__, self.prefix, self.numbers = trace, prefix, numbers
         self.layers_here, self.layer_count, self.kind = layers, count, kind
         self.index = layers[0] if layers else 0
 
@@ -56,9 +57,16 @@ class ShapeWeights:
 
     def at(self, prefix: str) -> ShapeWeights:
         """The same weights below `prefix`."""
-        inner = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.", self.layers_here, self.layer_count, self.kind)
+        inner = ShapeWeights(
+            self.__tracer__, f"{self.prefix}{prefix}.", self.layers_here, self.layer_count, self.kind, self.numbers
+        )
         inner.index = self.index
         return inner
+
+    def beside(self, prefix: str, numbers: Mapping[int, int]) -> ShapeWeights:
+        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
+        own = tuple(numbers[i] for i in self.layers_here or ())
+        return ShapeWeights(self.__tracer__, f"{prefix}.{{i}}.", self.layers_here, self.layer_count, self.kind, own)
 
     def layers(
         self, prefix: str, kinds: Sequence[KindT], cache: KVCache
@@ -84,7 +92,9 @@ class ShapeWeights:
             routed, whole = (copies, chosen), (copies, *one)
             if "{e}" not in name:
                 one, copies = whole, None
-        weight = Weight(self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed)
+        weight = Weight(
+            self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers
+        )
         return stand_in(self.__tracer__.weight(weight, whole))
 
 

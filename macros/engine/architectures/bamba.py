@@ -80,7 +80,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Bamba, kind: Mixed, table: Ro
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
-        x = x + mamba2(y, w.at("mamba"), cache, c, c.activation, STATE_BYTES)
+        x = x + mamba2(y, w.at("mamba"), cache, c, c.activation, c.norm_eps, STATE_BYTES)
     else:
         x = x + attention(y, w.at("self_attn"), cache, c, Full(), table)
     y = rms_norm(x, w, "pre_ff_layernorm", c.norm_eps)

@@ -114,7 +114,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEHybrid, kind: Mixed
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "mamba":
-        y = mamba2(y, w.at("mamba"), cache, c, c.activation, STATE_BYTES["float32"])
+        y = mamba2(y, w.at("mamba"), cache, c, c.activation, c.norm_eps, STATE_BYTES["float32"])
     else:
         y = attention(y, w.at("self_attn"), cache, c, Full(), table)
     x = x + y * c.residual_multiplier

@@ -70,7 +70,7 @@ def forward(w: Weights, ids: Array, c: Mamba2, cache: KVCache, last: bool = True
 def layer(x: Array, w: Weights, cache: KVCache, c: Mamba2) -> Array:
     """One block, nothing but a mixer: [T D] -> [T D]."""
     y = rms_norm(x, w, "norm", c.norm_eps)
-    return x + mamba2(y, w.at("mixer"), cache, c, c.activation, STATE_BYTES)
+    return x + mamba2(y, w.at("mixer"), cache, c, c.activation, c.norm_eps, STATE_BYTES)
 
 
 class StateSpaces(Protocol):
@@ -99,12 +99,10 @@ class Mamba2Mixer(StateSpaces, Protocol):
     def d_model(self) -> int: ...
     @property
     def bias(self) -> bool: ...
-    @property
-    def norm_eps(self) -> float: ...
 
 
 @step(Role.MAMBA2)
-def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, item_bytes: int) -> Array:
+def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, eps: float, item_bytes: int) -> Array:
     """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
 
     The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
@@ -114,7 +112,7 @@ def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, item_
         linear(x, w, "in_proj", 2 * N * H + 2 * G * Z + N, bias=c.bias), [N * H, 2 * N * H + 2 * G * Z], axis=-1
     )
     y = state_spaces(x, dt, w, cache, c, act, item_bytes)
-    return linear(gated_rms_norm(y, gate, w, "norm", c.norm_eps, G), w, "out_proj", c.d_model, bias=c.bias)
+    return linear(gated_rms_norm(y, gate, w, "norm", eps, G), w, "out_proj", c.d_model, bias=c.bias)
 
 
 def state_spaces(x: Array, dt: Array, w: Weights, cache: KVCache, c: StateSpaces, act: str, item_bytes: int) -> Array:

@@ -164,7 +164,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: NemotronH, kind: Mixed) -> Ar
     """One block, a single part: [T D] -> [T D]."""
     y, w = rms_norm(x, w, "norm", c.norm_eps), w.at("mixer")
     if kind.mixer == "mamba":
-        return x + mamba2(y, w, cache, c, c.mamba_activation, STATE_BYTES[c.state_dtype])
+        return x + mamba2(y, w, cache, c, c.mamba_activation, c.norm_eps, STATE_BYTES[c.state_dtype])
     if kind.mixer == "attention":
         return x + attention(y, w, cache, c)
     return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c))
