@@ -93,7 +93,9 @@ def masked_in_chunk(ours: Model, new: int, context: int) -> int:
 def recurrence(ours: Model, new: int, context: int) -> int:
     """What torch counts of the form that it runs, without what we count of the plain recurrence."""
     more = 0
-    for node, layers in steps(ours, Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV):
+    for node, layers in steps(
+        ours, Role.SELECTIVE_SCAN, Role.RG_LRU, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV
+    ):
         theirs = in_a_step(node) if context > new else in_a_prompt(ours, node, new)
         more += layers * (theirs - flops(ours, node, new, context))
     return more
@@ -112,8 +114,8 @@ def in_a_step(node: Node) -> int:
 
 
 def in_a_prompt(ours: Model, node: Node, new: int) -> int:
-    """Token by token in Mamba and RWKV; in the others chunk by chunk, products of all pairs of a chunk, padded."""
-    if node.role is Role.SELECTIVE_SCAN or node.role is Role.WKV:
+    """Token by token in Mamba, Griffin and RWKV; in the others chunk by chunk, products of all pairs of a chunk, padded."""
+    if node.role in (Role.SELECTIVE_SCAN, Role.RG_LRU, Role.WKV):
         return in_a_step(node) * new
     (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
     if node.is_inside(Role.LIGHTNING_ATTENTION):  # the last block is not padded

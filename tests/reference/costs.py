@@ -28,12 +28,15 @@ def cache_name(model: torch.nn.Module) -> str | None:
 
 
 def step(model: torch.nn.Module, ids: torch.Tensor, cache: object = None) -> tuple[int, object]:
-    """Run new tokens after what a cache holds, logits of the last token: FLOPs, and the cache after the step."""
+    """Run new tokens after what a cache holds, logits of the last token: FLOPs, and the cache after the step.
+
+    RecurrentGemma's code hands none out.
+    """
     name = cache_name(model)
     cached = {name: cache, "use_cache": True} if name else {}
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         out = model(ids, logits_to_keep=1, **cached)
-    return counter.get_total_flops(), getattr(out, name) if name else None
+    return counter.get_total_flops(), getattr(out, name, None) if name else None
 
 
 def elements(cache: object) -> int:

@@ -93,6 +93,7 @@ from .recurrence import (
     gated_rms_norm,
     grouped_rms_norm,
     l2_norm,
+    rg_lru,
     scan,
     selective_scan,
     short_convolution,

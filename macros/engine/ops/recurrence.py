@@ -115,6 +115,25 @@ def selective_scan(
     return y
 
 
+@step(Role.RG_LRU)
+def rg_lru(x: Array, log_keep: Array, cache: KVCache, item_bytes: int = STATE_BYTES) -> Array:
+    """The real-gated linear recurrent unit, a number of state for each channel: [T C], [T C] -> [T C].
+
+    h ← a·h + √(1 − a²)·x with a = e^log_keep, so that a state keeps its size; a text's first token comes in as it
+    is (Griffin, arXiv 2402.19427, 2.4).
+    """
+    is_first = (np.arange(x.shape[0], like=x) + cache.length < 1)[:, None]
+    written = np.where(is_first, x, np.sqrt(1 - np.exp(2 * log_keep)) * x)
+
+    def body(h: Array, keep: Array, written: Array) -> tuple[Array, Array]:
+        h = carry(h, keep, written)
+        return h, h
+
+    h, y = scan(body, cache.state(Holds.STATE, x.shape[1]), (np.exp(log_keep), written))
+    cache.store(Holds.STATE, h, item_bytes=item_bytes)
+    return y
+
+
 @step(Role.DECAYING_ATTENTION)
 def decaying_attention(
     q: Array, k: Array, v: Array, keep: Array, cache: KVCache, item_bytes: int = STATE_BYTES
