@@ -75,7 +75,7 @@ class NemotronH(Config):
     # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
-    d_head: Size = key("head_dim", 128)
+    d_head: Size = key("head_dim", 128, also=("attention_head_dim",))
     # feed-forward
     d_ff: Size | None = key("intermediate_size", None)
     bias_ff: bool = key("mlp_bias", False)
@@ -98,7 +98,7 @@ class NemotronH(Config):
         attention_bias mamba_proj_bias expand mamba_expand time_step_limit mamba_dt_limit mamba_dt_max
         mamba_dt_init_floor num_logits_to_keep n_shared_experts moe_shared_expert_overlap num_nextn_predict_layers
         mtp_layers_block_type mtp_hybrid_override_pattern rope_theta partial_rotary_factor rope_parameters
-        rope_scaling sliding_window
+        rope_scaling sliding_window norm_eps rms_norm_eps time_step_rank
     """.split()
     )
 

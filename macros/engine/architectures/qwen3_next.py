@@ -68,6 +68,7 @@ class Qwen35(Llama):
     # attention
     d_head: Size = key("head_dim", 256)
     attention_gate: Literal[True] = key("attn_output_gate", True)
+    gate_activation: Literal["swish", "silu"] = key("output_gate_type", "silu")
     # feed-forward
     mlp_bias: bool = fixed(False)
 
