@@ -85,6 +85,15 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "Gated delta rule",
         why="Linear attention whose state forgets and corrects itself: its size does not grow with the text.",
     ),
+    Role.KIMI_DELTA_ATTENTION: Words(
+        "Delta rule that forgets by channel",
+        why="Linear attention whose state corrects itself; each channel of a key forgets at its own rate.",
+    ),
+    Role.SHORT_CONVOLUTION: Words(
+        "Gated short convolution",
+        why="Each token sees only the few before it: what is kept does not grow with the text.",
+    ),
+    Role.RECURRENT_BLOCK: Words("Gated recurrence", why=_FIXED_STATE),
     # at either end
     Role.EMBED: Words(
         "Look up each token’s vector",
@@ -296,6 +305,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"h_t = \bar{A}_t h_{t-1} + \bar{B}_t x_t",
         "The state holds what came before: its size does not grow with the text.",
     ),
+    Role.RG_LRU: Words(
+        "Carry a number for each channel from token to token",
+        r"h_t = a_t \odot h_{t-1} + \sqrt{1 - a_t^2} \odot x_t",
+        "What is kept and what comes in balance each other, so that the state keeps its size.",
+    ),
     Role.DECAYING_ATTENTION: Words(
         "Carry a fading memory from token to token",
         r"S_t = a_t S_{t-1} + k_t v_t^{\top}, \quad y_t = q_t S_t",
@@ -412,6 +426,28 @@ _DECAY = Words(
 _DT_BIAS = Words(
     "Shift the step size", r"\Delta + b", "Each channel starts with a time scale of its own.", term="step size"
 )
+_ADAPTER_IN = Words(
+    "Narrow, for the adapter",
+    r"x \, A^{\top}",
+    "A shared matrix is adapted by two thin ones wherever it is used.",
+    term="LoRA, adapter",
+)
+_ADAPTER_OUT = _ADAPTER_IN._replace(title="Widen back, for the adapter", equation=r"a \, B^{\top}")
+_STRENGTH = Words(
+    "Make the strength of writing",
+    r"b = x \, W_b^{\top}",
+    "How much of the new token is written into the state.",
+    term="write strength",
+)
+_DECAY_OF_TOKEN = Words("Make the decay", r"a = x \, W_a^{\top}", "How much of the old state is kept.", term="decay")
+_ANSWER_GATE = Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate", term="output gate")
+_NARROW_GATE = Words(
+    "Narrow, for the gate",
+    r"x \, W^{\top}",
+    "Two thin matrices in the place of a large one.",
+    term="low-rank projection",
+)
+_NARROW_DECAY = _NARROW_GATE._replace(title="Narrow, for the decay")
 _SKIP = Words(
     "Let the input pass beside the state", r"y + D \odot x", "What the state need not carry.", term="skip connection"
 )
@@ -462,6 +498,14 @@ WEIGHTS = {
     "post_self_attn_layernorm": _AFTER_ATTENTION,
     "post_mlp_layernorm": _AFTER_FF,
     "layers.final_layer_norm": _norm("Normalise around the feed-forward part"),
+    "post_operator_norm": _norm("Normalise what the layer’s first part found"),
+    "post_ffn_norm": _AFTER_FF,
+    "operator_norm": _norm("Normalise before the layer’s first part"),
+    "ffn_norm": _BEFORE_FF,
+    "temporal_pre_norm": _norm("Normalise before the layer’s first part"),
+    "channel_pre_norm": _BEFORE_FF,
+    "embedding_norm": _LAST_NORM,
+    "final_norm": _LAST_NORM,
     "pre_ln": _OF_EMBEDDINGS,
     "word_embeddings_layernorm": _OF_EMBEDDINGS,
     "ln_f": _LAST_NORM,
@@ -708,6 +752,8 @@ WEIGHTS = {
     "router.layer": _ROUTER,
     "router.classifier": _ROUTER,
     "e_score_correction_bias": _ROUTER_BIAS,
+    "expert_bias": _ROUTER_BIAS,
+    "feed_forward.gate": _ROUTER,
     "gate.bias": _ROUTER_BIAS,
     "shared_expert_gate": Words(
         "Gate the shared expert",
@@ -724,6 +770,17 @@ WEIGHTS = {
     "experts.gate_up_proj": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e"),
     "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT, term="bias"),
     "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT, term="bias"),
+    "experts.input_linear": _in_experts(_Q, r"q_e = x \, W_e^{\top}"),
+    "experts.output_linear": _in_experts(_O, r"y_e \, W_e^{\top}"),
+    "mlp.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
+    "mlp.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
+    "kv_proj": Words(
+        "Make the keys and the values",
+        r"[k, v] = x \, W_{kv}^{\top}",
+        "What each token is found by and what it hands over, the same for all experts.",
+        "k, v",
+        term="key projection, value projection",
+    ),
     "block_sparse_moe.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
     "block_sparse_moe.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
     "shared_mlp.input_linear": _in_shared(_GATE_UP),
@@ -769,13 +826,58 @@ WEIGHTS = {
         "How much of the new token is written, and how much of the old is kept.",
         term="write strength, decay",
     ),
-    "in_proj_b": Words(
-        "Make the strength of writing",
-        r"b = x \, W_b^{\top}",
-        "How much of the new token is written into the state.",
-        term="write strength",
+    "in_proj_b": _STRENGTH,
+    "in_proj_a": _DECAY_OF_TOKEN,
+    "b_proj": _STRENGTH,
+    "a_proj": _DECAY_OF_TOKEN,
+    "f_proj": _DECAY_OF_TOKEN,
+    "f_a_proj": _NARROW_DECAY,
+    "f_b_proj": _DECAY_OF_TOKEN._replace(equation=r"a = f \, W_a^{\top}"),
+    "g_proj": _ANSWER_GATE,
+    "g_a_proj": _NARROW_GATE,
+    "g_b_proj": _ANSWER_GATE._replace(equation=r"\sigma(g \, W_g^{\top})"),
+    "o_norm": _norm("Normalise each head’s result"),
+    "conv.in_proj": Words(
+        "Make the input and its two gates",
+        r"[b, c, x] = x \, W_{in}^{\top}",
+        "One gate before the convolution, one after it.",
+        term="input projection",
     ),
-    "in_proj_a": Words("Make the decay", r"a = x \, W_a^{\top}", "How much of the old state is kept.", term="decay"),
+    "conv.conv": _CONV,
+    "conv_1d": _CONV,
+    "conv.out_proj": _OUT,
+    # RecurrentGemma
+    "linear_x": Words("Make the recurrence’s input", r"x \, W_x^{\top}", "", term="input projection"),
+    "linear_y": Words("Make the gate", r"y = x \, W_y^{\top}", _GATE_WHY, "gate", term="gate projection"),
+    "linear_out": _OUT,
+    "input_gate_weight": Words(
+        "Make the gate of what comes in", r"x \, W_i", "Each block of channels by itself.", term="input gate"
+    ),
+    "input_gate_bias": Words("Shift the gate of what comes in", r"+ b_i", "", term="input gate"),
+    "recurrent_gate_weight": Words(
+        "Make the gate of what is kept", r"x \, W_a", "Each block of channels by itself.", term="recurrence gate"
+    ),
+    "recurrent_gate_bias": Words("Shift the gate of what is kept", r"+ b_a", "", term="recurrence gate"),
+    "recurrent_param": Words(
+        "How fast each channel forgets",
+        r"a = e^{-8 r \, \mathrm{softplus}(\Lambda)}",
+        "Trained for each channel; the gate makes it slower or faster for a token.",
+        term="decay",
+    ),
+    # Zamba 2
+    **{
+        f"{name}.{place}": words
+        for name in (
+            "linear_q_adapter_list",
+            "linear_k_adapter_list",
+            "linear_v_adapter_list",
+            "gate_up_proj_adapter_list",
+        )
+        for place, words in (("0", _ADAPTER_IN), ("1", _ADAPTER_OUT))
+    },
+    "layers.linear": Words(
+        "Hand what the shared block found to the mixer", r"y \, W^{\top}", "", term="output projection"
+    ),
     # RWKV
     "time_decay": Words(
         "How fast each channel forgets",
@@ -880,6 +982,9 @@ IN_A_SENTENCE: dict[Role | None, str] = {
     Role.SHARED_EXPERTS: "the shared experts",
     **dict.fromkeys((Role.MAMBA, Role.MAMBA2), "the state-space mixer"),
     Role.GATED_DELTA_NET: "the delta rule",
+    Role.KIMI_DELTA_ATTENTION: "the delta rule",
+    Role.SHORT_CONVOLUTION: "the short convolution",
+    Role.RECURRENT_BLOCK: "the recurrence",
 }
 
 # Headings of a parameter table's groups, by the step that uses the weights.
@@ -909,6 +1014,9 @@ KINDS = {
     "mamba": "state space",
     "linear": "linear attention",
     "lightning": "lightning attention",
+    "convolution": "short convolution",
+    "recurrent": "gated recurrence",
+    "hybrid": "state space and shared attention",
 }
 
 

@@ -27,7 +27,7 @@ from ..ops import (
 from ..steps import Role, step
 from . import architecture
 from .config import Interval, Positive, Size, Taps, activation, config, fixed, key, read_rope
-from .deepseek_v2 import read_values_out, latents, queries
+from .deepseek_v2 import latents, queries, read_values_out
 from .kimi_linear import LatentsAndDelta, kimi_delta_attention, mixture_of_experts
 
 

@@ -337,6 +337,17 @@ def fold_rope_by_layer_type(raw: Raw, sliding_theta: float | None = None) -> Raw
     return {**raw, "rope_parameters": {"full_attention": table, "sliding_attention": {"rope_theta": sliding_theta}}}
 
 
+def fold_rope_of_kinds(raw: Raw, usual: Mapping[str, Raw]) -> Raw:
+    """`fold_rope`, where a config without a table for each layer type has the `usual` ones; what it says beside them
+    goes before.
+    """
+    raw = fold_rope(raw)
+    table: Raw = raw["rope_parameters"]
+    if any(isinstance(part, Mapping) for part in table.values()):
+        return raw
+    return {**raw, "rope_parameters": {name: {**part, **table} for name, part in usual.items()}}
+
+
 def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str | None = None) -> Rope:
     """The rotary embedding that a `rope_parameters` table describes, or its part for `layer_type`.
 
@@ -372,6 +383,8 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
         raise Problem(f"partial_rotary_factor = {partial}: expected a share, at most 1", "correct the value")
     if kind == "default":
         return Rope(theta, partial=partial)
+    if kind == "proportional":
+        return Rope(theta, kind, float(number("factor", 1.0)), {"partial_rotary_factor": partial})
     longest = number("max_position_embeddings") if table.get("max_position_embeddings") is not None else None
     divisors = {name: _positives(name, table.get(name)) for name in _ROPE_DIVISORS.get(kind, ())}
     usual = {"original_max_position_embeddings": longest, "beta_fast": 32.0, "beta_slow": 1.0}
@@ -387,6 +400,7 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
 
 # The numbers that each published kind of rope scaling reads besides `factor`, and those that it has for each pair.
 _ROPE_KEYS: dict[str, tuple[str, ...]] = {
+    "proportional": (),
     "linear": (),
     "dynamic": ("max_position_embeddings",),
     "llama3": ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),

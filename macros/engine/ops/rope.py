@@ -52,6 +52,13 @@ def _default(rope: Rope, width: int, positions: Array) -> Array:
     return rope.theta ** (np.arange(0, width, 2, like=positions) / -width)
 
 
+def _proportional(rope: Rope, width: int, positions: Array) -> Array:
+    """Of the pairs of a whole head a share turns, each at its speed among all of them; the others stand (Gemma 4)."""
+    pair = np.arange(0, width, 2, like=positions) / 2
+    turning = int(rope.more["partial_rotary_factor"] * int(width) // 2)
+    return np.where(pair < turning, _default(rope, width, positions) / rope.factor, 0)
+
+
 def _linear(rope: Rope, width: int, positions: Array) -> Array:
     """Positions divided by `factor` (arXiv 2306.15595)."""
     return _default(rope, width, positions) / rope.factor
@@ -109,6 +116,7 @@ Scaling: TypeAlias = Callable[[Rope, int, Array], Array]
 
 SCALINGS: dict[str, Scaling] = {
     "default": _default,
+    "proportional": _proportional,
     "linear": _linear,
     "dynamic": _dynamic,
     "llama3": _llama3,
