@@ -91,6 +91,7 @@ from .recurrence import (
     decaying_attention,
     gated_delta_rule,
     gated_rms_norm,
+    grouped_conv,
     grouped_rms_norm,
     l2_norm,
     rg_lru,

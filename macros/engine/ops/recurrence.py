@@ -78,6 +78,18 @@ def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, 
     return y + w(f"{name}.bias", C) if bias else y
 
 
+@step(Role.CONVOLUTION)
+def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) -> Array:
+    """Mix each group of channels over `width` tokens, with a bias: [T+W−1 C], [C C/G W], [C] -> [T C]."""
+    C = rows.shape[1]
+    inside = C // groups
+    windows = np.stack([rows[width - 1 - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
+    windows = windows.reshape(windows.shape[0], width, groups, inside)
+    weight = w(f"{name}.weight", C, inside, width).reshape(groups, inside, inside, width)
+    y = np.einsum("twgi,goiw->tgo", windows, weight, optimize=True)
+    return y.reshape(y.shape[0], C) + w(f"{name}.bias", C)
+
+
 @step(Role.SHORT_CONVOLUTION)
 def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool) -> Array:
     """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
