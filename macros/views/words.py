@@ -774,7 +774,7 @@ WEIGHTS = {
     "experts.output_linear": _in_experts(_O, r"y_e \, W_e^{\top}"),
     "mlp.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
     "mlp.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
-    "kv_proj": Words(
+    "self_attention.kv_proj": Words(
         "Make the keys and the values",
         r"[k, v] = x \, W_{kv}^{\top}",
         "What each token is found by and what it hands over, the same for all experts.",

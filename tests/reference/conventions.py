@@ -60,8 +60,20 @@ def every_expert(ours: Model, new: int, context: int) -> int:
 
 def rows_cut_off(ours: Model, new: int, context: int) -> int:
     """Rows of a convolution besides those of the new tokens: of the padding, or of what was kept."""
+    if ours.model_type == "zaya":
+        return 0
     rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
     return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in steps(ours, Role.CONVOLUTION))
+
+
+def row_of_zeros(ours: Model, new: int, context: int) -> int:
+    """What the token before the first would hand over, which is nothing."""
+    delayed = [
+        layers * flops(ours, node, new, context) // new
+        for node, layers in steps(ours, Role.LINEAR)
+        if any(w.name.endswith("v_proj_delayed.weight") for w in node.all_weights())
+    ]
+    return sum(delayed) if context == new else 0
 
 
 def written_out(ours: Model, new: int, context: int) -> int:
@@ -114,7 +126,7 @@ def in_a_step(node: Node) -> int:
 
 
 def in_a_prompt(ours: Model, node: Node, new: int) -> int:
-    """Token by token in Mamba, Griffin and RWKV; in the others chunk by chunk, products of all pairs of a chunk, padded."""
+    """Token by token in Mamba, Griffin and RWKV; else chunk by chunk, products of all pairs of a chunk, padded."""
     if node.role in (Role.SELECTIVE_SCAN, Role.RG_LRU, Role.WKV):
         return in_a_step(node) * new
     (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
@@ -180,6 +192,10 @@ FLOPS = {
     "cut off": Convention(
         "transformers computes rows of a convolution that it then cuts off: of the padding, or of what was kept.",
         rows_cut_off,
+    ),
+    "before the text": Convention(
+        "transformers’ code of ZAYA multiplies a row of zeros, which stands for the token before the first.",
+        row_of_zeros,
     ),
     "written out": Convention(
         "transformers keeps latents and writes each head’s keys and values out of them in every step. Here they are "

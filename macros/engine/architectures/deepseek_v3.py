@@ -17,7 +17,6 @@ from ..ops import (
     gated_experts,
     keep_groups,
     linear,
-    packed_experts,
     positions,
     rms_norm,
     rope_table,
@@ -32,7 +31,6 @@ from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
 from .qwen2_moe import EXPERT, FUSED
-from .qwen3_next import PACKED
 
 
 @config
@@ -122,22 +120,23 @@ def all_experts(
     c: GroupedExperts,
     limit: float | None = None,
     shared_limit: float | None = None,
-    packed: bool = False,
 ) -> Array:
     """The chosen experts by their shares, and the shared ones: [T D], [E] -> [T k D] -> [T D].
 
-    With a limit, gate and up values do not go beyond it. `packed`: all experts' matrices stand in one stack.
+    With a limit, gate and up values do not go beyond it.
     """
     act = activation(c.activation)
+    chosen, shares = routing(x, bias, w, c)
+    routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act, limit), shares)
+    width = c.n_shared_experts * c.d_ff_expert
+    return routed + shared_experts(x, w.at("shared_experts"), width, act, limit=shared_limit)
+
+
+def routing(x: Array, bias: Array, w: Weights, c: GroupedExperts) -> tuple[Array, Array]:
+    """The experts that each token is sent to, and how much each counts: [T D], [E] -> [T k] places, [T k] shares."""
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     allowed = fit + bias
     if c.n_expert_groups > 1:
         allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(allowed, c.n_experts_per_token)
-    shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
-    if packed:
-        said = packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act)
-    else:
-        said = gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act, limit)
-    width = c.n_shared_experts * c.d_ff_expert
-    return combine(said, shares) + shared_experts(x, w.at("shared_experts"), width, act, limit=shared_limit)
+    return chosen, routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)

@@ -16,13 +16,16 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Mixed,
     causal_conv,
+    combine,
     embed,
     feed_forward,
     gated_delta_rule,
     heads,
     l2_norm,
     linear,
+    packed_experts,
     rms_norm,
+    shared_experts,
     sigmoid,
     softplus,
     unembed,
@@ -31,14 +34,15 @@ from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key, mixers_of
 from .deepseek_v2 import attention
-from .deepseek_v3 import DeepSeekV3, all_experts
+from .deepseek_v3 import DeepSeekV3, routing
+from .qwen3_next import PACKED
 
 CONVOLUTIONS = ("self_attn.q_conv1d.weight", "self_attn.k_conv1d.weight", "self_attn.v_conv1d.weight")
 
 
 @config
 class LatentsAndDelta(DeepSeekV3):
-    """What models with latent attention and Kimi Delta Attention share. An expert's tensors are stacked."""
+    """What models with latent attention and Kimi Delta Attention share."""
 
     # layers
     layer_types: list[str] | None = key("layer_types", None)
@@ -185,6 +189,18 @@ def layer(x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Mixed, tabl
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_experts(x: Array, w: Weights, c: LatentsAndDelta) -> Array:
+    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+
+    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    """
+    act = activation(c.activation)
+    chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
+    routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
+    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)
+
+
 class DeltaAttention(Protocol):
     """A config of Kimi Delta Attention."""
 
@@ -219,12 +235,3 @@ def kimi_delta_attention(x: Array, w: Weights, cache: KVCache, c: DeltaAttention
     y = gated_delta_rule(l2_norm(q) * H**-0.5, l2_norm(k), v, keep, sigmoid(linear(x, w, "b_proj", N)), cache)
     y = rms_norm(y, w, "o_norm", c.norm_eps) * sigmoid(heads(c.gate(x, w), N, H))
     return linear(y.reshape(T, N * H), w, "o_proj", c.d_model)
-
-
-@step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x: Array, w: Weights, c: LatentsAndDelta) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
-
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
-    """
-    return all_experts(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c, packed=True)
