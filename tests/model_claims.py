@@ -172,11 +172,12 @@ def ways_of_forgetting():
 
 @claim
 def width_is_a_side():
-    """Matrices without a side of d_model have a few percent of the parameters at most, but for OPT 350M's two
-    tables."""
+    """Matrices without a side of d_model have a few percent of the parameters at most, a little more in OPT 350M (its
+    two tables) and MiniCPM3 (the maps out of its latents)."""
     for m in every():
         other = [w for w in matrices_of(m) if width(m) not in map(int, w.shape)]
-        assert sum(int(w.count) for w in other) < (0.1 if m.slug == "opt-350m" else 0.05) * m.counts.total, m.slug
+        most = 0.1 if m.slug in ("opt-350m", "minicpm3-4b") else 0.05
+        assert sum(int(w.count) for w in other) < most * m.counts.total, m.slug
 
 
 @claim

@@ -424,7 +424,7 @@ COUNTED = {
     "convolutions": {Role.CONVOLUTION},
 }
 LEFT_OUT = {
-    "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.LAST_ROW},
+    "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.SINUSOIDS, Role.LAST_ROW},
     "norms": set(EVERY_NORM),
     "activation functions and gates": {
         Role.GELU,
@@ -439,7 +439,13 @@ LEFT_OUT = {
         Role.SOFT_CAP,
     },
     "softmax": {Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.CAUSAL_MASK, Role.TEMPERATURE},
-    "the choice of experts": {Role.SIGMOID_SCORES, Role.EXPERT_GROUPS, Role.TOP_K, Role.ROUTING_WEIGHTS},
+    "the choice of experts": {
+        Role.SIGMOID_SCORES,
+        Role.EXPERT_GROUPS,
+        Role.TOP_K,
+        Role.ROUTING_WEIGHTS,
+        Role.SPARSE_MIXER,
+    },
     "rotations": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE},
     "biases and sums": set(),  # steps without a role of their own, inside others
     "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT},

@@ -54,8 +54,13 @@ class Arrays:
         """The same for a tensor that is no trained weight; `counted` says whether the published total has it."""
         return self(name, *shape)
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
-        """Equal tensors, one per member, as one array [members, *shape]; `{e}` in the name is the member's number."""
+    def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
+        """Equal tensors, one per member, as one array [members, *shape]; `{e}` in the name is the member's number.
+
+        With `below`, the file has the members' rows one below the other.
+        """
+        if below:
+            return self(name, members * shape[0], *shape[1:]).reshape(members, *shape)
         if "{e}" not in name:
             return self(name, members, *shape)
         return np.stack([self(name.replace("{e}", str(e)), *shape) for e in range(members)])

@@ -55,10 +55,11 @@ class Weights(Protocol):
         """A tensor that is no trained weight; `counted` says whether the published total has it."""
         ...
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
+    def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself.
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself;
+        with `below`, the members' rows one below the other: [members · rows, …].
         """
         ...
 

@@ -51,6 +51,7 @@ class Role(StrEnum):
     # either end of the model
     EMBED = "embed", "token embedding"
     EMBED_POSITIONS = "embed_positions", "learned position embedding"
+    SINUSOIDS = "sinusoids", "sinusoidal position embedding"
     LAST_ROW = "last_row", "last hidden state"
     UNEMBED = "unembed", "unembedding, LM head, logits"
     # products with weights
@@ -88,6 +89,8 @@ class Role(StrEnum):
     CAUSAL_MASK = "causal_mask", "causal mask"
     SOFTMAX = "softmax", "softmax"
     SOFTMAX_WITH_SINK = "softmax_with_sink", "softmax, attention sink"
+    DYNAMIC_MASK = "dynamic_mask", "dynamic mask"
+    DIFFERENCE = "difference", "differential attention"
     MIX = "mix", "weighted sum"
     # latent attention and its indexer
     LATENT_QUERIES = "ask_latents", "absorbed up-projection"
@@ -112,6 +115,7 @@ class Role(StrEnum):
     EXPERT_GROUPS = "keep_groups", "group-limited routing"
     TOP_K = "top_k", "top-k selection"
     ROUTING_WEIGHTS = "routing_weights", "routing weights"
+    SPARSE_MIXER = "sparse_mixer", "router, routing weights"
     COMBINE = "combine", "weighted sum"
     # recurrences
     STATE_UPDATE = "carry", "state update"

@@ -48,12 +48,13 @@ class ShapeWeights:
             return stand_in(self.__tracer__.input(shape, np.float32, self.prefix + name))
         return self._leaf(name, shape, is_buffer=True)
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
+    def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself.
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself;
+        with `below`, the members' rows one below the other: [members · rows, …].
         """
-        return self._leaf(name, shape, members=members, used=used)
+        return self._leaf(name, shape, members=members, used=used, below=below)
 
     def at(self, prefix: str) -> ShapeWeights:
         """The same weights below `prefix`."""
@@ -83,7 +84,13 @@ class ShapeWeights:
             yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
 
     def _leaf(
-        self, name: str, shape: Shape, members: int | None = None, used: int | None = None, is_buffer: bool = False
+        self,
+        name: str,
+        shape: Shape,
+        members: int | None = None,
+        used: int | None = None,
+        is_buffer: bool = False,
+        below: bool = False,
     ) -> Array:
         one = whole = dims_of(shape)
         copies, routed = None, None
@@ -91,7 +98,8 @@ class ShapeWeights:
             copies, chosen = dims_of((members, used))
             routed, whole = (copies, chosen), (copies, *one)
             if "{e}" not in name:
-                one, copies = whole, None
+                one = (copies * one[0], *one[1:]) if below else whole
+                copies = None
         weight = Weight(
             self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers
         )

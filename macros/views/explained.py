@@ -58,7 +58,7 @@ PARTS: dict[Role | None, str] = {
 }
 IN_ATTENTION: dict[Role | None, str] = {
     **dict.fromkeys((Role.SCORES, Role.TEMPERATURE, Role.SOFT_CAP, Role.CAUSAL_MASK, Role.MIX), SCORES),
-    **dict.fromkeys((Role.SOFTMAX, Role.SOFTMAX_WITH_SINK), SCORES),
+    **dict.fromkeys((Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.DYNAMIC_MASK, Role.DIFFERENCE), SCORES),
     **dict.fromkeys((Role.LATENT_QUERIES, Role.LATENT_SCORES, Role.MIX_LATENTS, Role.LATENT_VALUES), LATENTS),
     **dict.fromkeys(ROPES, POSITION),
     **dict.fromkeys(EVERY_NORM, NORM),
@@ -66,7 +66,7 @@ IN_ATTENTION: dict[Role | None, str] = {
 }
 OUTSIDE_OF_LAYERS: dict[Role | None, str] = {
     Role.EMBED: EMBEDDINGS,
-    Role.EMBED_POSITIONS: PLACES,
+    **dict.fromkeys((Role.EMBED_POSITIONS, Role.SINUSOIDS), PLACES),
     Role.ROPE_TABLE: POSITION,
     Role.UNEMBED: LAST,
 }

@@ -304,13 +304,15 @@ def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
 def is_alibi(node: Node) -> bool:
     """Whether a call adds a term to the scores of each head, in the place of position embeddings."""
     inside = node.parent.role if node.parent else None
-    return node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
+    makers = {a.source.role for a in node.inputs if isinstance(a.source, Node)}
+    is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
+    return is_of_scores and Role.DYNAMIC_MASK not in makers
 
 
 def _words_of_sum(node: Node, around: Node) -> Words:
     """An addition: to the residual stream in a layer, of two tables before the first."""
     sources = [_child(around, a) for a in node.inputs]
-    if any(s is not None and s.role is Role.EMBED_POSITIONS for s in sources):
+    if any(s is not None and s.role in (Role.EMBED_POSITIONS, Role.SINUSOIDS) for s in sources):
         return words.CALLS["positions"]
     if is_alibi(node):
         return words.CALLS["alibi"]

@@ -120,7 +120,8 @@ def positions(m: Model) -> str:
         for layer in kinds(m)
         if any(n.role is Role.ATTENTION for n in layer.walk())
     ]
-    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
+    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["sinusoidal"] * (Role.SINUSOIDS in roles)
+    ways += ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")
     return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")

@@ -105,6 +105,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"p_t = P_t",
         "Attention by itself does not see order; here it is learned, one vector per place.",
     ),
+    Role.SINUSOIDS: Words(
+        "Compute each position’s vector",
+        r"p_t = [\sin(t \omega_i), \cos(t \omega_i)]",
+        "Attention by itself does not see order; sines of many lengths tell places apart, and nothing is learned.",
+    ),
     Role.LAST_ROW: Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
     Role.UNEMBED: Words(
         "Score every token of the vocabulary",
@@ -220,6 +225,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     ),
     Role.ROUTING_WEIGHTS: Words(
         "Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."
+    ),
+    Role.SPARSE_MIXER: Words(
+        "Choose two experts, one after the other",
+        "",
+        "Each is weighed against those whose score is near its own, and not against all.",
     ),
     Role.SIGMOID_SCORES: Words(
         "Score each expert by itself", r"\sigma(g)", "Between 0 and 1, without regard to the others."
@@ -514,6 +524,9 @@ WEIGHTS = {
     "final_layer_norm": _LAST_NORM,
     "final_layernorm": _LAST_NORM,
     "model.norm": _LAST_NORM,
+    "model.layer_norm": _LAST_NORM,
+    "norm_1": _BEFORE_ATTENTION,
+    "norm_2": _BEFORE_FF,
     "layers.norm": _norm("Normalise before the mixer"),
     "mixer.norm": _OF_MIXER,
     "mamba.norm": _OF_MIXER,
@@ -767,6 +780,9 @@ WEIGHTS = {
     "experts.w1": _in_experts(_GATE, r"g_e = x \, W_{1,e}^{\top}"),
     "experts.w3": _in_experts(_UP, r"u_e = x \, W_{3,e}^{\top}"),
     "experts.w2": _in_experts(_DOWN, r"y_e \, W_{2,e}^{\top}"),
+    "experts.mlp.w1": _in_experts(_GATE, r"g_e = x \, W_{1,e}^{\top}"),
+    "experts.mlp.v1": _in_experts(_UP, r"u_e = x \, V_{1,e}^{\top}"),
+    "experts.mlp.w2": _in_experts(_DOWN, r"y_e \, W_{2,e}"),
     "experts.gate_up_proj": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e"),
     "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT, term="bias"),
     "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT, term="bias"),

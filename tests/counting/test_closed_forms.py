@@ -160,6 +160,63 @@ def bitnet(c):
     return form._replace(total=form.total + L * (D + F))
 
 
+def gpt_bigcode(c):
+    form, D, L, N = gpt2(c), c["n_embd"], c["n_layer"], c["n_head"]
+    H, K = D // N, 1 if c.get("multi_query", True) else N
+    return Form(form.total - L * 2 * (D + 1) * (D - K * H), 2 * L * K * H)
+
+
+def gpt_neo(c):
+    D, L = c["hidden_size"], c["num_layers"]
+    layer = 4 * D * D + D + plain(D, c.get("intermediate_size") or 4 * D) + 4 * D
+    return Form(ends(c, True) + c["max_position_embeddings"] * D + L * layer + 2 * D, 2 * L * D)
+
+
+def xglm(c):
+    D, L = c["d_model"], c["num_layers"]
+    return Form(ends(c, True, D) + L * (4 * D * D + 4 * D + plain(D, c["ffn_dim"]) + 4 * D) + 2 * D, 2 * L * D)
+
+
+def persimmon(c):
+    D, L, N, _, H, F = sizes(c)
+    norms = 4 * D + (4 * H if c.get("qk_layernorm", True) else 0)
+    return Form(ends(c, False) + L * (attention(D, N, N, H, True, True) + plain(D, F) + norms) + 2 * D, 2 * L * D)
+
+
+def mpt(c):
+    D, L = c["d_model"], c["n_layers"]
+    return Form(ends(c, True, D) + L * (12 * D * D + 2 * D) + D, 2 * L * D)
+
+
+def dbrx(c):
+    D, L, N = c["d_model"], c["n_layers"], c["n_heads"]
+    K, H, ffn = c["attn_config"].get("kv_n_heads", 1), D // N, c["ffn_config"]
+    E, k, one = ffn["moe_num_experts"], ffn["moe_top_k"], gated(D, ffn["ffn_hidden_size"])
+    layer = attention(D, N, K, H) + 2 * D + E * D + E * one
+    return Form(2 * c["vocab_size"] * D + L * layer + D, 2 * L * K * H, L * one, (E, k))
+
+
+def phimoe(c):
+    D, L, N, K, H, _ = sizes(c)
+    form = mixture(**ATTENTION, E=("num_local_experts",), width=("intermediate_size",))(c)
+    shifts = (2 * L + 1) * D + (c["vocab_size"] if c.get("lm_head_bias") else 0)
+    return form._replace(total=form.total + shifts)
+
+
+def minicpm3(c):
+    D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
+    layer = latent(c, False) + 2 * D + gated(D, F, c.get("mlp_bias", False))
+    return Form(ends(c, True) + L * layer + D, L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]))
+
+
+def doge(c):
+    D, L, N, K, H, F = sizes(c)
+    b = c.get("attention_bias", False)
+    mask = K + K * K * H + (K if b else 0)
+    layer = attention(D, N, K, H, b, b) + gated(D, F, c.get("mlp_bias", False)) + 4 * D + 2 * H + mask
+    return Form(ends(c, False) + L * layer + D, 2 * L * K * H)
+
+
 def falcon(c):
     D, L, N, b, new = (
         c["hidden_size"],
@@ -573,6 +630,24 @@ FORMS = {
     ),
     "nanochat": llama_like(**ATTENTION, feed=plain, norms=0, final=0),
     "nemotron": llama_like(**ATTENTION, mlp=has("mlp_bias"), feed=plain, norm_width=2),
+    "gpt_bigcode": gpt_bigcode,
+    "gpt_neo": gpt_neo,
+    "codegen": gptj,
+    "xglm": xglm,
+    "persimmon": persimmon,
+    "mpt": mpt,
+    "dbrx": dbrx,
+    "phimoe": phimoe,
+    "minicpm3": minicpm3,
+    "doge": doge,
+    "diffllama": lambda c: llama_like(**ATTENTION, extra=4 * sizes(c)[4])(c),
+    "flex_olmo": mixture(**ATTENTION, **BOTH_FULL, width=("intermediate_size",)),
+    "granitemoeshared": mixture(
+        **ATTENTION,
+        E=("num_local_experts",),
+        width=("intermediate_size",),
+        shared=lambda c, D: gated(D, c.get("shared_intermediate_size", 0)),
+    ),
     "falcon": falcon,
     "phi": phi,
     "stablelm": stablelm,
@@ -778,6 +853,72 @@ RANDOM = {
     "jais2": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "nanochat": both(blocks(square=True), flags(attention_bias=BOOL)),
     "nemotron": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL), fixed(partial_rotary_factor=1.0)),
+    "gpt_bigcode": both(OLD, flags(n_inner=(67, 71), multi_query=BOOL)),
+    "gpt_neo": both(
+        fixed(
+            vocab_size=(97, 101),
+            max_position_embeddings=(31, 37),
+            hidden_size=(30, 42),
+            num_heads=(3, 1),
+            window_size=(4, 9),
+            num_layers=4,
+            attention_types=([[["global", "local"], 2]], [[["local"], 1], [["global"], 3]]),
+        ),
+        flags(intermediate_size=(67, 71), tie_word_embeddings=BOOL),
+    ),
+    "codegen": both(
+        fixed(vocab_size=(97, 101), n_embd=(40, 72), n_layer=(1, 2, 5), n_head=(4,), rotary_dim=(2, 6)),
+        flags(n_inner=(67, 71), tie_word_embeddings=BOOL),
+    ),
+    "xglm": both(
+        fixed(vocab_size=(97, 101), d_model=(30, 42), num_layers=(1, 2, 5), attention_heads=(3, 1), ffn_dim=(67, 71)),
+        flags(tie_word_embeddings=BOOL),
+    ),
+    "persimmon": both(
+        blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
+        flags(qk_layernorm=BOOL),
+        fixed(partial_rotary_factor=1.0),
+    ),
+    "mpt": both(
+        fixed(vocab_size=(97, 101), d_model=(30, 42), n_layers=(1, 2, 5), n_heads=(3, 1)),
+        flags(tie_word_embeddings=BOOL, attn_config=({"clip_qkv": 6}, {"softmax_scale": 0.3})),
+    ),
+    "dbrx": fixed(
+        vocab_size=(97, 101),
+        d_model=(60, 84),
+        n_layers=(1, 2, 5),
+        n_heads=6,
+        attn_config=({"kv_n_heads": 2, "clip_qkv": 8}, {"kv_n_heads": 3}, {}),
+        ffn_config=(
+            {"ffn_hidden_size": 29, "moe_num_experts": 5, "moe_top_k": 2},
+            {"ffn_hidden_size": 31, "moe_num_experts": 7, "moe_top_k": 3},
+        ),
+    ),
+    "phimoe": both(
+        blocks(),
+        fixed(num_local_experts=(3, 5), num_experts_per_tok=2),
+        flags(attention_bias=BOOL, lm_head_bias=BOOL, sliding_window=(4, 9)),
+    ),
+    "minicpm3": both(
+        blocks(square=True).map(lambda c: c | {"num_key_value_heads": c["num_attention_heads"]}),
+        LATENT.map(lambda c: {k: v for k, v in c.items() if k.endswith(("_rank", "head_dim"))}),
+        flags(mlp_bias=BOOL, dim_model_base=(11, 13), scale_depth=(0.7, 1.4)),
+    ),
+    "doge": both(
+        blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL, keep_window_size=(3, 5), sliding_window=(4, 9))
+    ),
+    "diffllama": both(
+        blocks()
+        .map(lambda c: c | {"num_key_value_heads": 2 * c["num_attention_heads"]})
+        .map(lambda c: c | {"num_attention_heads": c["num_key_value_heads"]}),
+        flags(attention_bias=BOOL),
+    ),
+    "flex_olmo": both(blocks(square=True), fixed(num_experts=(5, 7), **MOE), flags(attention_bias=BOOL)),
+    "granitemoeshared": both(
+        blocks(square=True),
+        fixed(num_local_experts=(5, 7), **MOE),
+        flags(attention_bias=BOOL, shared_intermediate_size=(37, 41)),
+    ),
     "falcon": both(
         fixed(vocab_size=(97, 101), hidden_size=(60, 84), num_hidden_layers=(1, 2, 5), num_attention_heads=6),
         flags(

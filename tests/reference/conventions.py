@@ -15,6 +15,7 @@ from macros.counting.costs import of as costs_of
 from macros.engine.array import Node
 from macros.engine.ops import Chunked, SlidingWindow
 from macros.engine.steps import Holds, Role
+from macros.engine.tensors import CacheEntry
 
 DELTA_CHUNK = 64  # of transformers' gated delta rule
 MAMBA_CHUNKS = {  # key and default
@@ -102,6 +103,28 @@ def masked_in_chunk(ours: Model, new: int, context: int) -> int:
     return more
 
 
+def outside_of_window(ours: Model, new: int, context: int) -> int:
+    """In a step, the rows that a window no longer reaches; a prompt is multiplied in full, by both."""
+    if ours.model_type != "gpt_neo" or context == new:
+        return 0
+    width = ours.trace.symbols["d_model"]
+    return sum(4 * width * rows for rows, k in rows_outside(ours, context) if k.holds is Holds.KEYS)
+
+
+def rows_outside(ours: Model, context: int) -> Iterator[tuple[int, CacheEntry]]:
+    """What each kind of layer with a window need not hold, in rows of all its layers, beside what is kept of it."""
+    for k in ours.counts.kept:
+        if isinstance(k.mask, SlidingWindow):
+            yield int(k.layer_count) * max(context - int(k.mask.size), 0), k
+
+
+def scores_again(ours: Model, new: int, context: int) -> int:
+    """The scores, once for each half of the values."""
+    if ours.model_type != "diffllama":
+        return 0
+    return sum(layers * flops(ours, node, new, context) for node, layers in steps(ours, Role.SCORES))
+
+
 def recurrence(ours: Model, new: int, context: int) -> int:
     """What torch counts of the form that it runs, without what we count of the plain recurrence."""
     more = 0
@@ -146,12 +169,21 @@ def in_a_prompt(ours: Model, node: Node, new: int) -> int:
 
 def window(ours: Model, new: int, context: int) -> int:
     """The row of the newest token but W − 1."""
+    if ours.model_type == "gpt_neo":
+        return 0
     masks = ((k, getattr(k.mask, "mask", k.mask)) for k in ours.counts.kept)
     return -sum(
         k.elements_per_token.at(ours.counts.values())
         for k, mask in masks
         if isinstance(mask, (SlidingWindow, Chunked)) and context >= int(mask.size)
     )
+
+
+def whole_text(ours: Model, new: int, context: int) -> int:
+    """The rows that a window no longer reaches."""
+    if ours.model_type != "gpt_neo":
+        return 0
+    return sum(rows * int(k.row[0]) * int(k.row[1]) for rows, k in rows_outside(ours, context) if k.row)
 
 
 def heads_repeated(ours: Model, new: int, context: int) -> int:
@@ -210,6 +242,13 @@ FLOPS = {
     "chunk before": Convention(
         "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
     ),
+    "outside": Convention(
+        "transformers’ code of GPT-Neo multiplies a new token with all rows, and masks those outside of the window.",
+        outside_of_window,
+    ),
+    "scores again": Convention(
+        "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
+    ),
     "recurrence": Convention(
         "A recurrence is counted here token by token, with what is written into the state. transformers writes by "
         "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a chunk, "
@@ -227,6 +266,9 @@ CACHE = {
         "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers that "
         "see a window alone.",
         kept_twice,
+    ),
+    "whole text": Convention(
+        "transformers’ code of GPT-Neo keeps every row, also in the layers that see a window.", whole_text
     ),
     "repeated": Convention(
         "transformers’ code of Falcon keeps the keys and values of every query head, also where several share them.",

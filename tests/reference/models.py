@@ -37,7 +37,7 @@ def build(model_type: str) -> torch.nn.Module:
         for name, buffer in saved_buffers(model).items():
             if name.endswith("bias"):  # of a router
                 buffer.add_(torch.randn_like(buffer) / 5)
-    return model
+    return model.requires_grad_(False)
 
 
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:

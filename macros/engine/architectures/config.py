@@ -301,6 +301,16 @@ def _check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collect
             raise Problem(f"layer_types has {shorten(name)}", nearest(name, known, f"known ones: {', '.join(known)}"))
 
 
+def fold_table(raw: Raw, name: str) -> Raw:
+    """A table of keys as keys with its name before theirs, `attn_config.clip_qkv`; such a key beside it goes before."""
+    table = raw.pop(name, None)
+    if table is not None and not isinstance(table, Mapping):
+        raise Problem(f"{name} = {shorten(table)}: expected a table of keys", "correct the value")
+    inside = cast("Raw", table or {})
+    left_out = {"model_type", *COMMON_IGNORED}
+    return {f"{name}.{k}": v for k, v in inside.items() if k not in left_out} | raw
+
+
 def fold_rope(raw: Raw) -> Raw:
     """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
 
