@@ -405,10 +405,13 @@ def test_where_the_published_totals_stand():
     assert all("KerasHub" in s for s in kinds[models.ORIGINS[0][1]]) and len(kinds[models.ORIGINS[0][1]]) > 1
     with pytest.raises(Problem, match="no known kind of source"):
         models.origin("somebody said so")
-    configs = {presets.preset(s).sources.config.rpartition("/")[2] for s in KNOWN}
     of_papers = {s for s in KNOWN if presets.preset(s).sources.config.startswith("arXiv")}
     assert of_papers == {s for s in KNOWN if s.startswith("gpt3-")}, "“for GPT-3 those of its paper”"
-    assert all("config.json" in config or config.startswith("arXiv") for config in configs)
+    defaults = {
+        s for s in KNOWN if re.search(r"the defaults of \w+Config|^NVIDIA/NeMo", presets.preset(s).sources.config)
+    }
+    others = {s for s in KNOWN if "config.json" not in presets.preset(s).sources.config}
+    assert defaults and defaults | of_papers == others, "“the defaults of the class that names the model”"
 
 
 # The conventions' two lists, item by item: what counts as FLOPs, and what does not.

@@ -1,6 +1,7 @@
 """Doge: Llama's block with weights on its residual paths, and a mask that each token's value decides.
 
-With experts it is not covered: what is published of those looks ahead. Source: arXiv 2508.02124; tensor names as the published files.
+With experts it is not covered: what is published of those looks ahead. Source: arXiv 2508.02124; tensor names as the
+published files.
 """
 
 from __future__ import annotations
