@@ -87,7 +87,8 @@ CACHE_TYPES: dict[int, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 def is_matrix(w: Weight) -> bool:
     """Whether one member of a weight is a matrix: norms and biases are not, also where experts' are stacked."""
-    one = w.shape[1:] if w.routed is not None and w.members is None else w.shape
+    is_stack = w.routed is not None and w.members is None and int(w.shape[0]) == int(w.routed[0])
+    one = w.shape[1:] if is_stack else w.shape
     return sum(int(d) > 1 for d in one) > 1
 
 

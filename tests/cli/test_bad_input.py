@@ -150,7 +150,7 @@ PRESETS = {
     "an unknown architecture": (
         '"llama"',
         '"lama"',
-        r'model_type = \'lama\' is not known; did you mean "llama" or "jamba"\?',
+        r'model_type = \'lama\' is not known; did you mean "llama", "jamba" or "diffllama"\?',
     ),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
     "an unknown activation": (

@@ -205,6 +205,7 @@ def phimoe(c):
 
 def minicpm3(c):
     D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
+    c = {"v_head_dim": D // c["num_attention_heads"], **c}
     layer = latent(c, False) + 2 * D + gated(D, F, c.get("mlp_bias", False))
     return Form(ends(c, True) + L * layer + D, L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]))
 

@@ -900,7 +900,7 @@ def test_single_costs():
 
 
 def test_fits_table_lists_what_fits():
-    found = plain(views.fits_table(24, context=8192))
+    found = plain(views.fits_table(24, context=8192, most=24))
     assert "Llama 3 8B" in found and "Llama 3 70B" not in found and "24.0 GB" in found
 
 

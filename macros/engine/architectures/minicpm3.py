@@ -21,12 +21,12 @@ class MiniCPM3(LatentMoE):
 
     embedding_multiplier: Positive = key("scale_emb", 12)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    depth_scale: Positive = key("scale_depth", lambda c: math.sqrt(c.n_layers))
+    depth_scale: Positive | None = key("scale_depth", 1.4)
     q_lora_rank: Size | None = key("q_lora_rank", 768)
     v_head_dim: Size = key("v_head_dim", lambda c: c.d_model // c.n_heads)
     rope_pairs: bool = fixed(False)
     mlp_bias: bool = key("mlp_bias", False)
-    base_width: Positive = key("dim_model_base", lambda c: int(c.d_model))
+    base_width: Positive | None = key("dim_model_base", 256)
     tied: bool = key("tie_word_embeddings", True)
     # of experts, none
     dense_layers: int = fixed(0)
@@ -53,7 +53,12 @@ class MiniCPM3(LatentMoE):
     @property
     def residual_multiplier(self) -> float:
         """What each half's answer is multiplied by."""
-        return self.depth_scale / math.sqrt(self.n_layers)
+        return self.depth_scale / math.sqrt(self.n_layers) if self.depth_scale else 1.0
+
+    @property
+    def logits_divisor(self) -> float:
+        """How much wider the model is than the one that its learning rates were found for."""
+        return int(self.d_model) / self.base_width if self.base_width else 1.0
 
 
 @architecture("minicpm3", config=MiniCPM3)
@@ -65,7 +70,7 @@ def forward(w: Weights, ids: Array, c: MiniCPM3, cache: KVCache, last: bool = Tr
         x = layer(x, w_layer, cache_layer, c, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
-    return unembed(x, w, head, c.vocab_size, last=last) / (int(c.d_model) / c.base_width)
+    return unembed(x, w, head, c.vocab_size, last=last) / c.logits_divisor
 
 
 @step(Role.LAYER)
