@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         "  every-parameter what-if llama3-8b --set n_layers=64 --on h100\n"
         "  every-parameter fits llama3.3-70b --weights fp8 --context 32k --on h100\n"
         "  every-parameter check\n"
-        "  every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318\n"
+        '  every-parameter run capitals --text "The capital of France is"\n'
         "  every-parameter add config.json --slug llama4-tiny\n",
     )
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
@@ -164,16 +164,26 @@ def _run(commands) -> None:
         "run",
         "predict the next token with a checkpoint's real weights",
         "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
-        "model.safetensors.index.json). Computes in float32.",
-        "every-parameter run path/to/gpt2 --tokens 464,3139,286,4881,318 --top 3",
+        "model.safetensors.index.json), or is `capitals`, the small model that comes along. Computes in float32.\n"
+        "A text is cut into tokens by the folder's tokenizer.json; most of these are read by the library tokenizers,\n"
+        "which `pip install tokenizers` adds.",
+        'every-parameter run path/to/gpt2 --text "The capital of France is" --top 3',
     )
     running.add_argument("folder", metavar="FOLDER")
-    running.add_argument("--tokens", required=True, metavar="ID,ID,…", help="the token ids of the text so far")
+    given = running.add_mutually_exclusive_group(required=True)
+    given.add_argument("--text", metavar="TEXT", help="the text so far")
+    given.add_argument("--tokens", metavar="ID,ID,…", help="its token ids, where there is no tokenizer.json")
     running.add_argument(
         "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
     )
     running.add_argument(
         "--memory", metavar="AMOUNT", help="refuse what takes more, such as 8GB (default: what this machine has)"
+    )
+    running.add_argument(
+        "--generate", type=_at_least_one, default=0, metavar="N", help="also continue the text by N likeliest tokens"
+    )
+    running.add_argument(
+        "--trace", action="store_true", help="also print the shape, mean and largest size of what each step gives"
     )
     running.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
 

@@ -10,23 +10,18 @@ import itertools
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
-
-import numpy as np
 
 from ..catalogue import checks, presets
 from ..catalogue.presets import Model
 from ..counting.figures import Conditions
-from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem, named, placed, seen
-from ..engine.forward import logits
-from ..engine.ops import softmax
-from . import changes, fits, room, sides
+from . import changes, fits, sides
 from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
 from .data import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
 from .describe import as_table
 from .printing import show
+from .run import predict
 from .skeleton import skeleton
 
 
@@ -175,42 +170,7 @@ def check(options) -> int:
 
 def run(options) -> int:
     """The most likely next tokens by a checkpoint's real weights."""
-    folder = Path(options.folder)
-    if not folder.is_dir():
-        raise Problem("no such folder", "give one that holds config.json and *.safetensors", options.folder)
-    model = presets.load(os.path.join(options.folder, "config.json"))
-    sizes = model.config.symbols
-    tokens = read_tokens(options.tokens, int(sizes["vocab_size"]), sizes.get("n_positions"))
-    allowed = fits.amount(options.memory, "--memory") if options.memory else None
-    try:
-        warn(options.folder, room.check(model, len(tokens), options.logits is not None, allowed))
-    except Problem as problem:
-        raise problem.at(options.folder) from None
-    files = Files(folder)
-    weights = Arrays(Published(files, model.architecture))
-    with np.errstate(all="ignore"):
-        try:
-            scores, _ = logits(model.architecture, model.config, weights, tokens, last=options.logits is None)
-        except Problem as problem:
-            raise problem.at(options.folder) from None
-    warn(options.folder, (*model.warnings, *files.warnings()))
-    scores = scores.astype(np.float32)
-    if not np.isfinite(scores).all():
-        raise Problem(
-            "the logits are not finite numbers",
-            "the files hold NaN or infinity, or belong to another config.json",
-            options.folder,
-        )
-    if options.logits:
-        try:
-            with open(options.logits, "wb") as file:
-                np.save(file, scores)
-        except OSError as error:
-            raise Problem(f"cannot be written: {error.strerror}", "check the path", options.logits) from None
-    shares = softmax(scores[-1].astype(np.float64))
-    print("token id  probability")
-    for token in np.argsort(-shares, kind="stable")[: options.top]:
-        print(f"{token:8}  {shares[token]:.6f}")
+    predict(options, warn)
     return 0
 
 
@@ -229,27 +189,6 @@ def add(options) -> int:
     except OSError as error:
         raise Problem(f"cannot be written: {error.strerror}", "check the path", options.output) from None
     return 0
-
-
-def read_tokens(text: str, vocabulary: int, positions: int | None = None) -> list[int]:
-    """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary, and for more than the positions."""
-    tokens = []
-    for part in text.split(","):
-        if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
-            raise Problem(
-                f"--tokens: {part.strip()[:40]!r} is not a token id",
-                "give whole numbers with commas between, such as 464,3139,286",
-            )
-        tokens.append(int(part))
-        if tokens[-1] >= vocabulary:
-            raise Problem(
-                f"--tokens: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
-            )
-    if positions is not None and len(tokens) > positions:
-        raise Problem(
-            f"--tokens: {len(tokens)} tokens, and the model has {positions} positions", f"give at most {positions}"
-        )
-    return tokens
 
 
 def _discard_output() -> None:

@@ -92,7 +92,12 @@ def is_section(node: Node) -> bool:
 @remembered
 def sections(model: Model) -> Section:
     """The whole forward pass."""
-    return _section(model.trace.root, set())
+    return sections_of(model.trace.root)
+
+
+def sections_of(root: Node) -> Section:
+    """A whole forward pass by the root of its trace."""
+    return _section(root, set())
 
 
 def _section(node: Node, seen: set[Weight]) -> Section:

@@ -15,6 +15,7 @@ import time
 import tomllib
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -537,6 +538,71 @@ def test_more_candidates_than_tokens(run, tmp_path):
 
 def test_a_missing_folder(run, tmp_path):
     assert "no such folder" in refused(run("run", tmp_path / "none", "--tokens", "1"))
+
+
+# A text in the place of token ids: any tokenizer.json, a list of words without a library.
+
+
+def with_words(folder: Path, words: list[str], **other) -> Path:
+    """A tokenizer.json beside a checkpoint, whose tokens are these words."""
+    listed = {
+        "added_tokens": [{"id": i, "content": w, "special": False} for i, w in enumerate(words) if " " in w],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": {w: i for i, w in enumerate(words)}},
+    } | other
+    (folder / "tokenizer.json").write_text(json.dumps(listed))
+    return folder
+
+
+def test_a_text_is_what_its_token_ids_are(run, tmp_path):
+    words = [f"w{i}" for i in range(golden("gpt2").raw["vocab_size"])]
+    words[3], words[5] = "New", "New York"
+    folder = with_words(folder_of("gpt2", tmp_path / "m"), words)
+    by_text = run("run", folder, "--text", "w2 New York New w4", "--top", "3")
+    by_ids = run("run", folder, "--tokens", "2,5,3,4", "--top", "3")
+    rows = [line.split(maxsplit=2) for line in by_text[1].splitlines()[1:]]
+    assert [row[:2] for row in rows] == [line.split() for line in by_ids[1].splitlines()[1:]]
+    assert [word for *_, word in rows] == [words[int(id)] for id, *_ in rows]
+    assert "'York' is not one of the" in refused(run("run", folder, "--text", "w2 York"))
+    assert "there is no token in it" in refused(run("run", folder, "--text", " "))
+
+
+def test_a_text_is_continued_as_without_a_cache(run, tmp_path):
+    folder, g = folder_of("gpt2", tmp_path / "m"), golden("gpt2")
+    given, out = [1, 2, 3], run("run", folder, "--tokens", "1,2,3", "--generate", "4")[1]
+    ids = list(given)
+    for _ in range(4):
+        ids.append(int(logits(g.architecture, g.config, g.weights(), ids)[0][-1].argmax()))
+    assert out.splitlines()[-1] == ",".join(map(str, ids))
+    most = g.raw["n_positions"]
+    assert f"the model has {most} positions" in refused(run("run", folder, "--tokens", "1,2", "--generate", str(most)))
+    assert run("run", folder, "--tokens", "1,2", "--generate", str(most - 1))[0] == 0
+
+
+def test_a_trace_prints_what_each_step_gives(run, tmp_path):
+    folder, g = folder_of("gpt2", tmp_path / "m"), golden("gpt2")
+    out = run("run", folder, "--tokens", ",".join(map(str, g.ids)), "--trace")[1]
+    [last] = (line.split() for line in out.splitlines() if "Score every token" in line)
+    assert last[-3] == f"7×{g.raw['vocab_size']}"
+    assert [float(x) for x in last[-2:]] == pytest.approx([g.logits.mean(), np.abs(g.logits).max()], abs=1e-4)
+    assert sum("softmax" in line or "Turn scores into shares" in line for line in out.splitlines()) == g.config.n_layers
+    assert "attention only" in refused(run("run", folder_of("rwkv", tmp_path / "r"), "--tokens", "1", "--trace"))
+
+
+def test_a_tokenizer_that_is_missing_or_needs_its_library(run, tmp_path, monkeypatch):
+    folder = folder_of("gpt2", tmp_path / "m")
+    assert "no tokenizer.json here; put the model's" in refused(run("run", folder, "--text", "x"))
+    with_words(folder, ["x"], model={"type": "BPE", "vocab": {"x": 0}, "merges": []})
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    err = refused(run("run", folder, "--text", "x"))
+    assert "needs the library tokenizers; pip install tokenizers, or give --tokens" in err
+    read = SimpleNamespace(encode=lambda text: SimpleNamespace(ids=[2, 1]), decode=lambda ids, **_: f"<{ids}>")
+    of_file = SimpleNamespace(from_file=lambda path: read)
+    monkeypatch.setitem(sys.modules, "tokenizers", SimpleNamespace(Tokenizer=of_file))
+    status, out, _ = run("run", folder, "--text", "x", "--generate", "1", "--top", "1")
+    assert status == 0 and "<[" in out.splitlines()[1] and out.splitlines()[-1].startswith("<[2, 1, ")
+    of_file.from_file = lambda path: 1 / 0
+    assert "tokenizer.json: cannot be read" in refused(run("run", folder, "--text", "x"))
 
 
 # --- add -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,183 @@
+"""`run`: the next tokens by a checkpoint's real weights, what each station of the way there gives, and a text
+continued."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..catalogue.checkpoints import Checkpoint, checkpoint
+from ..engine import numbers
+from ..engine.checkpoint import Cache
+from ..engine.errors import Problem
+from ..engine.forward import logits
+from ..engine.ops import softmax
+from ..engine.steps import Role, Step, Tracer
+from ..views.layers import n_layers
+from ..views.operations import Operation, Section, sections_of
+from . import fits, room
+from .printing import Column, Grid, show
+
+SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
+
+
+def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
+    """Print what was asked for; `warn` says what a reader should know of the folder."""
+    asked = checkpoint(options.folder)
+    sizes = asked.model.config.symbols
+    if options.text is not None:
+        tokens = asked.tokenizer.encode(options.text)
+        if not tokens:
+            raise Problem("--text: there is no token in it", "give the beginning of a sentence")
+    else:
+        tokens = read_tokens(options.tokens, int(sizes["vocab_size"]))
+    positions, more = sizes.get("n_positions"), max(options.generate - 1, 0)
+    if positions is not None and len(tokens) + more > positions:
+        and_more = f" and {more} more to be read" if more else ""
+        raise Problem(
+            f"--{'text' if options.tokens is None else 'tokens'}: {len(tokens)} tokens{and_more}, and the model has "
+            f"{positions} positions",
+            f"give at most {positions}",
+        )
+    allowed = fits.amount(options.memory, "--memory") if options.memory else None
+    try:
+        warn(options.folder, room.check(asked.model, len(tokens) + more, options.logits is not None, allowed))
+    except Problem as problem:
+        raise problem.at(options.folder) from None
+    with np.errstate(all="ignore"), progress(n_layers(asked.model) * (1 + more)) as watch:
+        try:
+            steps = continued(asked, tokens, watch, is_last=options.logits is None)
+            scores = next(steps)
+            chosen = [(scores[-1].argmax(), softmax(scores[-1].astype(np.float64)).max())] if options.generate else []
+            for row in steps if more else ():
+                chosen.append((row[-1].argmax(), softmax(row[-1].astype(np.float64)).max()))
+                if len(chosen) == options.generate:
+                    break
+            stations = trace(asked, tokens) if options.trace else None
+        except Problem as problem:
+            raise problem.at(options.folder) from None
+    warn(options.folder, (*asked.model.warnings, *asked.files.warnings()))
+    if options.logits:
+        save(scores, options.logits)
+    if stations:
+        show([stations])
+        print()
+    name = asked.tokenizer.token if options.text is not None else None
+    shares = softmax(scores[-1].astype(np.float64))
+    best = np.argsort(-shares, kind="stable")[: options.top]
+    print_tokens([(token, shares[token]) for token in best], name)
+    if options.generate:
+        print()
+        print_tokens(chosen, name)
+        ids = [*tokens, *(int(token) for token, _ in chosen)]
+        print()
+        print(",".join(map(str, ids)) if name is None else asked.tokenizer.decode(ids))
+
+
+def continued(asked: Checkpoint, tokens: list[int], watch: Tracer | None, is_last: bool) -> Iterator[np.ndarray]:
+    """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V]."""
+    weights, cache, new = asked.weights(watch), Cache(), tokens
+    while True:
+        last = is_last or new is not tokens
+        scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
+        scores = scores.astype(np.float32)
+        if not np.isfinite(scores).all():
+            raise Problem(
+                "the logits are not finite numbers", "the files hold NaN or infinity, or belong to another config.json"
+            )
+        yield scores
+        new = [int(scores[-1].argmax())]
+
+
+def trace(asked: Checkpoint, tokens: list[int]) -> Grid:
+    """Each station of the text's way, with the shape, the mean and the largest size of what it gives."""
+    model = asked.model
+    run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
+    rows = [_row(*row, run) for row in _stations(sections_of(run.root), "")]
+    columns = [Column("layer"), Column("station"), *(Column(c, True) for c in ("shape", "mean", "largest"))]
+    return Grid(columns, rows)
+
+
+def _stations(section: Section, layer: str) -> Iterator[tuple[str, Operation]]:
+    """Every operation with the number of its layer, in order."""
+    for item in section.content:
+        if isinstance(item, Operation):
+            yield layer, item
+        else:
+            yield from _stations(item, str(item.node.layers[0]) if item.node.layers else layer)
+
+
+def _row(layer: str, operation: Operation, run: numbers.Numbers) -> list[str]:
+    given = run.of(operation.node.outputs[0])
+    finite = given[np.isfinite(given)].astype(np.float64)  # a masked score is minus infinity
+    about = f" ({operation.about})" if operation.about else ""
+    largest = np.abs(finite).max() if finite.size else 0.0
+    shape = "×".join(map(str, given.shape))
+    return [layer, operation.words.title + about, shape, f"{finite.mean():.4f}", f"{largest:.4f}"]
+
+
+def print_tokens(rows: Sequence[tuple[Any, float]], name: Callable[[int], str] | None) -> None:
+    """Token ids with their probabilities, and their words where there is a tokenizer."""
+    print("token id  probability" + ("" if name is None else "  token"))
+    for token, share in rows:
+        print(f"{token:8}  {share:.6f}" + ("" if name is None else f"     {name(int(token))}"))
+
+
+def save(scores: np.ndarray, path: str) -> None:
+    """Write the logits as a .npy file."""
+    try:
+        with open(path, "wb") as file:
+            np.save(file, scores)
+    except OSError as error:
+        raise Problem(f"cannot be written: {error.strerror}", "check the path", path) from None
+
+
+class Layers:
+    """Counts the layers that have been computed."""
+
+    def __init__(self, bar: Progress, all_layers: int):
+        self.bar, self.task = bar, bar.add_task("computing", total=all_layers)
+
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = step.function(*args, **kwargs)
+        if step.role is Role.LAYER:
+            self.bar.advance(self.task)
+        return result
+
+    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
+        raise AssertionError("weights carry no recurrence")
+
+
+@contextmanager
+def progress(layers: int) -> Iterator[Tracer | None]:
+    """A bar on standard error while many layers are computed; nothing where that is no terminal."""
+    if layers < SHOWN_AFTER or not sys.stderr.isatty():
+        with nullcontext():
+            yield None
+        return
+    parts = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} layers")
+    with Progress(*parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        yield Layers(bar, layers)
+
+
+def read_tokens(text: str, vocabulary: int) -> list[int]:
+    """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary."""
+    tokens = []
+    for part in text.split(","):
+        if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
+            raise Problem(
+                f"--tokens: {part.strip()[:40]!r} is not a token id",
+                "give whole numbers with commas between, such as 464,3139,286",
+            )
+        tokens.append(int(part))
+        if tokens[-1] >= vocabulary:
+            raise Problem(
+                f"--tokens: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
+            )
+    return tokens
