@@ -114,9 +114,12 @@ class CarryingWeights(ShapeWeights):
             )
             yield kind, inner, cache.layer(i)
 
-    def _leaf(self, name, shape, members=None, used=None, is_buffer=False):
-        spec = super()._leaf(name, shape, members, used, is_buffer)
-        real = self.arrays(name, *shape) if members is None else self.arrays.stack(name, members, *shape, used=used)
+    def _leaf(self, name, shape, members=None, used=None, is_buffer=False, below=False):
+        spec = super()._leaf(name, shape, members, used, is_buffer, below)
+        if members is None:
+            real = self.arrays(name, *shape)
+        else:
+            real = self.arrays.stack(name, members, *shape, used=used, below=below)
         return self.__tracer__.carry(spec, real)
 
     def buffer(self, name, *shape, counted=True):

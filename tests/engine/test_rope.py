@@ -216,7 +216,7 @@ def test_a_table_for_each_layer_type():
 @pytest.mark.parametrize(
     "table, message",
     [
-        ({"rope_type": "proportional"}, "rope_type = 'proportional': unknown"),
+        ({"rope_type": "exponential"}, "rope_type = 'exponential': unknown"),
         ({"rope_type": "yarm", "factor": 2}, 'did you mean "yarn"'),
         ({"type": "linear"}, "factor is missing"),
         ({"type": "linear", "factor": "8"}, "factor = '8': expected a positive number"),
