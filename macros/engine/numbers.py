@@ -6,7 +6,7 @@ run without a trace: the same functions of NumPy get the same arrays in the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -57,7 +57,7 @@ class Numbers(Trace):
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
     ) -> tuple[Any, ShapeArray]:
-        raise no_recurrence()
+        raise not_by_token()
 
     def _real(self, given: Any) -> Any:
         """Arguments with the numbers of each array in its place."""
@@ -71,8 +71,10 @@ class Numbers(Trace):
         return given
 
 
-def no_recurrence() -> Problem:
-    return Problem("its layers carry a state from token to token", "numbers are shown of models with attention only")
+def not_by_token() -> Problem:
+    return Problem(
+        "its layers keep something else than a row of each token", "numbers are shown of models with plain attention"
+    )
 
 
 class NumberWeights(ShapeWeights):
@@ -84,6 +86,9 @@ class NumberWeights(ShapeWeights):
 
     def at(self, prefix: str) -> NumberWeights:
         return NumberWeights(self._numbers, self._arrays.at(prefix), self.layers_here, self.kind)
+
+    def beside(self, prefix: str, numbers: Mapping[int, int]) -> NumberWeights:
+        return NumberWeights(self._numbers, self._arrays.beside(prefix, numbers), self.layers_here, self.kind)
 
     def layers(
         self, prefix: str, kinds: Sequence[KindT], cache: KVCache
@@ -100,9 +105,9 @@ class NumberWeights(ShapeWeights):
     def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
         return self._held(super().buffer(name, *shape, counted=counted), self._arrays.buffer(name, *shape))
 
-    def stack(self, name: str, members: int, *shape: int, used: int) -> Array:
-        numbers = self._arrays.stack(name, members, *shape, used=used)
-        return self._held(super().stack(name, members, *shape, used=used), numbers)
+    def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
+        numbers = self._arrays.stack(name, members, *shape, used=used, below=below)
+        return self._held(super().stack(name, members, *shape, used=used, below=below), numbers)
 
     def _held(self, leaf: Array, numbers: Array) -> Array:
         self._numbers.hold(cast("ShapeArray", leaf), numbers)
@@ -120,7 +125,13 @@ class NumberCache(ShapeCache):
         """The part of layer `index`."""
         return NumberCache(self._numbers, self._arrays.layer(index), self.length, self.context, index)
 
-    def extend(self, holds: Holds, new: Array, mask: Mask) -> Array:
+    def part(self, number: int) -> NumberCache:
+        """The cache of one of several attentions of a layer."""
+        return NumberCache(self._numbers, self._arrays.part(number), self.length, self.context, self.layers[0])
+
+    def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
+        if every is not None:
+            raise not_by_token()
         numbers = self._numbers.of(cast("ShapeArray", new))
         rows = self._arrays.extend(holds, numbers, mask)
         shape = (mask.seen(self.length), *new.shape[1:])
@@ -128,8 +139,11 @@ class NumberCache(ShapeCache):
         self._numbers.hold(old, rows[: len(rows) - len(numbers)])
         return np.concatenate([stand_in(old), new], axis=0)
 
+    def hold_back(self, holds: Holds, new: Array, mask: Mask) -> NoReturn:
+        raise not_by_token()
+
     def state(self, holds: Holds, *shape: int) -> NoReturn:
-        raise no_recurrence()
+        raise not_by_token()
 
 
 def trace(
