@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import Blocks, close, golden, goldens
+from reference import DYNAMIC, Blocks, close, golden, goldens
 from small import random_weights
 
 from macros.catalogue import presets
@@ -43,10 +43,6 @@ def test_the_last_row_alone_is_the_last_row_of_all(name):
     g = golden(name)
     ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, last=True)
     close(ours, g.logits[-1:])
-
-
-# Past its trained length, dynamic scaling turns by other angles with each token; kept keys are turned as they were.
-DYNAMIC = "llama_dynamic_rope"
 
 
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
