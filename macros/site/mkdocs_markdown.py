@@ -7,8 +7,10 @@ those of the package that this module belongs to: under live preview the one tha
 from __future__ import annotations
 
 import logging
+from html import unescape
 from pathlib import Path
 
+from markupsafe import escape
 from mkdocs.exceptions import PluginError
 
 from .extensions.glossary import Entry, entries, tips
@@ -17,6 +19,8 @@ log = logging.getLogger("mkdocs.macros.markdown")
 
 INSTALLED = "every_parameter.site.extensions."
 EXTENSIONS = f"{__package__}.extensions."
+
+WRITTEN = {"title", "description", "author"}  # what authors write as text above a page, and themes into its head
 
 source = ""  # of the page that is being built
 glossary: list[Entry] = []  # of this build
@@ -50,6 +54,13 @@ def tell(problem) -> None:
 def on_page_markdown(markdown, page, config, files):
     global source
     source = page.file.src_uri
+    for key in WRITTEN & page.meta.keys():
+        page.meta[key] = escape(page.meta[key])  # to HTML once, however often
+
+
+def text_of(title: object) -> str:
+    """A title or a description as text: MkDocs and its themes take them for HTML."""
+    return unescape(str(title or ""))
 
 
 def on_page_content(html, page, config, files):

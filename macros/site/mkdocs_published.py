@@ -6,37 +6,42 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from . import links
+from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
-from .published import CHANGELOG, Listed, edition, llms, structured
+from .published import CHANGELOG, Listed, day, edition, llms, structured
 
 listed: dict[int, Listed] = {}  # by their places in the navigation
 
 
 def on_config(config):
     changelog = Path(config.docs_dir) / CHANGELOG
-    config.extra["edition"] = edition(changelog.read_text("utf-8")) if changelog.is_file() else None
+    said = changelog.read_text("utf-8") if changelog.is_file() else ""
+    config.extra["edition"], config.extra["day"] = edition(said), day(said)
     listed.clear()
     return config
 
 
 def on_page_context(context, page, config, nav):
-    """The page as Markdown, beside it; what is said of it in its head."""
+    """The page as Markdown, beside it; what is said of it in its head; its day, which is the edition’s: a build of
+    the same files on another day is the same.
+    """
+    page.update_date = config.extra["day"] or page.update_date
     copy = Path(page.file.dest_uri).with_suffix(".md")
     path = Path(config.site_dir) / copy
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(markdown(page.content), "utf-8")
-    description = page.meta.get("description", "")
+    title, description = (text_of(said) for said in (page.title, page.meta.get("description")))
     part = page.ancestors[-1].title if page.ancestors else ""
     address = urljoin(config.site_url or "", copy.as_posix())
     place = nav.pages.index(page) if page in nav.pages else len(nav.pages) + len(listed)
-    listed[place] = Listed(part, str(page.title), description, address)
+    listed[place] = Listed(part, title, description, address)
     context["markdown_copy"] = copy.name
     if config.site_url:
 
         def absolute(source: str) -> str:
             return urljoin(config.site_url, links.address_of(source, config.use_directory_urls))
 
-        context["structured"] = structured(page.file.src_uri, str(page.title), description, absolute)
+        context["structured"] = structured(page.file.src_uri, title, description, absolute)
 
 
 def on_post_build(config):

@@ -24,7 +24,7 @@ def on_page_context(context, page, config, nav):
     """What can be found on a written page; what stands on a generated one is known without it."""
     asked = page.meta.get("search", {})  # as Material's own search: exclude, boost
     if page.file.generated_by is None and not asked.get("exclude"):
-        title = str(page.title)
+        title = mkdocs_markdown.text_of(page.title)
         entries.append(Page(page.url, title, sections(page.content, title), asked.get("boost", 1)))
 
 

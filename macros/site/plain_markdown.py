@@ -41,6 +41,8 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"<thead>.*?</thead>", re.S), lambda m: m[0] + "\n|" + " --- |" * len(re.findall(r"<th\b", m[0]))),
 )
 _TAG = re.compile(r"<[^>]+>")
+# What is text on the page would be a tag in its copy, but for code.
+_NO_TAG = re.compile(r"```.*?```|<code\b.*?</code>|&(?:lt|#60);(?=[a-zA-Z/!?])", re.S)
 _LINES = re.compile(r"[ \t]*\n[ \t]*")
 _BLANK = re.compile(r"\n{3,}")
 _ROWS = re.compile(r"(\|[^\n]*)\n+(?=\|)")
@@ -89,5 +91,6 @@ def markdown(html: str) -> str:
     """The HTML of a page's content as Markdown."""
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
+    html = _NO_TAG.sub(lambda m: f"\\{m[0]}" if m[0].startswith("&") else m[0], html)
     text = unescape(_TAG.sub(lambda tag: _written[tag[0]], html))
     return _BLANK.sub("\n\n", _ROWS.sub(r"\1\n", _LINES.sub("\n", text))).strip() + "\n"

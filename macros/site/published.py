@@ -47,6 +47,12 @@ def edition(changelog: str) -> Edition | None:
     return Edition(entry[1], values.date(datetime.date.fromisoformat(entry[2]))) if entry else None
 
 
+def day(changelog: str) -> str | None:
+    """The day of the latest entry of a changelog, as 2026-11-21; None where it has none."""
+    entry = _ENTRY.search(changelog)
+    return entry[2] if entry else None
+
+
 def llms(name: str, description: str, pages: Iterable[Listed]) -> str:
     """llms.txt: every page's Markdown, part by part."""
     parts: dict[str, list[str]] = {}

@@ -1,5 +1,5 @@
 """Every attack by its name."""
 
-from . import calls, configs
+from . import calls, checkpoints, configs, preset_files
 
-ATTACKS = {"configs": configs, "calls": calls}
+ATTACKS = {"configs": configs, "presets": preset_files, "checkpoints": checkpoints, "calls": calls}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import random
 import tomllib
+import types
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from macros.catalogue import presets
 from macros.catalogue.presets import Model
@@ -62,11 +63,35 @@ def draw(rng: random.Random) -> Case:
     raw = bases()[base]
     fields = fields_of(find(base).config)
     keys = [*raw, *(k.key for k in fields if k.key), *(name for k in fields for name in k.also), *ADDED]
-    changes = {key: strange(rng, raw.get(key)) for key in rng.sample(keys, rng.choice((1, 1, 1, 2, 3)))}
+    kinds = {k.key: (k.type, k.is_size) for k in fields}
+    changes = {}
+    for key in rng.sample(keys, rng.choice((1, 1, 1, 2, 3))):
+        is_strange = key not in kinds or rng.random() < 0.4
+        changes[key] = strange(rng, raw.get(key)) if is_strange else likely(rng, raw.get(key), *kinds[key])
     without = rng.sample(list(raw), rng.choice((0, 0, 0, 1)))
     if rng.random() < 0.1:
         changes[text(rng)[:50]] = strange(rng, None)
     return {"base": base, "changes": changes, "without": without, "is_part": rng.random() < 0.1}
+
+
+def likely(rng: random.Random, value: Any, kind: Any, is_size: bool) -> Any:
+    """Another value of the type that a key has."""
+    if value is None and rng.random() < 0.3 or (types.NoneType in get_args(kind) and rng.random() < 0.2):
+        return None
+    if isinstance(value, list) and value:
+        return _other_list(rng, value)
+    if isinstance(value, dict):
+        return strange(rng, value)
+    if is_size:
+        near = value if isinstance(value, int) else 8
+        return max(
+            1, rng.choice((near + 1, near - 1, near * 2, near // 2, near * 16, 1, 2, 96, rng.randrange(1, 5000)))
+        )
+    if kind is bool or isinstance(value, bool):
+        return rng.random() < 0.5
+    if isinstance(value, str):
+        return rng.choice((value, "relu", "gelu_new", "silu", "relu2"))
+    return rng.choice((1, 2, 5, 1.0, 0.5, 1e-6, 1e6, 1e18, 64.0))
 
 
 def strange(rng: random.Random, value: Any) -> Any:

@@ -27,6 +27,9 @@ HTML = (
 
 
 def test_a_page_is_markdown_without_its_drawings():
+    assert markdown("<p>a &lt;b&gt; 1 &lt; 2 &#60;script> <code>&lt;i&gt;</code></p>") == (
+        "a \\<b> 1 < 2 \\<script> `<i>`\n"
+    )
     assert markdown(HTML) == (
         "## A & b\n\nSee [the *x*](../x/), `q_proj` and 10^9.\n\n[Figure: A chart]\n\n**Sizes**\n\n"
         "| Model | Total |\n| --- | --- |\n| Tiny | 8,030 |\n| All |  |\n\nd_model=3\n\n"
@@ -39,7 +42,8 @@ def test_the_edition_is_the_latest_entry_of_the_changelog():
         "1.2.0",
         "9 November 2026",
     )
-    assert published.edition("# Log\n") is None
+    assert published.edition("# Log\n") is None and published.day("# Log\n") is None
+    assert published.day("# Log\n\n## 1.2.0 (2026-11-09)\n\n## 1.1.0 (2026-01-01)\n") == "2026-11-09"
     assert published.edition((ROOT / "docs" / published.CHANGELOG).read_text("utf-8"))
 
 
