@@ -93,6 +93,7 @@ def on_startup(command, **kwargs):
 def on_config(config):
     gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
     if preview.is_first:  # before the server is there
+        preview.on_config_first(config)
         if "macros" in config.plugins:
             # The plugin's default, for which a missing module is no error.
             config.plugins["macros"].config["module_name"] = "main"

@@ -21,11 +21,14 @@ def on_config(config):
     return config
 
 
+def on_env(env, config, files):
+    """The day of every page, which the sitemap says, is the edition's: the same files give the same site on any day."""
+    for file in files.documentation_pages():
+        file.page.update_date = config.extra["day"] or file.page.update_date
+
+
 def on_page_context(context, page, config, nav):
-    """The page as Markdown, beside it; what is said of it in its head; its day, which is the edition’s: a build of
-    the same files on another day is the same.
-    """
-    page.update_date = config.extra["day"] or page.update_date
+    """The page as Markdown, beside it; what is said of it in its head."""
     copy = Path(page.file.dest_uri).with_suffix(".md")
     path = Path(config.site_dir) / copy
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
@@ -35,6 +36,7 @@ def on_post_build(config):
         ([term for term in entry.terms if "_" not in term], entry.says, normpath(join(dirname(GLOSSARY), entry.see)))
         for entry in mkdocs_markdown.glossary  # what has an underscore is the name of a tensor, and found as one
     ]
-    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls), preview.serving)
+    is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
+    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls), is_preview)
     for path, content in written.items():
         (folder / path).write_text(content, "utf-8")

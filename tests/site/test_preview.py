@@ -6,6 +6,7 @@ import html
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -322,6 +323,34 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
     server.shows("models/llama/llama3-8b/", "Two and more")
     assert server.epoch() > epoch
+
+
+def test_a_full_disk_stops_nothing(serve):
+    """While nothing can be written the last good page is served; at the next save after that, the new one is."""
+    server = serve()
+    page = server.folder / "docs/guide/three.md"
+    _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+    page.write_text(page.read_text() + "\nWhile the disk is full.\n")
+    time.sleep(3)
+    for path in ("guide/three/", "models/gpt/gpt2/", ""):
+        assert "<h1" in server.get(path)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    page.write_text(page.read_text() + "\nThere is room again.\n")
+    server.shows("guide/three/", "There is room again.")
+    server.becomes_a_clean_build()
+
+
+@pytest.mark.parametrize("port", ["99999", None], ids=["impossible", "in use"])
+def test_an_address_that_cannot_be_had_is_one_line(tmp_path, port):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{port or taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "mkdocs", "serve", "-a", address]
+        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60)
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    assert f"nothing can be served at {address}: " in line and "; stop what is there, or give another" in line
+    assert done.returncode and "Traceback" not in done.stderr
 
 
 def test_no_file_makes_the_server_hang(serve, as_it_was):

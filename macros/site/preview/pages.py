@@ -17,6 +17,7 @@ import gc
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -169,6 +170,18 @@ class Preview:
         context = click.get_current_context(silent=True)
         reloads = context is None or context.params.get("livereload", True)
         self.serving = self.is_first = command == "serve" and reloads
+
+    def on_config_first(self, config) -> None:
+        """Before the server is there: MkDocs would hang where its address cannot be had."""
+        host, port = config.dev_addr
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            mend = "stop what is there, or give another with mkdocs serve -a 127.0.0.1:8001"
+            raise PluginError(f"nothing can be served at {host}:{port}: {reason}; {mend}") from None
 
     def on_serve(self, server, config, builder, **kwargs):
         if self.serving:

@@ -171,7 +171,10 @@ class Served:
             not worked or self.preview.outputs(shown) != shown or self.once.errors != errors
         ):
             self.is_reloading = worked
-            self.reload.write_text(f"{self.reload.read_text()}.")
+            try:
+                self.reload.write_text(f"{self.reload.read_text()}.")
+            except OSError as full:
+                log.error(f"the open tabs are not told: {full.strerror}")
 
     def build(self, first: frozenset | None) -> bool:
         """A build that brings the first pages up to date, or all of them; whether it worked."""
@@ -193,7 +196,10 @@ class Served:
             if line != self.told:
                 log.error(line)
             self.told = line
-            self.show(line)
+            try:
+                self.show(line)
+            except OSError as full:  # the pages stay as they are, and are served
+                log.error(f"{line}; nor can it be shown on the pages: {full.strerror}")
             self.release(None)
             return False
         self.release(frozenset(self.preview.outputs(first)) if self.preview.is_behind else None)
