@@ -31,7 +31,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Count, Interval, Positive, Raw, Size, Taps, config, derived, key, read_rope, short_names
+from .config import Config, Interval, Positive, Raw, Size, Taps, config, derived, key, read_rope, short_names
 from .qwen3_next import PACKED
 
 # The kinds of layers by their names in `layer_types`.
@@ -131,7 +131,7 @@ class LFM2MoE(ShortConvolutions):
     """Hyperparameters of LFM2's variant with experts. d_ff is the inner width of the layers without experts."""
 
     d_ff: Size = key("intermediate_size")
-    dense_layers: Count = key("num_dense_layers", 2)
+    dense_layers: int = key("num_dense_layers", 2)
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     d_ff_expert: Size = key("moe_intermediate_size")

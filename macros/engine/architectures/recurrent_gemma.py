@@ -51,7 +51,9 @@ class RecurrentGemma(Config):
     # layers
     n_layers: Size = key("num_hidden_layers")
     norm_eps: Positive = key("rms_norm_eps", 1e-6)
-    block_types: list[str] = key("block_types", lambda c: ["recurrent", "recurrent", "attention"])
+    block_types: list[str] = key(
+        "block_types", lambda c: ["recurrent", "recurrent", "attention"], also=("_block_types",)
+    )
     # recurrence
     n_heads: Size = key("num_attention_heads")
     d_inner: Size = key("lru_width", lambda c: c.d_model)
@@ -60,7 +62,7 @@ class RecurrentGemma(Config):
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
     attention_bias: bool = key("attention_bias", False)
-    window: Size = key("attention_window_size", 2048, also=("sliding_window",))
+    sliding_window: Size = key("attention_window_size", 2048, also=("sliding_window",))
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # feed-forward
     stated_d_ff: Interval = key("intermediate_size")
@@ -70,9 +72,7 @@ class RecurrentGemma(Config):
     cap: Positive = key("logits_soft_cap", 30.0)
     tied: bool = key("tie_word_embeddings", True)
 
-    ignored = frozenset(
-        "_block_types embeddings_scale_by_sqrt_dim final_w_init_variance_scale w_init_variance_scale".split()
-    )
+    ignored = frozenset("embeddings_scale_by_sqrt_dim final_w_init_variance_scale w_init_variance_scale".split())
 
     def check(self) -> None:
         activation(self.activation)
@@ -152,7 +152,7 @@ def block_linear(x: Array, w: Weights, name: str, blocks: int) -> Array:
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    N, K, H, mask = c.n_heads, c.n_kv_heads, c.d_head, SlidingWindow(c.window)
+    N, K, H, mask = c.n_heads, c.n_kv_heads, c.d_head, SlidingWindow(c.sliding_window)
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)

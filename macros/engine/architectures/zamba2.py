@@ -31,7 +31,7 @@ from ..ops import (
 from ..ops.recurrence import STATE_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, Taps, activation, config, derived, fixed, key, short_names
+from .config import Positive, Raw, Size, Taps, activation, config, derived, fixed, key, short_names
 from .llama import Llama
 from .mamba import NOT_READ
 from .mamba2 import mamba2
@@ -69,24 +69,24 @@ class Zamba2(Llama):
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     layer_types: list[str] = key("layers_block_type", lambda c: PUBLISHED, also=("layer_types",))
     # mamba
-    expand: Positive = key("mamba_expand", 2.0)
+    expand: Positive = key("mamba_expand", 2.0, also=("expansion_factor",))
     n_mamba_heads: Size = key("n_mamba_heads", 8)
     d_mamba_head: Size = key("mamba_headdim", lambda c: int(c.expand * int(c.d_model)) // int(c.n_mamba_heads))
     n_groups: Size = key("mamba_ngroups", 1)
-    d_state: Size = key("mamba_d_state", 64)
-    d_conv: Taps = key("mamba_d_conv", 4)
+    d_state: Size = key("mamba_d_state", 64, also=("state_size",))
+    d_conv: Taps = key("mamba_d_conv", 4, also=("conv_dimension",))
     conv_bias: bool = fixed(True)
     least_dt: float = key("time_step_min", 0.001)
     bias: bool = key("add_bias_linear", False)
     # shared blocks
     n_blocks: Size = key("num_mem_blocks", 1)
-    adapter_rank: Size = key("adapter_rank", 128)
-    attention_adapters: bool = key("use_shared_attention_adapter", False)
+    adapter_rank: Size = key("adapter_rank", 128, also=("lora_rank",))
+    attention_adapters: bool = key("use_shared_attention_adapter", False, also=("use_shared_attention_lora",))
     with_rope: bool = key("use_mem_rope", False)
     d_both: Size = derived(lambda c: 2 * c.d_model)
     attention_bias: bool = fixed(False)
     d_head: Size = key("attention_head_dim", lambda c: 2 * int(c.d_model) // int(c.n_heads), also=("head_dim",))
-    d_ff: Size = key("intermediate_size", lambda c: 4 * c.d_model)
+    d_ff: Size = key("intermediate_size", lambda c: 4 * c.d_model, also=("ffn_hidden_size",))
     mlp_bias: bool = fixed(False)
     activation: str = key("hidden_act", "gelu")
     # head
@@ -98,10 +98,21 @@ class Zamba2(Llama):
         | frozenset(
             """
             attention_hidden_size hybrid_layer_ids kv_channels num_query_groups num_logits_to_keep time_step_limit
-            use_conv_bias use_long_context use_mem_eff_path use_shared_mlp_adapter ffn_hidden_size
+            use_conv_bias use_long_context use_mem_eff_path use_shared_mlp_adapter use_shared_block_lora ft_lora
+            gated_linear_unit sliding_window
         """.split()
         )
     )
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """The heads of Mamba by their width, where an older file gives that alone."""
+        raw = super().prepare(raw)
+        width, d_model = raw.get("mamba_headdim"), raw.get("hidden_size")
+        expand = raw.get("mamba_expand", raw.get("expansion_factor", 2))
+        if "n_mamba_heads" in raw or not all(isinstance(n, int) and n > 0 for n in (width, d_model, expand)):
+            return raw
+        return {**raw, "n_mamba_heads": expand * d_model // width}
 
     def check(self) -> None:
         super().check()
