@@ -52,8 +52,10 @@ PARTS: dict[Role | None, str] = {
     Role.MAMBA: f"{RECURRENT}#mamba",
     Role.MAMBA2: f"{RECURRENT}#mamba-2",
     Role.LIGHTNING_ATTENTION: f"{RECURRENT}#lightning-attention",
-    **dict.fromkeys((Role.GATED_DELTA_NET, Role.KIMI_DELTA_ATTENTION), f"{RECURRENT}#gated-deltanet"),
-    **dict.fromkeys((Role.SHORT_CONVOLUTION, Role.RECURRENT_BLOCK), f"{RECURRENT}#mamba"),
+    Role.GATED_DELTA_NET: f"{RECURRENT}#gated-deltanet",
+    Role.KIMI_DELTA_ATTENTION: f"{RECURRENT}#kimi-delta-attention",
+    Role.RECURRENT_BLOCK: f"{RECURRENT}#griffin",
+    Role.SHORT_CONVOLUTION: f"{RECURRENT}#short-convolutions",
     **dict.fromkeys((Role.TIME_MIX, Role.CHANNEL_MIX), f"{RECURRENT}#rwkv"),
 }
 IN_ATTENTION: dict[Role | None, str] = {

@@ -55,6 +55,8 @@ SYMBOLS = (
     Symbol("n_linear_v_heads", "", "value heads of linear attention"),
     Symbol("d_linear_k_head", "", "width of a key head of linear attention"),
     Symbol("d_linear_v_head", "", "width of a value head of linear attention"),
+    Symbol("n_linear_heads", "", "heads of linear attention"),
+    Symbol("d_linear_head", "", "width of one head of linear attention"),
     Symbol("d_inner", "", "inner width of a state-space layer", "E·D"),
     Symbol("n_mamba_heads", "", "heads of a state-space layer"),
     Symbol("d_mamba_head", "", "width of one of these heads"),
@@ -62,6 +64,9 @@ SYMBOLS = (
     Symbol("d_state", "", "numbers of state for each inner channel of a state-space layer", "N"),
     Symbol("d_conv", "", "tokens that a short convolution looks back on, the token itself included"),
     Symbol("dt_rank", "", "width that the step size of a state-space layer is computed from", "R"),
+    Symbol("n_blocks", "", "blocks of attention and feed-forward part that several layers share"),
+    Symbol("d_both", "", "width of the vector that a shared block sees, with the token’s embedding beside it"),
+    Symbol("adapter_rank", "", "width that the adapters of a shared block narrow to", "r"),
     Symbol("n_groups", "", "groups of state-space heads that share their input and output maps", "G"),
 )
 

@@ -508,8 +508,6 @@ WEIGHTS = {
     "post_self_attn_layernorm": _AFTER_ATTENTION,
     "post_mlp_layernorm": _AFTER_FF,
     "layers.final_layer_norm": _norm("Normalise around the feed-forward part"),
-    "post_operator_norm": _norm("Normalise what the layer’s first part found"),
-    "post_ffn_norm": _AFTER_FF,
     "operator_norm": _norm("Normalise before the layer’s first part"),
     "ffn_norm": _BEFORE_FF,
     "temporal_pre_norm": _norm("Normalise before the layer’s first part"),
@@ -766,6 +764,15 @@ WEIGHTS = {
     "router.classifier": _ROUTER,
     "e_score_correction_bias": _ROUTER_BIAS,
     "expert_bias": _ROUTER_BIAS,
+    "fc1_latent_proj": Words(
+        "Narrow, for the experts",
+        r"x \, W_1^{\top}",
+        "The routed experts work in a narrower space: more of them for the same work.",
+        term="low-rank projection",
+    ),
+    "fc2_latent_proj": Words(
+        "Widen the experts’ answer", r"y \, W_2^{\top}", "Back to the model’s width.", term="low-rank projection"
+    ),
     "feed_forward.gate": _ROUTER,
     "gate.bias": _ROUTER_BIAS,
     "shared_expert_gate": Words(
@@ -786,17 +793,6 @@ WEIGHTS = {
     "experts.gate_up_proj": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e"),
     "experts.gate_up_proj_bias": Words("Shift gate and widened vector", r"+ b_e", _EXPERT, term="bias"),
     "experts.down_proj_bias": Words("Shift the expert’s answer", r"+ b_e", _EXPERT, term="bias"),
-    "experts.input_linear": _in_experts(_Q, r"q_e = x \, W_e^{\top}"),
-    "experts.output_linear": _in_experts(_O, r"y_e \, W_e^{\top}"),
-    "mlp.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
-    "mlp.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
-    "self_attention.kv_proj": Words(
-        "Make the keys and the values",
-        r"[k, v] = x \, W_{kv}^{\top}",
-        "What each token is found by and what it hands over, the same for all experts.",
-        "k, v",
-        term="key projection, value projection",
-    ),
     "block_sparse_moe.input_linear": _in_experts(_GATE_UP, r"[g_e, u_e] = x \, W_e^{\top}"),
     "block_sparse_moe.output_linear": _in_experts(_DOWN, r"y_e \, W_e^{\top}"),
     "shared_mlp.input_linear": _in_shared(_GATE_UP),
