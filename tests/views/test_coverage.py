@@ -1,0 +1,58 @@
+"""The coverage page: every type has its row, and no number in it is more than what was checked."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from macros.catalogue import presets
+from macros.catalogue.independent import comparison
+from macros.engine.architectures import architectures
+from macros.views import coverage
+
+
+def cells(html: str) -> list[list[str]]:
+    """The rows of a table, without markup."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html.replace("\n", ""))
+    return [
+        [unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in rows
+    ]
+
+
+def test_every_type_has_a_row_with_what_it_was_checked_against():
+    rows = {row[0]: row[1:] for row in cells(coverage.coverage_types()) if row[0] in architectures()}
+    assert list(rows) == list(architectures())
+    made = comparison()
+    for name, (forward, scores, compared, models) in rows.items():
+        assert forward == architectures()[name].name
+        assert (scores == "checkpoint") == (name in presets.goldens())
+        assert compared == (made.types[name].by if name in made.types else made.absent[name])
+        assert (0 if models == "–" else int(models)) == sum(m.model_type == name for m in coverage.known())
+
+
+def test_the_summary_counts_what_the_table_lists():
+    numbers = {
+        row[0]: int(row[1].replace(",", "")) for row in cells(coverage.coverage_summary()) if len(row) == 2 and row[0]
+    }
+    assert numbers["Model types that are read"] == len(architectures())
+    assert numbers["Types whose scores equal those of a reference checkpoint"] == len(presets.goldens())
+    assert numbers["Models with known sizes"] == len(coverage.known())
+
+
+@pytest.mark.parametrize(
+    "term, model_type",
+    [
+        ("multi-head latent attention", "deepseek_v3"),
+        ("multi-query attention", "gpt_bigcode"),
+        ("sinusoidal position embedding", "xglm"),
+        ("sliding window", "gpt_neo"),
+        ("attention sink", "gpt_oss"),
+    ],
+)
+def test_a_mechanism_stands_where_a_model_has_it(term, model_type):
+    use = coverage.uses()[term]
+    assert model_type in use.types
+    assert use.models < {m.slug for m in coverage.known()}
