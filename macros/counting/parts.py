@@ -20,6 +20,8 @@ from ..engine.trace import Trace
 
 # Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
 INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS)
+# Tables of which a step reads a row for each token; that of the layers is neither input table nor head.
+LOOKED_UP = (*INPUT_TABLES, Role.EMBED_LAYERS)
 HEAD = Role.UNEMBED
 
 
@@ -34,11 +36,11 @@ class Category(Enum):
 
 
 def _category(node: Node, layer: Node | None) -> Category:
-    if node.role in INPUT_TABLES or (layer is None and node.role is Role.LINEAR):
+    if node.role in (*LOOKED_UP, Role.LAYER_INPUTS) or (layer is None and node.role is Role.LINEAR):
         return Category.EMBEDDING
     if node.role is HEAD:
         return Category.HEAD
-    if node.role in FEED_FORWARDS:
+    if node.role in FEED_FORWARDS or node.role is Role.LAYER_INPUT:
         return Category.FEED_FORWARD
     return Category.NORMS if node.role in EVERY_NORM else Category.MIXING
 

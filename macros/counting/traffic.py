@@ -13,7 +13,7 @@ from ..engine.tensors import Weight
 from .arrays import cached, origin
 from .compute import Compute, once
 from .formats import format_of, weight_bytes
-from .parts import HEAD, INPUT_TABLES
+from .parts import HEAD, LOOKED_UP
 
 
 class Traffic(Compute):
@@ -43,7 +43,7 @@ class Traffic(Compute):
         """Bytes that every step reads, the input tables that are not the head too, bytes of experts by (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
-            for roles in (INPUT_TABLES, (HEAD,))
+            for roles in (LOOKED_UP, (HEAD,))
         )
         looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
         always = 0

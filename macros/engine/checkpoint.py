@@ -124,6 +124,10 @@ class Cache:
         """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         return self.extend(holds, new, mask)
 
+    def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
+        """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]."""
+        return rows
+
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left; zeros before the first."""
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))

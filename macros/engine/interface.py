@@ -97,6 +97,10 @@ class KVCache(Protocol):
         """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         ...
 
+    def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
+        """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]. This layer keeps none."""
+        ...
+
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state of fixed size that the step before left."""
         ...

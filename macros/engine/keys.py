@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
 
 # Tables of a language model's own keys, which are named as parts are.
-OWN_TABLES = frozenset({"attn_config", "ffn_config", "init_config", "linear_attn_config", "sparse_attention_config"})
+OWN_TABLES = frozenset(
+    {
+        "attn_config",
+        "ffn_config",
+        "init_config",
+        "linear_attn_config",
+        "per_layer_config",
+        "sparse_attention_config",
+    }
+)
 
 
 class Parts(NamedTuple):

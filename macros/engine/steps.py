@@ -48,10 +48,13 @@ class Role(StrEnum):
     ZERO_EXPERTS = "or_nothing", "zero experts"
     PACKED_EXPERTS = "packed_experts", "routed experts"
     SHARED_EXPERTS = "shared_experts", "shared experts"
+    LAYER_INPUT = "layer_input", "per-layer input"
     # either end of the model
     EMBED = "embed", "token embedding"
     EMBED_POSITIONS = "embed_positions", "learned position embedding"
     SINUSOIDS = "sinusoids", "sinusoidal position embedding"
+    EMBED_LAYERS = "embed_layers", "per-layer embeddings"
+    LAYER_INPUTS = "layer_inputs", "per-layer inputs"
     LAST_ROW = "last_row", "last hidden state"
     UNEMBED = "unembed", "unembedding, LM head, logits"
     # products with weights

@@ -82,7 +82,8 @@ class CacheEntry:
     """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
 
     `row` is the shape of one row; None for what never grows beyond a bound. A row stands for `tokens` tokens: for one,
-    but in compressed caches. `seen` is how many earlier rows a step reads, and `mask` the rule that says which.
+    but in compressed caches. `seen` is how many earlier rows a step reads, and `mask` the rule that says which. Where
+    the rows are those of an earlier layer (`is_shared`), they are read, and none is kept.
     """
 
     holds: Holds
@@ -94,6 +95,7 @@ class CacheEntry:
     seen: Dim | None = None
     mask: Mask | None = None
     tokens: Dim = ONE
+    is_shared: bool = False
 
     @property
     def elements(self) -> Poly:
@@ -102,12 +104,14 @@ class CacheEntry:
 
     @property
     def elements_per_row(self) -> Poly:
-        """Elements of one row of all layers; none where nothing grows."""
+        """Elements of one row of all layers, whichever layer keeps it; none where nothing grows."""
         return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
 
     @property
     def elements_per_token(self) -> Poly:
         """Elements that one more token adds, on average, as long as nothing is dropped."""
+        if self.is_shared:
+            return Poly.of(0)
         return self.elements_per_row if self.tokens is ONE else self.elements_per_row * self._share
 
     @property

@@ -59,13 +59,20 @@ def _sharing(repeat: Node) -> str:
     return "multi-query attention" if n_kv_heads == 1 else Role.REPEAT_KV.term
 
 
+def _before_clamp(made: Node) -> Node:
+    """The call whose numbers a clamp bounds, or the call itself where it is none."""
+    if made.function not in (np.minimum, np.clip):
+        return made
+    return next((a.source for a in made.inputs if isinstance(a.source, Node)), made)
+
+
 def _gated(node: Node) -> str:
     """The name of the gate inside a feed-forward part: the activated half of the numbers multiplies the other."""
     for call in node.walk():
         if call.role is Role.CLIPPED_SWIGLU:
             return "SwiGLU"
         if call.function is np.multiply and len(call.inputs) == 2:
-            for made in (a.source for a in call.inputs if isinstance(a.source, Node)):
+            for made in (_before_clamp(a.source) for a in call.inputs if isinstance(a.source, Node)):
                 activation = next((n.role for n in made.path() if n.role in ACTIVATIONS), None)
                 if activation is not None and not call.is_inside(*ACTIVATIONS):
                     return GATED.get(activation, "")

@@ -150,6 +150,15 @@ class ShapeCache:
         )
         return np.concatenate([stand_in(old), new], axis=0)
 
+    def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
+        """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]. Here they are read again."""
+        row = rows.shape[1:]
+        kept, [seen] = dims_of((mask.kept(self.context), *row)), dims_of((mask.seen(self.length),))
+        self.__tracer__.keep(
+            CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, seen, mask, is_shared=True)
+        )
+        return rows
+
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left, of fixed size."""
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))

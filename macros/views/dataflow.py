@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..catalogue.presets import Model
+from ..counting.arrays import cached
 from ..counting.parts import INPUT_TABLES
 from ..engine.array import Node, ShapeArray
 from ..engine.steps import NORMS, ROPES, Holds, Role
@@ -237,6 +238,10 @@ class Drawing:
         if not top.step:
             return ()
         if top.layers is not None:
+            kept = [cached(x) for x in source.outputs]
+            if holds := next((held for held in kept if held is not None), None):
+                title = f"An earlier layer’s KV cache: {KEPT.get(holds, holds)}"
+                return (self._outside((top, holds), title, a.shape, explained.SHARED, "cross-layer KV sharing"),)
             return (self._outside(top, "What an earlier layer chose to look at", a.shape, explained.INDEXER),)
         said, is_table = words.of_step(top), top.role is Role.ROPE_TABLE
         title = "Angles of each position" if is_table else said.title

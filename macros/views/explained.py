@@ -17,6 +17,7 @@ WHAT_HAPPENS = "what-happens/"
 TOKENS = f"{WHAT_HAPPENS}tokens.md"
 EMBEDDINGS = f"{WHAT_HAPPENS}embeddings.md"
 PLACES = f"{EMBEDDINGS}#where-a-token-stands"
+PER_LAYER = f"{EMBEDDINGS}#a-vector-for-each-layer"
 STREAM = f"{WHAT_HAPPENS}model-layers.md#the-residual-stream"
 NORM = f"{WHAT_HAPPENS}model-layers.md#the-norms"
 ATTENTION = f"{WHAT_HAPPENS}attention-deep-dive.md"
@@ -32,6 +33,7 @@ EXPERTS = f"{WHAT_HAPPENS}mixture-of-experts.md"
 ROUTER = f"{EXPERTS}#the-router"
 SHARED_EXPERTS = f"{EXPERTS}#shared-experts-and-layers-without"
 CACHE = f"{WHAT_HAPPENS}kv-cache.md"
+SHARED = "costs/kv-cache.md#layers-that-share"
 INDEXER = "costs/kv-cache.md#latents"
 RECURRENT = f"{WHAT_HAPPENS}recurrent-layers.md"
 LAST = f"{WHAT_HAPPENS}final-vector-to-token.md#a-score-for-every-token"
@@ -49,6 +51,8 @@ PARTS: dict[Role | None, str] = {
     Role.COMPRESSOR: INDEXER,
     **dict.fromkeys((Role.STREAM_SHARES, Role.READ_STREAMS, Role.WRITE_STREAMS, Role.HEAD_STREAMS), STREAM),
     Role.SHARED_EXPERTS: SHARED_EXPERTS,
+    Role.LAYER_INPUTS: PER_LAYER,
+    Role.LAYER_INPUT: PER_LAYER,
     Role.MAMBA: f"{RECURRENT}#mamba",
     Role.MAMBA2: f"{RECURRENT}#mamba-2",
     Role.LIGHTNING_ATTENTION: f"{RECURRENT}#lightning-attention",
@@ -69,6 +73,7 @@ IN_ATTENTION: dict[Role | None, str] = {
 OUTSIDE_OF_LAYERS: dict[Role | None, str] = {
     Role.EMBED: EMBEDDINGS,
     **dict.fromkeys((Role.EMBED_POSITIONS, Role.SINUSOIDS), PLACES),
+    Role.EMBED_LAYERS: PER_LAYER,
     Role.ROPE_TABLE: POSITION,
     Role.UNEMBED: LAST,
 }

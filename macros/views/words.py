@@ -110,6 +110,17 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"p_t = [\sin(t \omega_i), \cos(t \omega_i)]",
         "Attention by itself does not see order; sines of many lengths tell places apart, and nothing is learned.",
     ),
+    Role.EMBED_LAYERS: Words(
+        "Look up a vector for each layer",
+        r"e_{t,l} = P_{\mathrm{id}_t, l}",
+        "One row of the table holds a short vector for every layer: much to store, and nothing to multiply.",
+    ),
+    Role.LAYER_INPUTS: Words(
+        "What each layer is to add", why="The token’s own part of what each layer adds, made once before the first."
+    ),
+    Role.LAYER_INPUT: Words(
+        "Let the token’s own vector in", why="A gate chooses what of the layer’s short vector joins the stream."
+    ),
     Role.LAST_ROW: Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
     Role.UNEMBED: Words(
         "Score every token of the vocabulary",
@@ -208,6 +219,9 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "Average the values by the shares",
         r"\mathrm{softmax}(s) \, v",
         "What the earlier tokens have to say, weighted by how well they fit.",
+    ),
+    (Role.ATTENTION, Role.SOFTPLUS): Words(
+        "Open the gate", r"\ln(1 + e^x)", "0 lets nothing pass; there is no upper end."
     ),
     # mixture of experts
     Role.TOP_K: Words(
@@ -478,6 +492,31 @@ WEIGHTS = {
     "embed_out": _HEAD,
     "head": _HEAD,
     "output_layer": _HEAD,
+    "embed_tokens_per_layer": STEPS[Role.EMBED_LAYERS]._replace(term=Role.EMBED_LAYERS.term),
+    "per_layer_model_projection": Words(
+        "Project the token’s vector for each layer",
+        r"x \, W^{\top}",
+        "A part of each layer’s vector depends on the embedding, the rest is looked up.",
+        term="per-layer projection",
+    ),
+    "per_layer_projection_norm": _norm("Normalise each layer’s vector"),
+    "per_layer_input_gate": Words(
+        "Make the gate, as wide as the layer’s vector",
+        r"g = x \, W_g^{\top}",
+        "The stream decides how much of the layer’s own vector passes.",
+        "gate",
+        term="gate projection",
+    ),
+    "per_layer_projection": Words(
+        "Widen to the stream",
+        r"y \, W^{\top}",
+        "The layer’s short vector becomes as wide as the stream that it joins.",
+        term="per-layer projection",
+    ),
+    "post_per_layer_input_norm": _norm("Normalise what is let in"),
+    "layer_scalar": Words(
+        "Scale the stream", r"s \, x", "One number for each layer, stored and not trained.", term="layer scale"
+    ),
     "project_in": Words(
         "Widen to the layers’ width",
         r"x \, W_{in}^{\top}",
@@ -505,7 +544,11 @@ WEIGHTS = {
     "pre_feedforward_layernorm": _BEFORE_FF,
     "pre_ff_layernorm": _BEFORE_FF,
     "post_feedforward_layernorm": _AFTER_FF,
+    "post_feedforward_layernorm_1": _AFTER_FF,
+    "post_feedforward_layernorm_2": _norm("Normalise what the experts found"),
+    "pre_feedforward_layernorm_2": _norm("Normalise before the experts"),
     "post_self_attn_layernorm": _AFTER_ATTENTION,
+    "pre_mlp_layernorm": _BEFORE_FF,
     "post_mlp_layernorm": _AFTER_FF,
     "layers.final_layer_norm": _norm("Normalise around the feed-forward part"),
     "post_operator_norm": _norm("Normalise what the layer’s first part found"),
@@ -568,6 +611,16 @@ WEIGHTS = {
     "wo": _O,
     "attn.c_proj": _O._replace(equation=r"y \, W_o + b"),
     "output_gate": Words("Gate the heads’ answers", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate", term="output gate"),
+    "self_attn.gate_proj": Words(
+        "Gate what attention found", r"\sigma(x \, W_g^{\top})", _GATE_WHY, "gate", term="output gate"
+    ),
+    "self_attn.g_proj": Words(
+        "Gate each head’s answer",
+        r"g = x \, W_g^{\top}",
+        "The gate decides, head by head, how much of what was found passes.",
+        "gate",
+        term="output gate",
+    ),
     "sinks": Words(
         "A score for looking at nothing",
         r"[s, s_0]",
@@ -762,8 +815,20 @@ WEIGHTS = {
     "block_sparse_moe.gate": _ROUTER,
     "mixer.gate": _ROUTER,
     "router": _ROUTER,
+    "router.proj": _ROUTER,
+    "router.scale": Words(
+        "Scale each channel for the router", r"s \odot x", "The router sees the vector through its own scale."
+    ),
+    "per_expert_scale": Words(
+        "Weigh each expert by its own number",
+        r"w_e \, s_e",
+        "A trained number for each expert, besides the share that the router gives it.",
+        term="expert scale",
+    ),
     "router.layer": _ROUTER,
     "router.classifier": _ROUTER,
+    "router.gate": _ROUTER,
+    "gate.wg": _ROUTER,
     "e_score_correction_bias": _ROUTER_BIAS,
     "expert_bias": _ROUTER_BIAS,
     "fc1_latent_proj": Words(
@@ -801,7 +866,7 @@ WEIGHTS = {
     "shared_mlp.output_linear": _in_shared(_DOWN),
     **{
         f"{shared}.{part}": _in_shared(words)
-        for shared in ("shared_expert", "shared_experts")
+        for shared in ("shared_expert", "shared_experts", "shared_mlp")
         for part, words in (("gate_proj", _GATE), ("up_proj", _UP), ("down_proj", _DOWN))
     },
     # state-space layers and linear attention
@@ -1060,6 +1125,8 @@ KINDS = {
     "full": "full attention",
     "sliding": "sliding window",
     "chunked": "attention in chunks",
+    "shared": "keys and values of an earlier layer",
+    "clamped": "clamped gates",
     "NoPE": "no rotation by position",
     "shared index": "an earlier layer’s choice",
     "shared latents": "an earlier layer’s latents",

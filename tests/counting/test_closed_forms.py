@@ -606,6 +606,77 @@ def sparse_feed(c, D, L):
     return moe * part + (L - moe) * gated(D, c.get("intermediate_size") or 0), moe * gated(D, W), (E, k)
 
 
+def gemma4(c):
+    D, L, N, K, H, F = sizes(c)
+    G, P = c["global_head_dim"], c["hidden_size_per_layer_input"]
+    types = (c.get("layer_types") or ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(L)])[:-1]
+    total = ends(c, True) + D + (c["vocab_size_per_layer_input"] * L * P + D * L * P + P if P else 0)
+    cache = one = 0
+    for i, kind in enumerate([*types, "full_attention"]):
+        full, shares = kind == "full_attention", i >= L - c.get("num_kv_shared_layers", 0)
+        one_for_both = full and c.get("attention_k_eq_v", False)
+        kv = (c.get("num_global_key_value_heads") or K) if one_for_both else K
+        width = G if full else H
+        biases = c.get("attention_bias", False)
+        total += 2 * D * N * width + width + (N * width + D if biases else 0)
+        if not shares:
+            total += (1 if one_for_both else 2) * (D + biases) * kv * width + width
+            cache += 2 * kv * width
+        total += gated(D, F * (2 if shares and c.get("use_double_wide_mlp") else 1)) + 4 * D
+        total += 2 * D * P + D if P else 0
+        if c.get("enable_moe_block"):
+            total += c["num_experts"] * (D + 1 + gated(D, c["moe_intermediate_size"])) + 4 * D
+            one += gated(D, c["moe_intermediate_size"])
+    return Form(total, cache, one, (c.get("num_experts") or 0, c.get("top_k_experts") or 0))
+
+
+def by_layer(
+    *,
+    experts=("num_experts",),
+    used=("num_experts_per_tok",),
+    width="moe_intermediate_size",
+    dense=None,
+    shared=lambda c: 0,
+    heads=lambda c, i: (c["num_attention_heads"], c["num_key_value_heads"]),
+    value=lambda c: c["head_dim"],
+    more=lambda c, i, D, N, H: 0,
+    qk=True,
+    norms=2,
+    bias=0,
+    tied=False,
+    out_bias=True,
+):
+    """Layers that differ: heads, experts or none by `mlp_layer_types`, values as wide as they say, shared experts."""
+
+    def form(c: dict) -> Form:
+        D, L, *_, H, F = sizes(c)
+        E, k, W, V = (
+            next(c[n] for n in experts if n in c),
+            next(c[n] for n in used if n in c),
+            c[width],
+            value(c),
+        )
+        total, cache, one = ends(c, tied) + D, 0, 0
+        b = c.get("attention_bias", False)
+        for i in range(L):
+            N, K = heads(c, i)
+            total += D * (N * H + K * H + K * V + N * V) + norms * D + (2 * H if qk else 0) + more(c, i, D, N, H)
+            total += (N * H + K * H + K * V + (D if out_bias else 0)) if b else 0
+            cache += K * (H + V)
+            if c.get("mlp_layer_types") is None or c["mlp_layer_types"][i] == "sparse":
+                total += E * (D + bias + gated(D, W)) + gated(D, shared(c))
+                one += gated(D, W)
+            else:
+                total += gated(D, c[dense] if dense else F)
+        return Form(total, cache, one, (E, k))
+
+    return form
+
+
+def is_sliding(c: dict, i: int) -> bool:
+    return bool(c.get("layer_types")) and c["layer_types"][i] == "sliding_attention"
+
+
 BOTH_FULL = {"qk": lambda N, K, H: (N + K) * H}
 PER_HEAD = {"qk": lambda N, K, H: 2 * H}
 ATTENTION = {"qkv": has("attention_bias"), "out": has("attention_bias")}
@@ -674,6 +745,7 @@ FORMS = {
     "gemma": llama_like(True, **ATTENTION, head=256),
     "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
     "gemma3_text": llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD),
+    "gemma4_text": gemma4,
     "starcoder2": llama_like(
         True, qkv=has("use_bias", True), out=has("use_bias", True), mlp=has("use_bias", True), feed=plain, norm_width=2
     ),
@@ -684,6 +756,58 @@ FORMS = {
         shared=lambda c, D: gated(D, c["shared_expert_intermediate_size"]) + D,
     ),
     "qwen3_moe": mixture(**ATTENTION, **PER_HEAD, sparse=every("decoder_sparse_step", "mlp_only_layers")),
+    "qwen3_vl_text": llama_like(**ATTENTION, **PER_HEAD),
+    "qwen3_vl_moe_text": mixture(**ATTENTION, **PER_HEAD, sparse=every("decoder_sparse_step", "mlp_only_layers")),
+    "mellum": by_layer(experts=("num_local_experts", "num_experts")),
+    "hy_v3": by_layer(shared=lambda c: c["num_shared_experts"] * c["moe_intermediate_size"]),
+    "solar_open": by_layer(
+        experts=("n_routed_experts",),
+        qk=False,
+        out_bias=False,
+        shared=lambda c: c["n_shared_experts"] * c["moe_intermediate_size"],
+    ),
+    "exaone_moe": by_layer(shared=lambda c: c["num_shared_experts"] * c["moe_intermediate_size"]),
+    "afmoe": by_layer(
+        norms=4,
+        bias=1,
+        more=lambda c, i, D, N, H: D * N * H,
+        shared=lambda c: c["num_shared_experts"] * c["moe_intermediate_size"],
+    ),
+    "laguna": by_layer(
+        bias=1,
+        heads=lambda c, i: (c["num_attention_heads_per_layer"][i], c["num_key_value_heads"]),
+        more=lambda c, i, D, N, H: D * (N * H if c.get("gating") == "per-element" else N),
+        shared=lambda c: c["shared_expert_intermediate_size"],
+    ),
+    "step3p5": by_layer(
+        experts=("n_routed_experts", "moe_num_experts"),
+        used=("num_experts_per_tok", "moe_top_k"),
+        heads=lambda c, i: (
+            c["num_sliding_attention_heads" if is_sliding(c, i) else "num_attention_heads"],
+            c["num_key_value_heads"],
+        ),
+        more=lambda c, i, D, N, H: D * N,
+        shared=lambda c: c["share_expert_dim"],
+    ),
+    "mimo_v2_flash": by_layer(
+        experts=("n_routed_experts",),
+        qk=False,
+        out_bias=False,
+        value=lambda c: c["v_head_dim"],
+        heads=lambda c, i: (c["num_attention_heads"], c["num_key_value_heads"] * (2 if is_sliding(c, i) else 1)),
+        more=lambda c, i, D, N, H: N if is_sliding(c, i) else 0,
+    ),
+    "cohere2_moe": by_layer(
+        tied=True,
+        norms=1,
+        qk=False,
+        width="intermediate_size",
+        dense="prefix_dense_intermediate_size",
+        shared=lambda c: c.get("num_shared_experts", 0) * c["intermediate_size"],
+    ),
+    "hunyuan_v1_dense": llama_like(**ATTENTION, **PER_HEAD),
+    "hunyuan_v1_moe": by_layer(used=("moe_topk",), width="intermediate_size", shared=lambda c: c["intermediate_size"]),
+    "ernie4_5": llama_like(True, qkv=has("use_bias"), out=has("use_bias"), mlp=has("use_bias")),
     "olmoe": mixture(**ATTENTION, **BOTH_FULL, width=("intermediate_size",)),
     "granitemoe": mixture(**ATTENTION, E=("num_local_experts",), width=("intermediate_size",)),
     "minimax_m2": mixture(**BOTH_FULL, E=("num_local_experts",), width=("intermediate_size",)),
@@ -725,6 +849,11 @@ ALIASES = {
     "qwen3_5",
     "qwen3_5_moe",
     "gemma3",
+    "gemma4",
+    "gemma4_unified",
+    "gemma4_unified_text",
+    "qwen3_vl",
+    "qwen3_vl_moe",
     "cohere2",
     "ministral",
     "ministral3",
@@ -958,6 +1087,33 @@ RANDOM = {
     "gemma": both(blocks(), flags(attention_bias=BOOL)),
     "gemma2": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
     "gemma3_text": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
+    "gemma4_text": st.one_of(
+        both(
+            blocks(),
+            fixed(
+                global_head_dim=(26, 34),
+                hidden_size_per_layer_input=6,
+                vocab_size_per_layer_input=(83, 89),
+                num_hidden_layers=(5, 7),
+                num_kv_shared_layers=(0, 1, 3),
+                layer_types=(["sliding_attention", "full_attention"] * 4,),
+            ),
+            flags(use_double_wide_mlp=BOOL, attention_bias=BOOL),
+        ).map(lambda c: c | {"layer_types": c["layer_types"][: c["num_hidden_layers"]]}),
+        both(
+            blocks(),
+            fixed(
+                global_head_dim=(26, 34),
+                hidden_size_per_layer_input=0,
+                enable_moe_block=True,
+                num_experts=(5, 7),
+                moe_intermediate_size=(29, 31),
+                top_k_experts=(1, 2),
+                num_global_key_value_heads=1,
+            ),
+            flags(attention_k_eq_v=BOOL),
+        ),
+    ),
     "mixtral": both(blocks(), fixed(num_local_experts=(3, 5)), fixed(num_experts_per_tok=(1, 2))),
     "qwen2_moe": both(
         blocks(square=True),
@@ -1149,6 +1305,92 @@ RANDOM = {
     },
 }
 RANDOM["falcon_mamba"] = RANDOM["mamba"]
+
+MIXED = both(
+    blocks(),
+    fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), **MOE),
+    flags(attention_bias=BOOL, sliding_window=(4, 9)),
+    fixed(kinds=(["dense", "sparse"] * 4, ["sparse"] * 8), sees=(["sliding_attention", "full_attention"] * 4,)),
+).map(
+    lambda c: (
+        {k: v for k, v in c.items() if k not in ("kinds", "sees")}
+        | {
+            "mlp_layer_types": c["kinds"][: c["num_hidden_layers"]],
+            "layer_types": c["sees"][: c["num_hidden_layers"]],
+        }
+    )
+)
+
+
+def renamed(c: dict, **keys: str) -> dict:
+    """The same with other words for some keys, and without those that become nothing."""
+    return {keys.get(k, k): v for k, v in c.items() if keys.get(k, k)}
+
+
+SHARED_EXPERTS = fixed(num_shared_experts=(1, 2))
+RANDOM |= {
+    "qwen3_vl_text": RANDOM["qwen3"],
+    "qwen3_vl_moe_text": RANDOM["qwen3_moe"],
+    "mellum": MIXED,
+    "hy_v3": both(MIXED, SHARED_EXPERTS).map(lambda c: renamed(c, layer_types="", sliding_window="")),
+    "solar_open": both(MIXED, SHARED_EXPERTS).map(
+        lambda c: renamed(
+            c,
+            num_experts="n_routed_experts",
+            num_shared_experts="n_shared_experts",
+            **dict.fromkeys(("mlp_layer_types", "layer_types", "sliding_window"), ""),
+        )
+    ),
+    "exaone_moe": both(MIXED, SHARED_EXPERTS).map(lambda c: renamed(c, attention_bias="")),
+    "afmoe": both(MIXED, SHARED_EXPERTS, fixed(num_dense_layers=(0, 1, 2))).map(
+        lambda c: (
+            c
+            | {
+                "mlp_layer_types": [
+                    "dense" if i < c["num_dense_layers"] else "sparse" for i in range(c["num_hidden_layers"])
+                ]
+            }
+        )
+    ),
+    "laguna": both(
+        MIXED, fixed(shared_expert_intermediate_size=(37, 41)), flags(gating=(True, "per-head", "per-element"))
+    ).map(
+        lambda c: (
+            c
+            | {
+                "num_attention_heads_per_layer": [
+                    c["num_attention_heads"] * (1 + i % 2) for i in range(c["num_hidden_layers"])
+                ]
+            }
+        )
+    ),
+    "step3p5": both(MIXED, fixed(share_expert_dim=(37, 41), sliding_window=(4, 9), moe_top_k=(1, 2))).map(
+        lambda c: (
+            renamed(c, num_experts="moe_num_experts", num_experts_per_tok="")
+            | {"num_sliding_attention_heads": 2 * c["num_attention_heads"]}
+        )
+    ),
+    "mimo_v2_flash": both(MIXED, fixed(v_head_dim=(9, 15))).map(
+        lambda c: (
+            renamed(c, num_experts="n_routed_experts")
+            | {"num_attention_heads": 2 * c["num_attention_heads"], "head_dim": 24}
+        )
+    ),
+    "cohere2_moe": both(
+        MIXED,
+        fixed(prefix_dense_intermediate_size=(79, 83), num_shared_experts=(0, 2)),
+        flags(expert_selection_fn=("softmax", "sigmoid"), shared_expert_combination_strategy=("average", "sum")),
+    ).map(lambda c: renamed(c, moe_intermediate_size="")),
+    "hunyuan_v1_dense": both(blocks(), flags(attention_bias=BOOL)),
+    "hunyuan_v1_moe": MIXED.map(
+        lambda c: renamed(
+            c,
+            num_experts_per_tok="moe_topk",
+            **dict.fromkeys(("mlp_layer_types", "layer_types", "sliding_window", "moe_intermediate_size"), ""),
+        )
+    ),
+    "ernie4_5": both(blocks(), flags(use_bias=BOOL)),
+}
 
 
 def test_every_form_meets_random_configs():

@@ -164,6 +164,13 @@ class CarryingCache(ShapeCache):
     def part(self, number):
         return CarryingCache(self.__tracer__, self.cache.part(number), self.length, self.context, self.layers)
 
+    def reread(self, name, rows, mask):
+        assert self.cache.reread(name, self.__tracer__.real(rows), mask) is self.__tracer__.real(rows)
+        out = super().reread(name, rows, mask)
+        assert (self.cache.index, name, self.cache.number) not in self.cache.left
+        assert self.__tracer__.kept[-1].is_shared and int(self.__tracer__.kept[-1].shape[0]) == 0
+        return out
+
     def state(self, name, *shape):
         self.__tracer__.past_rows = self.cache.state(name, *shape)
         try:

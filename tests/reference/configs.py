@@ -15,10 +15,12 @@ from macros.engine.architectures import architectures
 from . import golden, goldens
 
 # Where a type has several golden checkpoints, the one whose sizes differ most.
-CHOSEN = {"qwen3_next": "qwen3_next_uneven"}
+CHOSEN = {"gemma4_text": "gemma4_text_ple", "qwen3_next": "qwen3_next_uneven"}
 
 # Types of multimodal models, whose text model is counted, and the type of that.
-MULTIMODAL = {t: f"{t}_text" for t in ("gemma3", "qwen3_5", "qwen3_5_moe")}
+MULTIMODAL = {
+    t: f"{t}_text" for t in ("gemma3", "gemma4", "gemma4_unified", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
+}
 
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
 PROMPT = 10

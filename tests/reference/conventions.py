@@ -167,6 +167,16 @@ def in_a_prompt(ours: Model, node: Node, new: int) -> int:
     return 2 * heads * chunks * (DELTA_CHUNK**2 * (2 * i + j) + 3 * DELTA_CHUNK * i * j)
 
 
+def rows_for_keys(ours: Model, new: int, context: int) -> int:
+    """The rows of all new tokens but the last in layers that read the keys and values of an earlier one."""
+    shared = {k.layers for k in ours.counts.kept if k.is_shared}
+    return sum(
+        layers * flops(ours, node, new, context) * (1 - new) // new
+        for node, layers in steps(ours, Role.LAYER)
+        if node.layers in shared
+    )
+
+
 def window(ours: Model, new: int, context: int) -> int:
     """The row of the newest token but W − 1."""
     if ours.model_type == "gpt_neo":
@@ -238,6 +248,11 @@ FLOPS = {
         "transformers multiplies with every token and masks those that the indexer did not pick. Here the picked ones "
         "count.",
         not_picked,
+    ),
+    "last row": Convention(
+        "transformers takes only the last token of a prompt through the layers that read another’s keys and values: "
+        "they add nothing to the cache. Here all tokens count, as in training.",
+        rows_for_keys,
     ),
     "chunk before": Convention(
         "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk

@@ -14,7 +14,13 @@ TOWERS = {
     "gemma3": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "qwen3_5": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 24},
     "qwen3_5_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 24},
+    "qwen3_vl": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 44},
+    "qwen3_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 40},
+    "step3p7": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28},
 }
+# Text models that transformers runs inside of these alone.
+AROUND = {"qwen3_vl_text": "qwen3_vl", "qwen3_vl_moe_text": "qwen3_vl_moe", "step3p5": "step3p7"}
+TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
 INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
 
 
@@ -23,8 +29,13 @@ def build(model_type: str) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = {name: value for name, value in configs()[model_type].items() if name != "model_type"}
     make = AutoModelForCausalLM
+    if model_type in AROUND:
+        keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
+        model_type = AROUND[model_type]
     if model_type in TOWERS:
         make, keys["vision_config"] = AutoModelForImageTextToText, TOWERS[model_type]
+    if model_type in TOWERLESS:
+        make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
     model = make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
     with torch.no_grad():
@@ -35,14 +46,15 @@ def build(model_type: str) -> torch.nn.Module:
             else:  # norms stay near 1, decays and steps near what they begin with
                 parameter.add_(random / 5)
         for name, buffer in saved_buffers(model).items():
-            if name.endswith("bias"):  # of a router
+            if name.endswith(("bias", "layer_scalar")):  # of a router, of a layer
                 buffer.add_(torch.randn_like(buffer) / 5)
     return model.requires_grad_(False)
 
 
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
     """Random token ids: [1 T]."""
-    vocabulary = model.config.get_text_config().vocab_size
+    config = model.config.get_text_config()
+    vocabulary = min(config.vocab_size, getattr(config, "vocab_size_per_layer_input", config.vocab_size))
     return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(SEED))
 
 

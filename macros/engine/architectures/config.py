@@ -290,6 +290,32 @@ def expert_layers(n_layers: int, n_experts: int, step: int, dense: Collection[in
     return [n_experts > 0 and i not in dense and (i + 1) % step == 0 for i in range(n_layers)]
 
 
+def listed(value: object) -> list[Any] | None:
+    """The value of a raw key where it is a list."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def tabled(value: object) -> Mapping[str, Any] | None:
+    """The value of a raw key where it is a table."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+
+
+def sparse_layers(mlp_layer_types: Sequence[str], n_layers: int) -> list[bool]:
+    """Whether each layer has experts, from the words dense and sparse. Raises `Problem` for others."""
+    words = sorted(set(mlp_layer_types))
+    if len(mlp_layer_types) != n_layers or not {"dense", "sparse"}.issuperset(words):
+        raise Problem(
+            f"mlp_layer_types has {len(mlp_layer_types)} entries: {', '.join(words)}",
+            f"give dense or sparse for each of the {int(n_layers)} layers",
+        )
+    return [word == "sparse" for word in mlp_layer_types]
+
+
+def dense_first(dense: int, n_layers: int) -> list[str]:
+    """The `mlp_layer_types` of a model whose first layers have no experts."""
+    return ["dense" if i < dense else "sparse" for i in range(n_layers)]
+
+
 def _check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collection[str]) -> None:
     if len(layer_types) != n_layers:
         raise Problem(
@@ -406,6 +432,11 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
     stretch = longest / trained if kind in ("yarn", "longrope") and longest and trained else None
     factor = float(number("factor", stretch))
     return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, more, table, number), divisors)
+
+
+def rope_of_mask(table: Mapping[str, Any], mask: Mask, theta: float = 10000.0) -> Rope:
+    """The rotary embedding of the layers that see so much, of a `rope_parameters` with a table for each layer type."""
+    return read_rope(table, theta, "sliding_attention" if isinstance(mask, SlidingWindow) else "full_attention")
 
 
 # The numbers that each published kind of rope scaling reads besides `factor`, and those that it has for each pair.

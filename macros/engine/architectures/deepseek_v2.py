@@ -44,7 +44,20 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .config import (
+    Config,
+    Count,
+    Interval,
+    Positive,
+    Raw,
+    Size,
+    activation,
+    config,
+    fixed,
+    key,
+    read_rope,
+    sparse_layers,
+)
 from .qwen2_moe import EXPERT, FUSED
 
 # The norms of the latents have an epsilon of their own, that no config key sets.
@@ -141,13 +154,7 @@ class LatentMoE(Latent):
         """In order: whether a layer has experts."""
         if self.mlp_layer_types is None:
             return [Kind(i >= self.dense_layers and i % self.moe_layer_freq == 0) for i in range(self.n_layers)]
-        words = sorted(set(self.mlp_layer_types))
-        if len(self.mlp_layer_types) != self.n_layers or not {"dense", "sparse"}.issuperset(words):
-            raise Problem(
-                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(words)}",
-                f"give dense or sparse for each of the {int(self.n_layers)} layers",
-            )
-        return [Kind(t == "sparse") for t in self.mlp_layer_types]
+        return [Kind(moe) for moe in sparse_layers(self.mlp_layer_types, self.n_layers)]
 
 
 def check_groups(c: Config) -> None:

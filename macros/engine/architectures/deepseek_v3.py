@@ -11,26 +11,24 @@ from typing import Literal, Protocol
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
+    balanced_routing,
     combine,
     embed,
     feed_forward,
     gated_experts,
-    keep_groups,
     linear,
+    packed_experts,
     positions,
     rms_norm,
     rope_table,
-    routing_weights,
     shared_experts,
-    sigmoid_scores,
-    top_k,
     unembed,
 )
 from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
-from .qwen2_moe import EXPERT, FUSED
+from .qwen2_moe import EXPERT, FUSED, PACKED
 
 
 @config
@@ -81,17 +79,13 @@ def layer(x: Array, w: Weights, cache: KVCache, c: DeepSeekV3, kind: Kind, table
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 
-class GroupedExperts(Protocol):
-    """A config of experts in groups, chosen by separate scores."""
+class Chosen(Protocol):
+    """A config of experts chosen by separate scores, and perhaps in groups."""
 
     @property
     def n_experts(self) -> int: ...
     @property
     def n_experts_per_token(self) -> int: ...
-    @property
-    def n_shared_experts(self) -> int: ...
-    @property
-    def d_ff_expert(self) -> int: ...
     @property
     def n_expert_groups(self) -> int: ...
     @property
@@ -100,6 +94,15 @@ class GroupedExperts(Protocol):
     def normalise(self) -> bool: ...
     @property
     def routed_scale(self) -> float: ...
+
+
+class GroupedExperts(Chosen, Protocol):
+    """The same with experts that every token passes through."""
+
+    @property
+    def n_shared_experts(self) -> int: ...
+    @property
+    def d_ff_expert(self) -> int: ...
     @property
     def activation(self) -> str: ...
 
@@ -132,11 +135,22 @@ def all_experts(
     return routed + shared_experts(x, w.at("shared_experts"), width, act, limit=shared_limit)
 
 
-def routing(x: Array, bias: Array, w: Weights, c: GroupedExperts) -> tuple[Array, Array]:
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_stacked_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
+    """The same where all experts' matrices are in one stack: [T D] -> [T k D] -> [T D]."""
+    act = activation(c.activation)
+    chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
+    routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
+    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)
+
+
+def routing(x: Array, bias: Array, w: Weights, c: Chosen) -> tuple[Array, Array]:
     """The experts that each token is sent to, and how much each counts: [T D], [E] -> [T k] places, [T k] shares."""
-    fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
-    allowed = fit + bias
-    if c.n_expert_groups > 1:
-        allowed = keep_groups(allowed, c.n_expert_groups, c.n_groups_kept, best=2)
-    chosen = top_k(allowed, c.n_experts_per_token)
-    return chosen, routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
+    return balanced_routing(
+        linear(x, w, "gate", c.n_experts),
+        bias,
+        c.n_experts_per_token,
+        groups=(c.n_expert_groups, c.n_groups_kept),
+        normalise=c.normalise,
+        scale=c.routed_scale,
+    )

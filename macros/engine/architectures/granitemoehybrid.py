@@ -33,7 +33,8 @@ from .config import Count, Positive, Raw, Size, Taps, activation, config, key, m
 from .granite import Granite, attention
 from .mamba import NOT_READ
 from .mamba2 import mamba2
-from .qwen3_next import PACKED, STATE_BYTES
+from .qwen2_moe import PACKED
+from .qwen3_next import STATE_BYTES
 
 
 @config

@@ -34,7 +34,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Positive, Raw, Size, activation, config, fixed, key, mixers_of, read_rope
 from .llama import Llama, attention
-from .qwen3_next import PACKED
+from .qwen2_moe import PACKED
 
 
 @config

@@ -30,6 +30,8 @@ FUSED = {
     "mlp.experts.gate_up_proj": ("mlp.experts.{e}.gate_proj.weight", "mlp.experts.{e}.up_proj.weight"),
     "mlp.experts.down_proj": ("mlp.experts.{e}.down_proj.weight",),
 }
+# The same as stacks of all experts' matrices.
+PACKED = ("experts.gate_up_proj", "experts.down_proj")
 EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts.{e}.down_proj.weight")
 
 

@@ -1,4 +1,4 @@
-"""Qwen3: Qwen2's block without biases, and with a norm on each head's queries and keys.
+"""Qwen3: Qwen2's block without biases, and with a norm on each head's queries and keys. Also Qwen3-VL's text model.
 
 Source: arXiv 2505.09388; tensor names as the published files.
 """
@@ -6,10 +6,22 @@ Source: arXiv 2505.09388; tensor names as the published files.
 from __future__ import annotations
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..ops import (
+    Rope,
+    apply_rope,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, key
+from .config import Size, config, fixed, key, read_rope
 from .llama import Llama, feed_forward
 from .qwen2 import Qwen2
 
@@ -22,8 +34,25 @@ class Qwen3(Qwen2):
     attention_bias: bool = key("attention_bias", False)
 
 
+@config
+class Qwen3VL(Llama):
+    """Hyperparameters of Qwen3-VL's text model, in forward order: of a text alone, all three parts of a place are one.
+
+    What the vision tower hands to the first layers is added where an image stands, and nowhere else.
+    """
+
+    n_kv_heads: Size = key("num_key_value_heads", 32)
+    d_head: Size = key("head_dim", 128)
+    mlp_bias: bool = fixed(False)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=500_000.0)
+
+
+@architecture("qwen3_vl_text", "qwen3_vl", config=Qwen3VL)
 @architecture("qwen3", config=Qwen3)
-def forward(w: Weights, ids: Array, c: Qwen3, cache: KVCache, last: bool = True) -> Array:
+def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
@@ -34,7 +63,7 @@ def forward(w: Weights, ids: Array, c: Qwen3, cache: KVCache, last: bool = True)
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: Qwen3, mask: Mask, table: RopeTable) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)

@@ -10,11 +10,13 @@ from typing import Literal
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
+    Rope,
     combine,
     embed,
     feed_forward,
     gated_experts,
     linear,
+    packed_experts,
     positions,
     rms_norm,
     rope_table,
@@ -23,9 +25,9 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Interval, Size, activation, config, expert_layers, key, masks_of
+from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of, read_rope
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .qwen2_moe import EXPERT, FUSED, PACKED
 from .qwen3 import attention
 
 
@@ -43,6 +45,8 @@ class Qwen3MoE(Llama):
     normalise: bool = key("norm_topk_prob", False)
     decoder_sparse_step: Interval = key("decoder_sparse_step", 1)
     mlp_only_layers: list[int] = key("mlp_only_layers", lambda c: [])
+    # All experts' matrices in one stack, or each by itself.
+    stacked: bool = fixed(False)
 
     ignored = frozenset({"max_window_layers", "qkv_bias", "shared_expert_intermediate_size"})
 
@@ -60,6 +64,24 @@ class Qwen3MoE(Llama):
         return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
 
 
+@config
+class Qwen3VLMoE(Qwen3MoE):
+    """Hyperparameters of the text model of Qwen3-VL with experts, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 16)
+    mlp_bias: bool = fixed(False)
+    use_sliding_window: bool = fixed(False)
+    sliding_window: Size | None = fixed(None)
+    stacked: bool = fixed(True)
+
+    ignored = Qwen3MoE.ignored | {"sliding_window", "use_sliding_window"}
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=500_000.0)
+
+
+@architecture("qwen3_vl_moe_text", "qwen3_vl_moe", config=Qwen3VLMoE, pieces=FUSED)
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
 def forward(w: Weights, ids: Array, c: Qwen3MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -85,4 +107,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen3MoE, kind: Kind, table: 
 def mixture_of_experts(x: Array, w: Weights, c: Qwen3MoE) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
-    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation)), shares)
+    act = activation(c.activation)
+    if c.stacked:
+        return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
+    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)

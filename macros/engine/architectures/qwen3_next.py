@@ -43,9 +43,8 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Interval, Size, Taps, activation, config, expert_layers, fixed, key, mixers_of, read_rope
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .qwen2_moe import EXPERT, FUSED, PACKED
 
-PACKED = ("experts.gate_up_proj", "experts.down_proj")
 STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 

@@ -12,6 +12,7 @@ from .attention import (
     Full,
     Mask,
     NoPE,
+    Shared,
     SlidingWindow,
     alibi,
     attend,
@@ -24,12 +25,14 @@ from .attention import (
     repeat_kv,
     scores,
     softmax_with_sink,
+    with_shared,
 )
 from .basic import (
     ACTIVATIONS,
     Activation,
     conv1d,
     embed,
+    embed_layers,
     embed_positions,
     erf,
     gelu,
@@ -66,6 +69,7 @@ from .compressed import (
 )
 from .experts import (
     Kind,
+    balanced_routing,
     chosen_softmax_routing,
     clip,
     clipped_gate,

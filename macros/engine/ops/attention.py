@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..dims import smallest
+from ..errors import Problem
 from ..interface import Array, KVCache, Mask, Weights
 from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
@@ -104,6 +106,46 @@ class NoPE:
 
     def __str__(self) -> str:
         return f"{self.mask}, NoPE"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What `mask` says, over the keys and values that an earlier layer made and keeps: this layer adds none.
+
+    Cross-layer attention (arXiv 2405.12981).
+    """
+
+    mask: Mask = Full()
+
+    def seen(self, past: int) -> int:
+        return self.mask.seen(past)
+
+    def kept(self, context: int) -> int:
+        return 0
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return self.mask.allows(query, key)
+
+    def pairs(self, tokens: int) -> int:
+        return self.mask.pairs(tokens)
+
+    def __str__(self) -> str:
+        return f"{self.mask}, shared"
+
+
+def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
+    """What each layer sees, where the last `sharing` layers read what the last one before them of their kind keeps.
+
+    Raises `Problem` where there is no such layer.
+    """
+    own = list(masks[: len(masks) - sharing])
+    for mask in masks[len(own) :]:
+        if mask not in own:
+            raise Problem(
+                f"no layer before the last {sharing} keeps keys and values for those with {mask} attention",
+                "correct num_kv_shared_layers or layer_types",
+            )
+    return [*own, *(Shared(mask) for mask in masks[len(own) :])]
 
 
 def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:

@@ -27,6 +27,12 @@ def embed_positions(positions: Array, w: Weights, name: str, rows: int, width: i
     return np.take(w(name, rows, width), positions, axis=0)
 
 
+@step(Role.EMBED_LAYERS, keeps=Keeps.NOTHING)
+def embed_layers(ids: Array, w: Weights, name: str, rows: int, layers: int, width: int) -> Array:
+    """Look up one row of a table that has a short vector for each layer in it: [T], [V L·P] -> [T L P]."""
+    return np.take(w(name, rows, layers * width), ids, axis=0).reshape(ids.shape[0], layers, width)
+
+
 def positions(ids: Array, cache: KVCache) -> Array:
     """The place of each new token in the whole text: [T] -> [T]."""
     return np.arange(ids.shape[0], like=ids) + cache.length
@@ -89,7 +95,7 @@ def rms_norm(x: Array, w: Weights, name: str, eps: float, *, offset: float = 0.0
 
 @step(Role.UNIT_NORM)
 def unit_norm(x: Array, eps: float) -> Array:
-    """Divide each vector by its root mean square; no weights: [T N H] -> [T N H]."""
+    """Divide each vector by its root mean square; no weights: same shape."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 

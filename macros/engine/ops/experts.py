@@ -102,17 +102,34 @@ def combine(y: Array, shares: Array) -> Array:
     return np.einsum("tkd,tk->td", y, shares, optimize=True)
 
 
+def gated(gate: Array, up: Array, activation: Activation, limit: float | None = None, behind: bool = False) -> Array:
+    """One half through an activation function, times the other: [… F], [… F] -> [… F].
+
+    With a `limit` neither half goes beyond it, the first before its activation function or `behind` it.
+    """
+    if limit is None:
+        return activation(gate) * up
+    bounded = clip(activation(gate), None, limit) if behind else activation(clip(gate, None, limit))
+    return bounded * clip(up, -limit, limit)
+
+
 @step(Role.FEED_FORWARD)
 def feed_forward(
-    x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False, limit: float | None = None
+    x: Array,
+    w: Weights,
+    d_ff: int,
+    activation: Activation,
+    *,
+    bias: bool = False,
+    limit: float | None = None,
+    behind: bool = False,
 ) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D].
 
-    With a `limit`, gate and up values do not go beyond it.
+    With a `limit`, gate and up values do not go beyond it (`behind`: the gate's behind its activation function).
     """
     gate, up = linear(x, w, "gate_proj", d_ff, bias=bias), linear(x, w, "up_proj", d_ff, bias=bias)
-    gate, up = (gate, up) if limit is None else (clip(gate, None, limit), clip(up, -limit, limit))
-    return linear(activation(gate) * up, w, "down_proj", x.shape[-1], bias=bias)
+    return linear(gated(gate, up, activation, limit, behind), w, "down_proj", x.shape[-1], bias=bias)
 
 
 @step(Role.CLIP)
@@ -130,10 +147,17 @@ def clipped_gate(gate: Array, up: Array, limit: float, slope: float) -> Array:
 
 @step(Role.SHARED_EXPERTS)
 def shared_experts(
-    x: Array, w: Weights, d_ff: int, activation: Activation, *, bias: bool = False, limit: float | None = None
+    x: Array,
+    w: Weights,
+    d_ff: int,
+    activation: Activation,
+    *,
+    bias: bool = False,
+    limit: float | None = None,
+    behind: bool = False,
 ) -> Array:
     """The experts that every token passes through, side by side as one: [T D] -> [T F] -> [T D]."""
-    return feed_forward(x, w, d_ff, activation, bias=bias, limit=limit)
+    return feed_forward(x, w, d_ff, activation, bias=bias, limit=limit, behind=behind)
 
 
 @step(Role.GATED_EXPERTS)
@@ -155,8 +179,7 @@ def gated_experts(
     D, k = x.shape[-1], chosen.shape[1]
     gate = expert_linear(x, w.stack(names[0], n_experts, d_ff, D, used=k), chosen)
     up = expert_linear(x, w.stack(names[1], n_experts, d_ff, D, used=k), chosen)
-    gate, up = (gate, up) if limit is None else (clip(gate, None, limit), clip(up, -limit, limit))
-    return expert_linear(activation(gate) * up, w.stack(names[2], n_experts, D, d_ff, used=k), chosen)
+    return expert_linear(gated(gate, up, activation, limit), w.stack(names[2], n_experts, D, d_ff, used=k), chosen)
 
 
 @step(Role.ZERO_EXPERTS)
@@ -172,15 +195,41 @@ def or_nothing(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array
 
 @step(Role.PACKED_EXPERTS)
 def packed_experts(
-    x: Array, chosen: Array, w: Weights, names: tuple[str, str], n_experts: int, d_ff: int, activation: Activation
+    x: Array,
+    chosen: Array,
+    w: Weights,
+    names: tuple[str, str],
+    n_experts: int,
+    d_ff: int,
+    activation: Activation,
+    *,
+    limit: float | None = None,
+    behind: bool = False,
 ) -> Array:
     """Each token through its chosen experts, gate and up in one matrix: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D].
 
-    `names` are those of the stacks of all experts' gate-and-up and down matrices.
+    `names` are those of the stacks of all experts' gate-and-up and down matrices. With a `limit`, gate and up values do
+    not go beyond it (`behind`: the gate's behind its activation function).
     """
     k, D = chosen.shape[1], x.shape[1]
     gate, up = np.split(expert_linear(x, w.stack(names[0], n_experts, 2 * d_ff, D, used=k), chosen), 2, axis=-1)
-    return expert_linear(activation(gate) * up, w.stack(names[1], n_experts, D, d_ff, used=k), chosen)
+    wide = gated(gate, up, activation, limit, behind)
+    return expert_linear(wide, w.stack(names[1], n_experts, D, d_ff, used=k), chosen)
+
+
+def balanced_routing(
+    scores: Array, bias: Array, k: int, *, groups: tuple[int, int] = (1, 1), normalise: bool = True, scale: float = 1.0
+) -> tuple[Array, Array]:
+    """Separate scores, chosen by with a bias that evens out how often each expert is: [T E], [E] -> [T k], [T k].
+
+    The shares leave the bias out. `groups`: of how many so many stay to choose from (arXiv 2412.19437, 2.1.2).
+    """
+    fit = sigmoid_scores(scores)
+    allowed = fit + bias
+    if groups[0] > 1:
+        allowed = keep_groups(allowed, *groups, best=2)
+    chosen = top_k(allowed, k)
+    return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 
 
 def softmax_routing(scores: Array, k: int, *, normalise: bool, scale: float = 1.0) -> tuple[Array, Array]:

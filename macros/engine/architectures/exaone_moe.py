@@ -1,0 +1,82 @@
+"""EXAONE MoE: EXAONE 4's attention on the norm before it, and DeepSeek-V3's mixture of experts.
+
+Source: LGAI-EXAONE/K-EXAONE-236B-A23B by transformers 5's class, whose tensor names these are; the published files hold
+each expert by itself and the router's bias one level up.
+"""
+
+from __future__ import annotations
+
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
+from ..steps import Role, step
+from . import architecture
+from .config import Count, Positive, Raw, Size, activation, config, dense_first, key, listed, sparse_layers
+from .deepseek_v2 import check_groups
+from .deepseek_v3 import mixture_of_stacked_experts
+from .exaone4 import Exaone4, attention
+from .qwen2_moe import FUSED
+
+
+@config
+class ExaoneMoE(Exaone4):
+    """Hyperparameters of EXAONE MoE, in forward order. d_ff is the inner width of the layers without experts."""
+
+    # layers
+    dense_layers: int = key("first_k_dense_replace", 1, also=("first_last_k_dense_replace",))
+    mlp_layer_types: list[str] = key("mlp_layer_types", lambda c: dense_first(c.dense_layers, c.n_layers))
+    # experts
+    n_experts: Size = key("num_experts", also=("n_routed_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    normalise: bool = key("norm_topk_prob", True)
+    routed_scale: Positive = key("routed_scaling_factor", 2.5)
+    d_ff_expert: Size = key("moe_intermediate_size")
+    n_shared_experts: Count = key("num_shared_experts", also=("n_shared_experts",))
+
+    ignored = Exaone4.ignored | {"scoring_func", "topk_method", "num_nextn_predict_layers", "attention_bias"}
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """The published files say of each layer whether it has experts."""
+        raw = super().prepare(raw)
+        sparse = listed(raw.pop("is_moe_layer", None))
+        if sparse is not None and raw.get("mlp_layer_types") is None:
+            raw["mlp_layer_types"] = ["sparse" if is_sparse else "dense" for is_sparse in sparse]
+        return raw
+
+    def check(self) -> None:
+        super().check()
+        check_groups(self)
+        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """In order: whether a layer has experts, and what it sees."""
+        return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), self.masks)]
+
+
+@architecture(
+    "exaone_moe",
+    config=ExaoneMoE,
+    pieces=FUSED,
+    spellings={"mlp.gate.e_score_correction_bias": "mlp.e_score_correction_bias"},
+)
+def forward(w: Weights, ids: Array, c: ExaoneMoE, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: ExaoneMoE, kind: Kind, table: RopeTable) -> Array:
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_stacked_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))

@@ -1,0 +1,85 @@
+"""Mellum 2: Qwen3-MoE's block, where layers that see a window have a rotary embedding of their own.
+
+Source: JetBrains/Mellum2-12B-A2.5B-Base by transformers 5's class, whose tensor names these are.
+"""
+
+from __future__ import annotations
+
+from ..interface import Array, KVCache, Weights
+from ..ops import Kind, Rope, embed, positions, rms_norm, rope_table, unembed
+from . import architecture
+from .config import (
+    Positive,
+    Raw,
+    Size,
+    config,
+    dense_first,
+    fixed,
+    fold_rope_of_kinds,
+    key,
+    masks_of,
+    read_rope,
+    rope_of_mask,
+    sparse_layers,
+)
+from .qwen2_moe import FUSED
+from .qwen3_moe import Qwen3MoE, layer
+
+ROPES: dict[str, Raw] = {
+    "full_attention": {"rope_type": "default", "rope_theta": 500_000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+}
+
+
+@config
+class Mellum(Qwen3MoE):
+    """Hyperparameters of Mellum 2, in forward order. d_ff is the inner width of the layers without experts."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    d_head: Size = key("head_dim", 128)
+    mlp_bias: bool = fixed(False)
+    use_sliding_window: bool = fixed(True)
+    sliding_window: Size | None = key("sliding_window", 1024)
+    layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
+    normalise: bool = key("norm_topk_prob", True)
+    decoder_sparse_step: int = fixed(1)
+    mlp_only_layers: list[int] = fixed(None)
+    mlp_layer_types: list[str] = key("mlp_layer_types", lambda c: dense_first(0, c.n_layers))
+    stacked: bool = fixed(True)
+
+    ignored = Qwen3MoE.ignored | {
+        "num_mtp_layers",
+        "num_nextn_predict_layers",
+        "mtp_layer_types",
+        "mtp_mlp_layer_types",
+        "use_sliding_window",
+        "decoder_sparse_step",
+        "mlp_only_layers",
+    }
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        return fold_rope_of_kinds(raw, ROPES)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, layer_type="full_attention")
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """In order: whether a layer has experts, and what it sees."""
+        masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
+
+
+@architecture("mellum", config=Mellum, pieces=FUSED)
+def forward(w: Weights, ids: Array, c: Mellum, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    places = positions(ids, cache)
+    masks = dict.fromkeys(kind.mask for kind in c.kinds)
+    tables = {mask: rope_table(places, c.d_head, rope_of_mask(c.rope_parameters, mask)) for mask in masks}
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, tables[kind.mask])
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)

@@ -1,0 +1,196 @@
+"""MiMo-V2-Flash: windows with a sink and twice the key/value heads, values narrower than keys, DeepSeek-V3's experts.
+
+Source: XiaomiMiMo/MiMo-V2-Flash by transformers 5's class, whose tensor names these are; the published files hold each
+expert by itself, and their window of W sees the token itself and W before it.
+"""
+
+from __future__ import annotations
+
+from ..errors import Problem
+from ..interface import Array, KVCache, Mask, RopeTable, Weights
+from ..ops import (
+    Kind,
+    Rope,
+    SlidingWindow,
+    apply_rope,
+    causal_mask,
+    combine,
+    embed,
+    feed_forward,
+    heads,
+    linear,
+    masked,
+    mix,
+    packed_experts,
+    positions,
+    repeat_kv,
+    rms_norm,
+    rope_table,
+    scores,
+    softmax,
+    softmax_with_sink,
+    unembed,
+)
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import (
+    Positive,
+    Raw,
+    Size,
+    activation,
+    config,
+    dense_first,
+    fixed,
+    fold_rope_of_kinds,
+    key,
+    listed,
+    masks_of,
+    read_rope,
+    rope_of_mask,
+    sparse_layers,
+)
+from .deepseek_v2 import check_groups
+from .deepseek_v3 import routing
+from .llama import Llama
+from .qwen2_moe import FUSED, PACKED
+
+
+@config
+class MiMoV2Flash(Llama):
+    """Hyperparameters of MiMo-V2-Flash, in forward order. d_ff is the inner width of the layers without experts."""
+
+    # layers
+    norm_eps: Positive = key("rms_norm_eps", 1e-5, also=("layernorm_epsilon",))
+    sliding_window: Size | None = key("sliding_window", 129)
+    layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
+    mlp_layer_types: list[str] = key("mlp_layer_types", lambda c: dense_first(1, c.n_layers))
+    # attention
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    n_sliding_kv_heads: Size = key("swa_num_key_value_heads", lambda c: 2 * int(c.n_kv_heads))
+    d_head: Size = key("head_dim", 192)
+    v_head_dim: Size = key("v_head_dim", 128)
+    value_scale: Positive | None = key("attention_value_scale", 0.707)
+    sliding_sinks: bool = key("add_swa_attention_sink_bias", True)
+    full_sinks: bool = key("add_full_attention_sink_bias", False)
+    # feed-forward
+    mlp_bias: bool = fixed(False)
+    # experts
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
+    n_experts_per_token: Size = key("num_experts_per_tok")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    normalise: bool = key("norm_topk_prob", True)
+    routed_scale: Positive = key("routed_scaling_factor", 1.0)
+    d_ff_expert: Size = key("moe_intermediate_size")
+
+    ignored = Llama.ignored | {
+        "mlp_bias",
+        "use_qk_norm",
+        "scoring_func",
+        "topk_method",
+        "n_shared_experts",
+        "attention_chunk_size",
+        "attention_projection_layout",
+        "num_nextn_predict_layers",
+    }
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """The published spelling: 1 for a window and for experts, and keys of their own for the layers with one."""
+        window = raw.pop("sliding_window_size", None)
+        if isinstance(window, int) and window:
+            raw["sliding_window"] = window + 1
+        for old, new, words in (
+            ("hybrid_layer_pattern", "layer_types", ("full_attention", "sliding_attention")),
+            ("moe_layer_freq", "mlp_layer_types", ("dense", "sparse")),
+        ):
+            pattern = listed(raw.pop(old, None))
+            if pattern is not None and raw.get(new) is None:
+                raw[new] = [words[1] if entry else words[0] for entry in pattern]
+        for name in ("num_attention_heads", "head_dim", "v_head_dim"):
+            value = raw.pop(f"swa_{name}", None)
+            if value is not None and value != raw.get(name):
+                raise Problem(
+                    f"swa_{name} = {value} and {name} = {raw.get(name)}", "only layers of one size are described here"
+                )
+        partial = {"rope_type": "default", "partial_rotary_factor": raw.pop("partial_rotary_factor", None) or 0.334}
+        full, sliding = raw.pop("rope_theta", None), raw.pop("swa_rope_theta", None)
+        return fold_rope_of_kinds(
+            raw,
+            {
+                "full_attention": {**partial, "rope_theta": full or 5_000_000.0},
+                "sliding_attention": {**partial, "rope_theta": sliding or 10_000.0},
+            },
+        )
+
+    def default_layer_types(self) -> list[str]:
+        """The first layer and every sixth see everything."""
+        return ["full_attention" if i == 0 or (i + 1) % 6 == 0 else "sliding_attention" for i in range(self.n_layers)]
+
+    def check(self) -> None:
+        super().check()
+        self.must_divide("n_sliding_kv_heads", "n_heads")
+        check_groups(self)
+        for kind in self.kinds:
+            rope_of_mask(self.rope_parameters, kind.mask).turning(self.d_head)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, layer_type="full_attention")
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """In order: whether a layer has experts, and what it sees."""
+        masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
+        return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
+
+
+@architecture(
+    "mimo_v2_flash", config=MiMoV2Flash, pieces=FUSED, spellings={"self_attn.sinks": "self_attn.attention_sink_bias"}
+)
+def forward(w: Weights, ids: Array, c: MiMoV2Flash, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    places = positions(ids, cache)
+    masks = dict.fromkeys(kind.mask for kind in c.kinds)
+    tables = {mask: rope_table(places, c.d_head, rope_of_mask(c.rope_parameters, mask)) for mask in masks}
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, tables[kind.mask])
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, kind: Kind, table: RopeTable) -> Array:
+    """One transformer block: [T D] -> [T D]."""
+    x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if kind.moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, table: RopeTable) -> Array:
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    is_sliding = isinstance(mask, SlidingWindow)
+    N, K, H, V = c.n_heads, c.n_sliding_kv_heads if is_sliding else c.n_kv_heads, c.d_head, c.v_head_dim
+    q = apply_rope(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
+    k = apply_rope(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
+    v = heads(linear(x, w, "v_proj", K * V, bias=c.attention_bias), K, V)
+    if c.value_scale is not None:
+        v = v * c.value_scale
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
+    has_sink = c.sliding_sinks if is_sliding else c.full_sinks
+    shares = softmax_with_sink(fit, w("sinks", N)) if has_sink else softmax(fit)
+    mixed = mix(shares, repeat_kv(v, N))
+    return linear(mixed.reshape(x.shape[0], N * V), w, "o_proj", c.d_model)
+
+
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_experts(x: Array, w: Weights, c: MiMoV2Flash) -> Array:
+    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
+    act = activation(c.activation)
+    return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
