@@ -108,6 +108,7 @@ class Role(StrEnum):
     # residual streams
     SPREAD_STREAMS = "spread", "hyper-connections"
     STREAM_SHARES = "stream_shares", "hyper-connections"
+    GATED_SUM = "gated_sum", "gated residual connection"
     SINKHORN = "sinkhorn", "Sinkhorn-Knopp"
     READ_STREAMS = "read_streams", "hyper-connections"
     WRITE_STREAMS = "write_streams", "hyper-connections"

@@ -284,6 +284,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"[r, w, M] = f(x_1, \ldots, x_m)",
         "Each token decides from all of its streams what the next part reads, and where its answer goes.",
     ),
+    Role.GATED_SUM: Words(
+        "Divide between the stream and the answer",
+        r"\sqrt{1 - \beta^2} \, x + \beta \, y",
+        "A trained gate says, number by number, how much of the old is kept; the sum keeps its size.",
+    ),
     Role.SINKHORN: Words(
         "Balance the mixture",
         r"\sum_i M_{ij} = \sum_j M_{ij} = 1",
@@ -733,6 +738,20 @@ WEIGHTS = {
         r"w = x \, W^{\top}",
         "How much each of its heads counts in the choice.",
         term="lightning indexer",
+    ),
+    "post_attention_residual_gate.gate": Words(
+        "How much of the answer is taken", r"\beta", "A trained number for each of the vector’s.", term="residual gate"
+    ),
+    "post_feedforward_residual_gate.gate": Words(
+        "How much of the answer is taken", r"\beta", "A trained number for each of the vector’s.", term="residual gate"
+    ),
+    "pre_expert_proj": Words(
+        "Narrow before the experts", r"x \, W^{\top}", "Experts in a narrower space are smaller.", term="latent experts"
+    ),
+    "pre_expert_norm": _norm("Normalise before the experts"),
+    "post_expert_norm": _norm("Normalise each expert’s answer"),
+    "post_expert_proj": Words(
+        "Widen after the experts", r"y \, W^{\top}", "Back to the model’s width.", term="latent experts"
     ),
     "r_proj": Words(
         "Make what mixes the profiles",
