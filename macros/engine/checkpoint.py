@@ -35,7 +35,7 @@ class Arrays:
         self.__tracer__ = watch
 
     def __call__(self, name: str, *shape: int) -> Array:
-        """The tensor `name`, after its shape was checked; float32."""
+        """The tensor `name`, after its shape was checked; float32, or whole numbers as they are."""
         full = self.prefix + name
         try:
             array = self.tensors[full]
@@ -48,7 +48,7 @@ class Arrays:
                 f"{full} is {list(array.shape)} in the file and {list(map(int, shape))} by config.json",
                 "check that config.json belongs to these files",
             )
-        return array.astype(np.float32, copy=False)
+        return array if array.dtype.kind in "iu" else array.astype(np.float32, copy=False)
 
     def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
         """The same for a tensor that is no trained weight; `counted` says whether the published total has it."""

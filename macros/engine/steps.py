@@ -108,6 +108,9 @@ class Role(StrEnum):
     # residual streams
     SPREAD_STREAMS = "spread", "hyper-connections"
     STREAM_SHARES = "stream_shares", "hyper-connections"
+    NGRAMS = "ngrams", "n-gram embedding"
+    NGRAM_TABLE = "look_up_ngrams", "n-gram embedding"
+    NGRAM_PLACES = "ngram_places", "hash"
     GATED_SUM = "gated_sum", "gated residual connection"
     SINKHORN = "sinkhorn", "Sinkhorn-Knopp"
     READ_STREAMS = "read_streams", "hyper-connections"
@@ -154,6 +157,7 @@ class Holds(StrEnum):
     INDEX_WAITING = "index, unfinished window"
     INDEX_WINDOW_BEFORE = "index, window before"
     CONVOLUTION = "convolution"
+    TOKEN_IDS = "token ids"
     STATE = "state"
     ATTENTION_SHIFT = "attention's last token"
     FEED_FORWARD_SHIFT = "feed-forward's last token"

@@ -289,6 +289,19 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"\sqrt{1 - \beta^2} \, x + \beta \, y",
         "A trained gate says, number by number, how much of the old is kept; the sum keeps its size.",
     ),
+    Role.NGRAMS: Words(
+        "Say what the last few tokens are together",
+        why="A large table answers at once what layers would have to work out; its rows are read, hardly anything is "
+        "computed.",
+    ),
+    Role.NGRAM_TABLE: Words(
+        "Look n-grams up", r"E_{h(\mathrm{id}_{t-n+1}, \ldots, \mathrm{id}_t)}", "One row for each head of the table."
+    ),
+    Role.NGRAM_PLACES: Words(
+        "Hash the last ids",
+        r"\bigoplus_j a_j \, \mathrm{id}_{t-j} \bmod p",
+        "There are far more n-grams than rows: several share one, in each head others.",
+    ),
     Role.SINKHORN: Words(
         "Balance the mixture",
         r"\sum_i M_{ij} = \sum_j M_{ij} = 1",
@@ -753,6 +766,41 @@ WEIGHTS = {
     "post_expert_proj": Words(
         "Widen after the experts", r"y \, W^{\top}", "Back to the model’s width.", term="latent experts"
     ),
+    "ngram_embedding": Words(
+        "The table of n-grams", r"E", "Rows that a hash of the last ids chooses.", term="n-gram embedding"
+    ),
+    **dict.fromkeys(
+        ("layer_multipliers", "ngram_heads_vocab_sizes", "ngram_heads_offsets"),
+        Words("Numbers of the hash", "", "Fixed before training.", term="hash"),
+    ),
+    "ple.key_proj": Words("Make a key for each stream", r"x \, W^{\top}", "", "k", term="n-gram embedding"),
+    "ple.value_proj": Words("Make what is added", r"x \, W^{\top}", "", "v", term="n-gram embedding"),
+    "ple.norm_key": _norm("Normalise the keys of the n-grams"),
+    "ple.norm_query": _norm("Normalise the streams"),
+    "ple.norm_conv": _norm("Normalise before the convolution"),
+    "ple.conv1d": _CONV,
+    "hc_norm": _norm("Normalise the streams"),
+    "input_mix_weight_down": Words(
+        "Narrow all streams", r"x \, W^{\top}", "Two thin matrices make the gates.", term="hyper-connections"
+    ),
+    "input_mix_weight_up": Words(
+        "Make a gate for each number of the streams", r"y \, W^{\top}", "", term="hyper-connections"
+    ),
+    "block_inject_weight": Words(
+        "Score the streams",
+        r"x \, W^{\top}",
+        "How much of the answer each stream takes.",
+        term="hyper-connections",
+    ),
+    "indexer.index_qk_proj": Words(
+        "Make the indexer’s queries and key",
+        r"[q_I, k_I] = x \, W^{\top}",
+        "A small attention that only chooses where the real one looks.",
+        "indexer q, k",
+        term="lightning indexer",
+    ),
+    "indexer.q_layernorm": _norm("Normalise the indexer’s queries"),
+    "indexer.k_layernorm": _norm("Normalise the pools’ keys"),
     "r_proj": Words(
         "Make what mixes the profiles",
         r"r = x \, W_r^{\top}",

@@ -102,7 +102,7 @@ def derived(compute: Callable[[Any], Any]) -> Any:
     return field(default=compute, metadata={"key": None, "default": compute})
 
 
-def fixed(value: float | None, *, init: bool = False) -> Any:
+def fixed(value: float | str | None, *, init: bool = False) -> Any:
     """What no key of this architecture sets: every one of its models has this value. It is no hyperparameter."""
     return field(default=value, init=init)
 

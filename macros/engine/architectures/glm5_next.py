@@ -27,6 +27,7 @@ from ..ops import (
     l2_norm,
     layer_norm,
     linear,
+    pool_places,
     read_streams,
     rms_norm,
     sigmoid,
@@ -216,18 +217,11 @@ def pick_pools(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next,
     pools = window_averages(k, gates, w("index_kpool_compress_ape", every, H), cache, OF_INDEXER, every)
     pools = cache.extend(Holds.INDEX_KEYS, pools, Compressed(every), every=every)
     fit = index_scores(q, pools, linear(x, w, "weights_proj", N) * N**-0.5)
-    T, nowhere = x.shape[0], cache.length + x.shape[0]
-    query = np.arange(T, like=x) + cache.length
+    query = np.arange(x.shape[0], like=x) + cache.length
     allowed = Compressed(every).allows(query[:, None], np.arange(pools.shape[0], like=x)[None, :])
-    picked = top_k(np.where(allowed, fit, -np.inf), mask.picks(nowhere))
-    places = picked[:, :, None] * every + np.arange(every, like=x)
-    places = np.where(np.take_along_axis(allowed, picked, axis=1)[:, :, None], places, nowhere)
-    places = places.reshape(T, mask.picks(nowhere) * every)
-    if not c.sees_tail:
-        return places
-    first, offset = (query + 1 - (query + 1) % every)[:, None], np.arange(every - 1, like=x)[None, :]
-    tail = np.where(first + offset <= query[:, None], first + offset, nowhere)
-    return np.concatenate([places, tail], axis=1)
+    context = cache.length + x.shape[0]
+    picked = top_k(np.where(allowed, fit, -np.inf), mask.picks(context))
+    return pool_places(picked, allowed, query, context, mask)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

@@ -60,6 +60,7 @@ class Qwen35(Llama):
     n_linear_v_heads: Size = key("linear_num_value_heads")
     d_linear_k_head: Size = key("linear_key_head_dim")
     d_linear_v_head: Size = key("linear_value_head_dim")
+    output_gate: Literal["silu", "sigmoid"] = fixed("silu")
     # Queries, keys, values and gate in one matrix, cut by key head, or apart.
     one_matrix: bool = fixed(False)
     d_conv: Taps = key("linear_conv_kernel_dim")
@@ -200,7 +201,8 @@ def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: Qwen35) -> Array:
     q, k = (repeat_kv(l2_norm(heads(part, K, H_k)), N) for part in (q, k))
     keep = np.exp(-np.exp(w("A_log", N)) * softplus(a + w("dt_bias", N)))
     y = gated_delta_rule(q * H_k**-0.5, k, heads(v, N, H_v), keep, sigmoid(b), cache, STATE_BYTES[c.state_dtype])
-    y = rms_norm(y, w, "norm", c.norm_eps) * silu(heads(z, N, H_v))
+    gate = sigmoid if c.output_gate == "sigmoid" else silu
+    y = rms_norm(y, w, "norm", c.norm_eps) * gate(heads(z, N, H_v))
     return linear(y.reshape(x.shape[0], N * H_v), w, "out_proj", c.d_model)
 
 

@@ -87,12 +87,14 @@ from .experts import (
     top_k,
 )
 from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
-from .picked import PickedBlocks, PickedPools, attend_to_picked, block_scores
+from .ngrams import look_up_ngrams
+from .picked import PickedBlocks, PickedPools, attend_to_picked, block_scores, head_relevance, pool_places
 from .recurrence import (
     Mixed,
     carry,
     causal_conv,
     decaying_attention,
+    dilated_conv,
     gated_delta_rule,
     gated_rms_norm,
     grouped_conv,
@@ -111,9 +113,12 @@ from .streams import (
     StreamShares,
     average_for_head,
     gather_for_head,
+    mixed_streams,
     read_streams,
     separate_shares,
     spread,
+    stream_gates,
+    stream_norm,
     stream_shares,
     write_streams,
 )

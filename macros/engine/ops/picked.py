@@ -13,7 +13,7 @@ from ..dims import smallest
 from ..interface import Array
 from ..steps import Keeps, Role, Ruling, step
 from .attention import masked, repeat_kv
-from .basic import softmax
+from .basic import relu, softmax
 from .compressed import Compressed
 
 
@@ -88,6 +88,27 @@ class PickedPools:
 
     def __str__(self) -> str:
         return "picked pools"
+
+
+def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask: PickedPools) -> Array:
+    """The places of the tokens in picked pools and in the unfinished one: [T B], [T P], [T] -> [T I].
+
+    What is not there, a pool to come or a place behind the query, is at `nowhere`, the length of the text.
+    """
+    T, size = picked.shape[0], mask.size
+    places = picked[:, :, None] * size + np.arange(size, like=picked)
+    places = np.where(np.take_along_axis(allowed, picked, axis=1)[:, :, None], places, nowhere)
+    places = places.reshape(T, picked.shape[1] * size)
+    if not mask.tail:
+        return places
+    place = (query + 1 - (query + 1) % size)[:, None] + np.arange(size - 1, like=picked)[None, :]
+    return np.concatenate([places, np.where(place <= query[:, None], place, nowhere)], axis=1)
+
+
+@step(Role.INDEX_SCORES)
+def head_relevance(q: Array, k: Array) -> Array:
+    """How much each entry matters to each query, all small heads alike: [T N H], [P H] -> [T P]."""
+    return relu(np.einsum("tnh,ph->tnp", q, k, optimize=True) * q.shape[-1] ** -0.5).sum(axis=1)
 
 
 @step(Role.INDEX_SCORES)

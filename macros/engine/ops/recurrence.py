@@ -101,6 +101,16 @@ def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias:
     return linear(after * causal_conv(before * x, w, cache, "conv", width, bias=bias), w, "out_proj", D, bias=bias)
 
 
+@step(Role.CONVOLUTION)
+def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, apart: int) -> Array:
+    """Mix each channel over `width` tokens that stand `apart` from each other, back from the token: [T C] -> [T C]."""
+    C, before = x.shape[1], (width - 1) * apart
+    rows = np.concatenate([cache.state(Holds.CONVOLUTION, before, C), x], axis=0)
+    cache.store(Holds.CONVOLUTION, rows[-before:], item_bytes=CONVOLUTION_BYTES)
+    taps = [rows[i * apart : -(width - 1 - i) * apart or None] for i in range(width)]
+    return np.einsum("twc,cw->tc", np.stack(taps, axis=1), w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
+
+
 @step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
 def token_shift(x: Array, cache: KVCache, holds: Holds) -> Array:
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""

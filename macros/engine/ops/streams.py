@@ -12,7 +12,7 @@ import numpy as np
 
 from ..interface import Array, Weights
 from ..steps import Access, Keeps, Role, Ruling, step
-from .basic import logistic, softmax
+from .basic import linear, logistic, silu, softmax
 
 
 class StreamShares(NamedTuple):
@@ -58,6 +58,36 @@ def separate_shares(x: Array, w: Weights, eps: float, floor: float, most: float)
     return StreamShares(
         logistic(read * scale[0] + read_base) + floor, most * logistic(write * scale[1] + write_base) + floor
     )
+
+
+@step(Role.RMS_NORM)
+def stream_norm(x: Array, w: Weights, name: str, eps: float) -> Array:
+    """Divide each stream by its root mean square, then scale by 1 + w: [T M D], [M·D] -> [T M D]."""
+    M, D = x.shape[1], x.shape[2]
+    x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    return x * (w(f"{name}.weight", M * D).reshape(M, D) + 1)
+
+
+@step(Role.STREAM_SHARES)
+def stream_gates(x: Array, w: Weights, eps: float, rank: int) -> tuple[Array, StreamShares]:
+    """What a part works on, and how its answer is written: [T M D] -> [T D], [T M] (Qwen4-Exp).
+
+    Each number of the streams has a gate of its own, by a narrow pair of matrices; nothing is mixed.
+    """
+    M = x.shape[1]
+    normed = stream_norm(x, w, "hc_norm", eps)
+    flat = normed.reshape(x.shape[0], M * x.shape[2])
+    write = 2 * logistic(linear(flat, w, "block_inject_weight", M) * (1 / M))
+    return mixed_streams(normed, w, rank), StreamShares(write, write)
+
+
+@step(Role.READ_STREAMS)
+def mixed_streams(x: Array, w: Weights, rank: int) -> Array:
+    """The mean of normed streams, each number times a gate: [T M D] -> [T R] -> [T M D] -> [T D]."""
+    T, M, D = x.shape
+    low = silu(linear(x.reshape(T, M * D), w, "input_mix_weight_down", rank) * (1 / M))
+    gates = logistic(linear(low, w, "input_mix_weight_up", M * D)).reshape(T, M, D)
+    return (gates * x).mean(axis=1)
 
 
 @step(Role.HEAD_STREAMS)

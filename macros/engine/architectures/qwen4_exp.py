@@ -1,0 +1,237 @@
+"""Qwen4-Exp: Qwen3.5's layers on several residual streams, an indexer on pools of tokens, and tables of n-grams.
+
+Source: the defaults of transformers' Qwen4ExpTextConfig; tensor names of transformers. The text model of a multimodal
+one. A layer's input is a mixture of all streams by low-rank gates, its answer is added to each by a share. In a few
+layers a hash of the last tokens' ids looks up vectors that are added to the streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Literal
+
+import numpy as np
+
+from ..errors import Problem
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import (
+    Compressed,
+    Mixed,
+    PickedPools,
+    Rope,
+    Waiting,
+    apply_rope,
+    attend_to_picked,
+    dilated_conv,
+    embed,
+    head_relevance,
+    heads,
+    linear,
+    look_up_ngrams,
+    mixed_streams,
+    pool_places,
+    positions,
+    rms_norm,
+    rope_table,
+    sigmoid,
+    silu,
+    spread,
+    stream_gates,
+    stream_norm,
+    top_k,
+    unembed,
+    write_streams,
+)
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import Size, Taps, config, fixed, key, mixers_of, read_rope
+from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
+
+# Which of a layer's convolutions a cache entry belongs to, and the last ids.
+OF_NGRAMS = 1
+
+
+@dataclass(frozen=True)
+class NGramKind(Mixed):
+    """Besides: which of the tables of n-grams a layer has, if any."""
+
+    table: int | None = None
+
+    def __str__(self) -> str:
+        return super().__str__() + ("" if self.table is None else ", n-grams")
+
+
+@config
+class Qwen4Exp(Qwen35MoE):
+    """Hyperparameters of Qwen4-Exp, in forward order."""
+
+    output_gate: Literal["silu", "sigmoid"] = key("output_gate_type", lambda c: c.activation)
+    n_streams: Size = key("hc_count", 4)
+    stream_rank: Size = key("hc_lowrank", 320)
+    normalise: bool = key("norm_topk_prob", True)
+    index_n_heads: Size = key("indexer_n_heads")
+    index_kv_heads: Literal[1] = key("indexer_kv_heads", 1)
+    index_head_dim: Size = key("indexer_head_dim")
+    index_topk: Size = key("indexer_budget")
+    pool_size: Size = key("indexer_compress_ratio")
+    ngram_layers: list[int] = key("ple_layer_ids", lambda c: [])
+    d_ngrams: Size = key("ple_embed_dim", lambda c: c.d_model)
+    d_ngram_conv: Taps = key("ple_conv_kernel_size", 4)
+    longest_ngram: Taps = key("ngram_size", 3)
+    n_ngram_heads: Size = key("heads_per_ngram", 8)
+    ngram_rows: Size = key("ngram_vocab_size_base", 20_000_000)
+    ngram_rows_divisor: Size = key("make_ngram_vocab_size_divisible_by", 128)
+    end_of_text: int | list[int] | None = key("eos_token_id", None)
+    attention_gate: Literal[True] = fixed(True)
+
+    ignored = (Qwen35MoE.ignored - {"norm_topk_prob"}) | {"seed", "split_ngram_parts", "number_of_conv_states"}
+
+    def check(self) -> None:
+        super().check()
+        self.must_divide("pool_size", "index_topk")
+        heads = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
+        if self.ngram_layers and (not heads or int(self.d_ngrams) % heads):
+            raise Problem(
+                f"ple_embed_dim = {int(self.d_ngrams)} is no multiple of {heads}, the heads of all n-grams",
+                "correct ple_embed_dim, ngram_size or heads_per_ngram",
+            )
+        if self.ngram_layers and not isinstance(self.end_token, int):
+            raise Problem("eos_token_id is missing", "ple_layer_ids has layers, whose n-grams end at that token")
+        if not all(1 <= i <= self.n_layers for i in self.ngram_layers):
+            raise Problem(f"ple_layer_ids = {self.ngram_layers}", f"give layers from 1 to {int(self.n_layers)}")
+
+    @property
+    def end_token(self) -> int | None:
+        """The token at which n-grams end."""
+        ends = self.end_of_text
+        return (ends[0] if ends else None) if isinstance(ends, list) else ends
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters)
+
+    @property
+    def mixers(self) -> list[str]:
+        types = self.layer_types or [
+            "full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
+            for i in range(self.n_layers)
+        ]
+        types = ["full_attention" if t == "indexed_attention" else t for t in types]
+        return mixers_of(types, self.n_layers, "linear")
+
+    @property
+    def kinds(self) -> list[Mixed]:
+        tables = sorted(set(self.ngram_layers))
+        return [
+            NGramKind(mixer, "moe", tables.index(i + 1) if i + 1 in tables else None)
+            for i, mixer in enumerate(self.mixers)
+        ]
+
+    def rows_of_table(self, table: int) -> int:
+        """Rows of a table of n-grams: those of its heads, each a prime number of its own, filled up."""
+        per_table = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
+        rows = sum(primes_from(int(self.ngram_rows), (table + 1) * per_table)[table * per_table :])
+        divisor = int(self.ngram_rows_divisor)
+        return (rows + divisor - 1) // divisor * divisor
+
+
+def primes_from(least: int, n: int) -> Sequence[int]:
+    """The first `n` primes from `least` on."""
+    primes: list[int] = []
+    candidate = max(least, 2)
+    while len(primes) < n:
+        if candidate == 2 or (candidate % 2 and all(candidate % d for d in range(3, isqrt(candidate) + 1, 2))):
+            primes.append(candidate)
+        candidate += 1
+    return primes
+
+
+@architecture("qwen4_exp_text", config=Qwen4Exp)
+def forward(w: Weights, ids: Array, c: Qwen4Exp, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = spread(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        assert isinstance(kind, NGramKind)
+        x = layer(x, w_layer, cache_layer, c, kind, table, ids)
+    mixer = w.at("model.hyper_connection_mixer")
+    y = mixed_streams(stream_norm(x, mixer, "hc_norm", c.norm_eps), mixer, c.stream_rank)
+    return unembed(y, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, kind: NGramKind, table: RopeTable, ids: Array) -> Array:
+    """One block on several residual streams: [T M D] -> [T M D]."""
+    if kind.table is not None:
+        x = x + ngrams(x, ids, w.at("ple"), cache.part(OF_NGRAMS), c, kind.table)
+    y, shares = stream_gates(x, w.at("attn_hyper_connection"), c.norm_eps, c.stream_rank)
+    if kind.mixer == "linear":
+        y = gated_delta_net(y, w.at("linear_attn"), cache, c)
+    else:
+        y = attention(y, w.at("self_attn"), cache, c, table)
+    x = write_streams(x, y, shares)
+    y, shares = stream_gates(x, w.at("mlp_hyper_connection"), c.norm_eps, c.stream_rank)
+    return write_streams(x, mixture_of_experts(y, w.at("mlp"), c), shares)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTable) -> Array:
+    """Let each token gather information from the pools of tokens that the indexer picks, through a gate: [T D] -> same.
+
+    Every head looks at the same places.
+    """
+    T, N, K, H = x.shape[0], c.n_heads, c.n_kv_heads, c.d_head
+    q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
+    k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
+    v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
+    q, k = rms_norm(q, w, "q_norm", c.norm_eps, offset=1), rms_norm(k, w, "k_norm", c.norm_eps, offset=1)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    mask = PickedPools(c.pool_size, c.index_topk // c.pool_size)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    places = pick_pools(x, w.at("indexer"), cache, c, mask, table)
+    mixed = attend_to_picked(q, k, v, np.repeat(places[:, None, :], K, axis=1), cache.length, H**-0.5)
+    return linear(mixed * sigmoid(gate.reshape(T, N * H)), w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+@step(Role.INDEXER)
+def pick_pools(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
+    """The places of the tokens in the pools that matter most to each new one, and in its own: [T D] -> [T I].
+
+    A pool's key is the mean of its tokens', rotated by the place of the first. Places to come stand for nothing.
+    """
+    N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
+    q, k = np.split(linear(x, w, "index_qk_proj", (N + 1) * H), [N * H], axis=-1)
+    q = apply_rope(rms_norm(heads(q, N, H), w, "q_layernorm", c.norm_eps, offset=1), table)
+    first, ends = cache.length // every, (cache.length + x.shape[0]) // every
+    rows = cache.hold_back(Holds.INDEX_WAITING, k, Waiting(every))
+    pools = rows[: (ends - first) * every].reshape(ends - first, every, H).mean(axis=1)
+    pools = rms_norm(pools, w, "k_layernorm", c.norm_eps, offset=1)
+    starts = (np.arange(ends - first, like=x) + first) * every
+    pools = apply_rope(pools[:, None, :], rope_table(starts, c.d_head, c.rope))[:, 0]
+    pools = cache.extend(Holds.INDEX_KEYS, pools, Compressed(every), every=every)
+    query = np.arange(x.shape[0], like=x) + cache.length
+    allowed = Compressed(every).allows(query[:, None], np.arange(pools.shape[0], like=x)[None, :])
+    fit = np.where(allowed, head_relevance(q, pools), -np.inf)
+    context = cache.length + x.shape[0]
+    return pool_places(top_k(fit, mask.picks(context)), allowed, query, context, mask)
+
+
+@step(Role.NGRAMS)
+def ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: int) -> Array:
+    """What the last few tokens' ids say together, looked up and added to each stream by a gate: [T M D] -> [T M D]."""
+    T, M, D = x.shape[0], c.n_streams, c.d_model
+    end = c.end_token
+    assert end is not None
+    found = look_up_ngrams(
+        ids, w.at("ple_embedding"), cache, c.rows_of_table(table), c.d_ngrams, c.longest_ngram, c.n_ngram_heads, end
+    )
+    key_of = stream_norm(linear(found, w, "key_proj", M * D).reshape(T, M, D), w, "norm_key", c.norm_eps)
+    query = stream_norm(x, w, "norm_query", c.norm_eps)
+    fit = np.einsum("tmd,tmd->tm", key_of, query, optimize=True) * D**-0.5
+    gate = sigmoid(np.sqrt(np.maximum(np.abs(fit), 1e-6)) * np.sign(fit))
+    y = gate[:, :, None] * linear(found, w, "value_proj", D)[:, None, :]
+    normed = stream_norm(y, w, "norm_conv", c.norm_eps).reshape(T, M * D)
+    near = silu(dilated_conv(normed, w, cache, "conv1d", c.d_ngram_conv, c.longest_ngram))
+    return y + near.reshape(T, M, D)
