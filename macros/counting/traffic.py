@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.dims import Poly
+from ..engine.dims import Poly, product
 from ..engine.steps import Holds, Role
 from ..engine.tensors import Weight
 from .arrays import cached, origin
@@ -61,8 +61,12 @@ class Traffic(Compute):
         """Bytes of the cache that a step reads, all texts; behind an indexer only the tokens that it picked."""
         values, total = self._values(new, context), 0
         for k in self.trace.kept:
-            if k.row is None or k.seen is None:
+            if k.seen is None:
                 total += k.elements.at(values) * (k.item_bytes or item_bytes)
+                continue
+            if k.row is None:
+                waiting = product((k.seen, *k.shape[1:])).expr * Poly.of(k.layer_count)
+                total += waiting.at(values) * (k.item_bytes or item_bytes)
                 continue
             rows = k.seen.expr.at(values)
             picked = self._picked.get((k.holds, k.layers))

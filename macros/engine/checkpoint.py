@@ -35,7 +35,10 @@ class Arrays:
         self.__tracer__ = watch
 
     def __call__(self, name: str, *shape: int) -> Array:
-        """The tensor `name`, after its shape was checked; float32, or whole numbers as they are."""
+        """The tensor `name`, after its shape was checked; float32."""
+        return self._checked(name, *shape).astype(np.float32, copy=False)
+
+    def _checked(self, name: str, *shape: int) -> Array:
         full = self.prefix + name
         try:
             array = self.tensors[full]
@@ -48,11 +51,14 @@ class Arrays:
                 f"{full} is {list(array.shape)} in the file and {list(map(int, shape))} by config.json",
                 "check that config.json belongs to these files",
             )
-        return array if array.dtype.kind in "iu" else array.astype(np.float32, copy=False)
+        return array
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
-        """The same for a tensor that is no trained weight; `counted` says whether the published total has it."""
-        return self(name, *shape)
+    def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
+        """The same for a tensor that is no trained weight; `counted` says whether the published total has it.
+
+        `whole`: it holds whole numbers, and stays so.
+        """
+        return self._checked(name, *shape).astype(np.int64, copy=False) if whole else self(name, *shape)
 
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, as one array [members, *shape]; `{e}` in the name is the member's number.

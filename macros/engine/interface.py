@@ -51,8 +51,11 @@ class Weights(Protocol):
         """The tensor `name`, of this very shape."""
         ...
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
-        """A tensor that is no trained weight; `counted` says whether the published total has it."""
+    def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
+        """A tensor that is no trained weight; `counted` says whether the published total has it.
+
+        `whole`: it holds whole numbers, and stays so.
+        """
         ...
 
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:

@@ -102,8 +102,9 @@ class NumberWeights(ShapeWeights):
     def __call__(self, name: str, *shape: int) -> Array:
         return self._held(super().__call__(name, *shape), self._arrays(name, *shape))
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
-        return self._held(super().buffer(name, *shape, counted=counted), self._arrays.buffer(name, *shape))
+    def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
+        leaf = super().buffer(name, *shape, counted=counted, whole=whole)
+        return self._held(leaf, self._arrays.buffer(name, *shape, whole=whole))
 
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         numbers = self._arrays.stack(name, members, *shape, used=used, below=below)

@@ -32,12 +32,12 @@ class Trace:
         """An array that comes from outside, or from the cache: no weight, no operation."""
         return ShapeArray(self, shape, np.dtype(dtype), cached, name)
 
-    def weight(self, weight: Weight, shape: Shape) -> ShapeArray:
+    def weight(self, weight: Weight, shape: Shape, dtype: DTypeLike = np.float32) -> ShapeArray:
         """The leaf of a weight, the same one each time it is asked for (a tied head counts once)."""
         key = weight.name if weight.layers is None else f"{weight.name} {weight.layers}"
         if key not in self._leaves:
             self.weights[key] = weight
-            self._leaves[key] = ShapeArray(self, shape, np.dtype(np.float32), weight, weight.name)
+            self._leaves[key] = ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
         elif self.weights[key].shape != weight.shape:
             before = show(self.weights[key].shape)
             raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")

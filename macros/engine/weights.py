@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .array import stand_in
 from .dims import ONE, Dim, dims_of
@@ -39,14 +40,15 @@ class ShapeWeights:
         """The tensor `name`, of this very shape."""
         return self._leaf(name, shape)
 
-    def buffer(self, name: str, *shape: int, counted: bool = True) -> Array:
+    def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
         """A tensor that the checkpoint stores and training does not learn by gradient.
 
-        Not `counted`: the published total leaves it out, so that it is no more than an input here.
+        Not `counted`: the published total leaves it out, so that it is no more than an input here. `whole`: it holds
+        whole numbers.
         """
         if not counted:
             return stand_in(self.__tracer__.input(shape, np.float32, self.prefix + name))
-        return self._leaf(name, shape, is_buffer=True)
+        return self._leaf(name, shape, is_buffer=True, dtype=np.int64 if whole else np.float32)
 
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
@@ -91,6 +93,7 @@ class ShapeWeights:
         used: int | None = None,
         is_buffer: bool = False,
         below: bool = False,
+        dtype: DTypeLike = np.float32,
     ) -> Array:
         one = whole = dims_of(shape)
         copies, routed = None, None
@@ -103,7 +106,7 @@ class ShapeWeights:
         weight = Weight(
             self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers
         )
-        return stand_in(self.__tracer__.weight(weight, whole))
+        return stand_in(self.__tracer__.weight(weight, whole, dtype))
 
 
 def _names(kinds: Iterable[object]) -> list[str]:

@@ -51,7 +51,7 @@ def test_totals_are_the_references(slug):
     assert listed["stored"] in (None, model.stored, *(figure.parameters for figure in published))
     assert listed["active"] in (None, found.active)
     assert listed["active_excluding_input_embedding"] in (None, found.active_excluding_input_embedding)
-    assert found.cache_bytes_per_token_uncapped() == listed["kv_cache_bytes_per_token"]
+    assert listed["kv_cache_bytes_per_token"] in (None, found.cache_bytes_per_token_uncapped())
     assert found.is_tied == any("embed" in n or "wte" in n or "word" in n for group in listed["tied"] for n in group)
 
 

@@ -118,16 +118,18 @@ class CarryingWeights(ShapeWeights):
             )
             yield kind, inner, cache.layer(i)
 
-    def _leaf(self, name, shape, members=None, used=None, is_buffer=False, below=False):
-        spec = super()._leaf(name, shape, members, used, is_buffer, below)
-        if members is None:
+    def _leaf(self, name, shape, members=None, used=None, is_buffer=False, below=False, dtype=np.float32):
+        spec = super()._leaf(name, shape, members, used, is_buffer, below, dtype)
+        if dtype is not np.float32:
+            real = self.arrays.buffer(name, *shape, whole=True)
+        elif members is None:
             real = self.arrays(name, *shape)
         else:
             real = self.arrays.stack(name, members, *shape, used=used, below=below)
         return self.__tracer__.carry(spec, real)
 
-    def buffer(self, name, *shape, counted=True):
-        spec = super().buffer(name, *shape, counted=counted)
+    def buffer(self, name, *shape, counted=True, whole=False):
+        spec = super().buffer(name, *shape, counted=counted, whole=whole)
         return spec if counted else self.__tracer__.carry(spec, self.arrays.buffer(name, *shape))
 
 

@@ -320,4 +320,4 @@ def expert_scores(x: Array, scoring: str) -> Array:
 @step(Role.HASHED_EXPERTS)
 def hashed_experts(ids: Array, w: Weights, name: str, vocabulary: int, k: int) -> Array:
     """The experts that a stored table has for each token id: [T], [V k] -> [T k] (arXiv 2106.04426)."""
-    return np.take(w.buffer(name, vocabulary, k), ids, axis=0).astype(np.int64)
+    return np.take(w.buffer(name, vocabulary, k, whole=True), ids, axis=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..steps import Holds, Keeps, Role, Ruling, step
+from ..steps import Holds, Keeps, Role, step
 
 # Bytes of a token's id in the cache.
 ID_BYTES = 8
@@ -25,32 +25,29 @@ def look_up_ngrams(
     n = per_ngram * (longest - 1)
     earlier = cache.state(Holds.TOKEN_IDS, longest - 1).astype(np.int64)
     history = np.concatenate([earlier, ids - end], axis=0)
-    cache.store(Holds.TOKEN_IDS, history[-(longest - 1) :], item_bytes=ID_BYTES)
-    multipliers = w.buffer("layer_multipliers", longest)
-    sizes, offsets = w.buffer("ngram_heads_vocab_sizes", n), w.buffer("ngram_heads_offsets", n)
+    cache.store(Holds.TOKEN_IDS, history[-(longest - 1) :].astype(np.float32), item_bytes=ID_BYTES)
+    multipliers = w.buffer("layer_multipliers", longest, whole=True)
+    sizes, offsets = (w.buffer(f"ngram_heads_{name}", n, whole=True) for name in ("vocab_sizes", "offsets"))
     places = ngram_places(history + end, multipliers, sizes, offsets, end)
     vectors = np.take(w("ngram_embedding.weight", rows, width // n), places, axis=0)
     return vectors.reshape(ids.shape[0], n * (width // n))
 
 
-def _ngram_rule(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Ruling:
-    return (ids.shape[0] - (multipliers.shape[0] - 1), sizes.shape[0]), 0
-
-
-@step(Role.NGRAM_PLACES, keeps=Keeps.NOTHING, rule=_ngram_rule)
+@step(Role.NGRAM_PLACES, keeps=Keeps.NOTHING)
 def ngram_places(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R], [n], [N], [N] -> [T N].
 
     Ids times large odd numbers, joined by exclusive or, modulo the head's size. Before an id that ends a text, nothing
     counts. All in whole numbers of 64 bits.
     """
-    longest, n = len(multipliers), len(sizes)
-    T, per_ngram = len(ids) - (longest - 1), n // (longest - 1)
-    is_inside = np.ones(T, bool)
-    hashed = ids[longest - 1 :] * multipliers[0]
+    before = int(multipliers.shape[0]) - 1
+    per_ngram = int(sizes.shape[0]) // before
+    newest = ids[before:]
+    is_inside = newest == newest
+    hashed = newest * multipliers[0]
     places: list[Array] = []
-    for back in range(1, longest):
-        earlier = ids[longest - 1 - back : len(ids) - back]
+    for back in range(1, before + 1):
+        earlier = ids[before - back : -back]
         is_inside = is_inside & (earlier != end)
         hashed = hashed ^ (np.where(is_inside, earlier, end) * multipliers[back])
         of_heads = slice((back - 1) * per_ngram, back * per_ngram)
