@@ -21,6 +21,9 @@ TOLERANCE = 1e-5
 
 # Past its trained length, dynamic scaling turns by other angles with each token; kept keys are turned as they were.
 DYNAMIC = "llama_dynamic_rope"
+# Checkpoints whose `hidden` has what each block gives, and not what it is given.
+WITH_OUTPUTS = ("mamba", "mamba2", "falcon_mamba_second", "rwkv_second")
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 
 
 def close(ours, reference, tolerance=TOLERANCE):
@@ -60,9 +63,10 @@ class Golden:
     def tensors(self) -> dict[str, np.ndarray]:
         """Every weight and buffer, in the published file's names and packing.
 
-        Without the matrices that transformers makes for experts that are nothing: no published file has them.
+        Without the matrices that transformers makes for experts that are nothing, which no published file has, and
+        without MiniMax's tables of decays, which are computed.
         """
-        stored = {k[2:]: self.npz[k] for k in self.npz.files if k[:2] in ("w/", "b/")}
+        stored = {k[2:]: self.npz[k] for k in self.npz.files if k[:2] in ("w/", "b/") and not k.endswith(DECAYS)}
         if self.raw.get("zero_expert_num"):
             experts = self.raw["n_routed_experts"]
             stored = {k: a[:experts] if k.endswith("experts.gate_up_proj") else a for k, a in stored.items()}
@@ -78,13 +82,20 @@ class Golden:
 
     @cached_property
     def hidden(self):
-        """The input of each block, then the head's; Mamba's files have the blocks' outputs, which lack the first."""
+        """The input of each block, then the head's; some files have the blocks' outputs, which lack the first."""
         hidden = self.npz["hidden"]
-        if self.name in ("mamba", "mamba2"):
-            return np.concatenate(
-                [self.tensors["backbone.embeddings.weight"][self.ids][None], hidden[:-2], hidden[-1:]]
-            )
-        return hidden
+        if self.name not in WITH_OUTPUTS:
+            return hidden
+        return np.concatenate([self._first[None], hidden[:-2], hidden[-1:]])
+
+    @property
+    def _first(self):
+        """The first block's input: the embeddings, RWKV's normed."""
+        if self.model_type != "rwkv":
+            return self.tensors["backbone.embeddings.weight"][self.ids]
+        x = self.tensors["rwkv.embeddings.weight"][self.ids]
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self.raw["layer_norm_epsilon"])
+        return x * self.tensors["rwkv.blocks.0.pre_ln.weight"] + self.tensors["rwkv.blocks.0.pre_ln.bias"]
 
     @cached_property
     def blocks(self):
