@@ -1,6 +1,7 @@
 // What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab stop. In a
 // table that does, the result stays in its place beside the name. The points of charts have a script of their own.
 
+const SCRIPTS = { "figure.diagram": "./diagram.mjs", ".ep-catalogue": "./catalogue.mjs" } // of what not every page has
 const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
 const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", "ep-canvas": "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
 
@@ -20,7 +21,7 @@ function update(box) {
   if (scrolls === box.hasAttribute("tabindex")) return
   if (scrolls) {
     box.tabIndex = 0
-    box.setAttribute("role", "group")
+    if (box.localName !== "figure") box.setAttribute("role", "group")
     box.setAttribute("aria-label", LABELS[box.classList[0]])
   } else for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name)
 }
@@ -40,6 +41,7 @@ const start = () => {
     const content = document.querySelector(".md-content")
     if (content) added.observe(content, { childList: true, subtree: true })
     mount()
+    for (const [what, script] of Object.entries(SCRIPTS)) if (document.querySelector(what)) import(script)
     const charts = document.querySelectorAll(".ep-figure svg:has(a.point)")
     if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(mount))
   }

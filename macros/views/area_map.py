@@ -18,7 +18,7 @@ from .charts import PARTS
 from .explained import address, explained_whole
 from .html import Html, Link, anchor, html, joined, number, table, tag
 from .parts import group_id, group_title, groups, is_sparse
-from .svg import Box, box_of, element, label
+from .svg import Box, box_of, element, label, leading
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
 TITLE, SMALL = 11.5, 10.0  # sizes of letters
@@ -152,7 +152,7 @@ def _field(f: Field, box: Box, model: Model) -> Html:
     )
     if not f.address:
         return element("g", drawn)
-    return element("a", drawn, cls="part", aria_label=said, **{"xlink:href": f.address})
+    return leading(f.address, drawn, cls="part", aria_label=said)
 
 
 def _used(weights: Iterable[Weight], boxes: Iterable[Box]) -> list[Box]:

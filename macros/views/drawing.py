@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .dataflow import Box, Drawing, Item
 from .html import Html, joined
 from .layout import Flow, Group, Layout, Leaf, Line, Rect, lay_out
-from .svg import element
+from .svg import element, leading
 from .text_width import text_width
 
 TITLE, SHAPE, NOTE = 13, 11, 11  # sizes of text in px
@@ -218,16 +218,11 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
         y += LINE_HEIGHT[line.size]
         small = dict(cls=line.cls, font_size=SHAPE) if line.cls else dict(font_weight=BOLD)
         texts.append(element("text", line.content, " " if line is not lines[-1] else "", y=_number(y - 4), **small))
-    return element(
-        "a" if address else "g",
-        outline,
-        *texts,
-        cls=f"node {item.kind}{' accent' if item.depends else ''}",
-        transform=middle,
-        aria_label=item.title if item.sign and address else None,
-        stroke="currentColor",
-        **{"xlink:href": address},  # Material takes every `a[href]` for HTML
-    )
+    kind = f"node {item.kind}{' accent' if item.depends else ''}"
+    looks = dict(cls=kind, transform=middle, stroke="currentColor")
+    if not address:
+        return element("g", outline, *texts, **looks)
+    return leading(address, outline, *texts, **looks, aria_label=item.title if item.sign else None)
 
 
 def _cylinder(half: float, high: float) -> str:

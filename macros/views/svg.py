@@ -50,6 +50,11 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     return Html(f"<{name}{given}>{''.join(map(text, content))}</{name}>" if content else f"<{name}{given}/>")
 
 
+def leading(address: str, *content: object, **attributes: object) -> Html:
+    """What leads to an address; Material would take an `href` for one of HTML, so that the role says what it is."""
+    return element("a", *content, **attributes, **{"xlink:href": address}, role="link")
+
+
 def _value(value: object) -> str:
     """The numbers and keywords of SVG as they are, quotes and brackets escaped."""
     return f"{value:.1f}" if isinstance(value, float) else str(escape(value))
@@ -154,7 +159,7 @@ def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = 
     drawn = _shape(kind.shape, x, y, said, fill=colour, fill_opacity=".3", stroke=colour, stroke_width="1.2")
     if not address:
         return drawn
-    return element("a", drawn, cls="point", tabindex=-1, **{"xlink:href": address})
+    return leading(address, drawn, cls="point", tabindex=-1, aria_label=title)
 
 
 def knot(shape: str, x: float, y: float, colour: str) -> Html:

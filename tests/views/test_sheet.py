@@ -36,7 +36,7 @@ def fields(figure, cls):
     """Of each field of a drawing: its address, what it says, the corners of its outline."""
     [drawing] = re.findall(rf'<svg class="ep-svg {cls}".*?</svg>', figure)
     for address, said, content in re.findall(
-        r'<a class="part" aria-label="(.*?)" xlink:href="(.*?)">(.*?)</a>', drawing
+        r'<a class="part" aria-label="(.*?)" xlink:href="([^"]*)"[^>]*>(.*?)</a>', drawing
     ):
         corners = re.search(r'd="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)', content)
         yield said, unescape(address), tuple(map(float, corners.groups()))
