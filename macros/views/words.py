@@ -170,6 +170,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         r"\tilde{g} \, \sigma(\alpha \tilde{g}) \, (\tilde{u} + 1)",
         "No number of either half goes beyond the limit. " + _GATE_WHY,
     ),
+    Role.SPARSIFY: Words(
+        "Cut off all but the largest",
+        r"\max(g - \mu - \sigma \, \Phi^{-1}(p), 0)",
+        "Most numbers become 0: what is left is what stands out of the vector.",
+    ),
     Role.SIGMOID: Words("Open the gate between 0 and 1", r"\sigma(g)", "0 lets nothing pass, 1 everything."),
     Role.SOFTPLUS: Words("Make positive", r"\ln(1 + e^x)", "A step size cannot be negative."),
     # attention
@@ -301,6 +306,26 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "Hash the last ids",
         r"\bigoplus_j a_j \, \mathrm{id}_{t-j} \bmod p",
         "There are far more n-grams than rows: several share one, in each head others.",
+    ),
+    Role.ALTUP_STREAMS: Words(
+        "Begin several streams", why="The first is the token’s vector, the others are projections as long as it is."
+    ),
+    Role.ALTUP_PREDICT: Words(
+        "Predict every stream",
+        r"x'_n = x_n + \sum_m p_{nm} \, x_m",
+        "A layer computes one stream; what it will do to the others is a mixture that each token chooses.",
+    ),
+    Role.ALTUP_CORRECT: Words(
+        "Correct every stream",
+        r"x_n = x'_n + c_n \, (y - x'_a)",
+        "What the layer made otherwise than predicted goes into each stream, by its share.",
+    ),
+    Role.ALTUP_JOIN: Words(
+        "Bring the streams together",
+        why="The head scores one vector: the mean of all, projected to the first’s length.",
+    ),
+    Role.LAUREL: Words(
+        "A narrow way around attention", why="Two thin matrices beside the residual connection, learned with it."
     ),
     Role.SINKHORN: Words(
         "Balance the mixture",
@@ -532,6 +557,29 @@ WEIGHTS = {
         term="per-layer projection",
     ),
     "post_per_layer_input_norm": _norm("Normalise what is let in"),
+    **dict.fromkeys(
+        ("altup_projections", "altup_unembed_projections"),
+        Words("Project a stream", r"x \, W^{\top}", "A matrix for each stream but the first.", term="AltUp"),
+    ),
+    "modality_router": Words(
+        "Read a number for each stream",
+        r"\tanh(x \, W^{\top})",
+        "What of the vector belongs to which stream.",
+        term="AltUp",
+    ),
+    "prediction_coefs": Words(
+        "Make the mixture", r"p = r \, W^{\top}", "How each stream depends on all.", term="AltUp"
+    ),
+    "correction_coefs": Words(
+        "Make the shares", r"c = 1 + r \, W^{\top}", "How much each stream learns.", term="AltUp"
+    ),
+    "router_norm": _norm("Normalise the stream that is read"),
+    "correct_output_scale": Words(
+        "Scale each channel", r"s \odot x", "A trained number for each channel.", term="AltUp"
+    ),
+    "linear_left": Words("Narrow", r"x \, W_l^{\top}", "Far fewer numbers than the stream has.", term="LAuReL"),
+    "linear_right": Words("Widen again", r"y \, W_r^{\top}", "Back to the stream that it joins.", term="LAuReL"),
+    "post_laurel_norm": _norm("Normalise the narrow way’s result"),
     "layer_scalar": Words(
         "Scale the stream", r"s \, x", "One number for each layer, stored and not trained.", term="layer scale"
     ),
@@ -1194,6 +1242,7 @@ KINDS = {
     "chunked": "attention in chunks",
     "shared": "keys and values of an earlier layer",
     "clamped": "clamped gates",
+    "sparse": "most of each gate cut off",
     "NoPE": "no rotation by position",
     "shared index": "an earlier layer’s choice",
     "shared latents": "an earlier layer’s latents",

@@ -677,6 +677,20 @@ def is_sliding(c: dict, i: int) -> bool:
     return bool(c.get("layer_types")) and c["layer_types"][i] == "sliding_attention"
 
 
+def gemma3n(c):
+    D, L, N, K, H, F = sizes(c)
+    P, M, R = c["hidden_size_per_layer_input"], c["altup_num_inputs"], c["laurel_rank"]
+    own = L - c["num_kv_shared_layers"]
+    widths = F if isinstance(F, list) else [F] * L
+    altup = D + M * M + M**3 + M * D + D
+    laurel = 2 * R * D + D
+    total = ends(c, True) + D + c["vocab_size_per_layer_input"] * L * P + D * L * P + P + 2 * (M - 1) * D * D
+    total += sum(2 * D * N * H + H + gated(D, width) + 4 * D + altup + laurel + 2 * D * P + D for width in widths)
+    b = c.get("attention_bias", False)
+    total += own * (2 * (D + b) * K * H + H) + (L * (N * H + D) if b else 0)
+    return Form(total, 2 * own * K * H)
+
+
 BOTH_FULL = {"qk": lambda N, K, H: (N + K) * H}
 PER_HEAD = {"qk": lambda N, K, H: 2 * H}
 ATTENTION = {"qkv": has("attention_bias"), "out": has("attention_bias")}
@@ -746,6 +760,7 @@ FORMS = {
     "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
     "gemma3_text": llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD),
     "gemma4_text": gemma4,
+    "gemma3n_text": gemma3n,
     "starcoder2": llama_like(
         True, qkv=has("use_bias", True), out=has("use_bias", True), mlp=has("use_bias", True), feed=plain, norm_width=2
     ),
@@ -1327,6 +1342,30 @@ def renamed(c: dict, **keys: str) -> dict:
     return {keys.get(k, k): v for k, v in c.items() if keys.get(k, k)}
 
 
+RANDOM["gemma3n_text"] = both(
+    blocks(),
+    fixed(
+        hidden_size_per_layer_input=6,
+        vocab_size_per_layer_input=(83, 89),
+        num_hidden_layers=(5, 7),
+        num_kv_shared_layers=(0, 1, 3),
+        altup_num_inputs=(2, 4),
+        laurel_rank=(5, 9),
+        layer_types=(["sliding_attention", "full_attention"] * 4,),
+        wide=(True, False),
+    ),
+    flags(attention_bias=BOOL),
+).map(
+    lambda c: (
+        {k: v for k, v in c.items() if k != "wide"}
+        | {
+            "layer_types": c["layer_types"][: c["num_hidden_layers"]],
+            "intermediate_size": [c["intermediate_size"] + (i % 2) * 8 for i in range(c["num_hidden_layers"])]
+            if c["wide"]
+            else c["intermediate_size"],
+        }
+    )
+)
 SHARED_EXPERTS = fixed(num_shared_experts=(1, 2))
 RANDOM |= {
     "qwen3_vl_text": RANDOM["qwen3"],

@@ -105,7 +105,8 @@ class Golden:
         """
         if not self.has_streams:
             return list(self.hidden)
-        return [*self.npz["streams"], *([self.npz["final"]] if self.npz["final"].size else [])]
+        final = [self.npz["final"]] if "final" in self.npz.files and self.npz["final"].size else []
+        return [*self.npz["streams"][: self.config.n_layers], *final]
 
     @property
     def has_streams(self) -> bool:

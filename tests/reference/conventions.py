@@ -169,6 +169,8 @@ def in_a_prompt(ours: Model, node: Node, new: int) -> int:
 
 def rows_for_keys(ours: Model, new: int, context: int) -> int:
     """The rows of all new tokens but the last in layers that read the keys and values of an earlier one."""
+    if ours.model_type == "gemma3n_text":  # whose code takes every token through them
+        return 0
     shared = {k.layers for k in ours.counts.kept if k.is_shared}
     return sum(
         layers * flops(ours, node, new, context) * (1 - new) // new
@@ -250,8 +252,8 @@ FLOPS = {
         not_picked,
     ),
     "last row": Convention(
-        "transformers takes only the last token of a prompt through the layers that read another’s keys and values: "
-        "they add nothing to the cache. Here all tokens count, as in training.",
+        "transformers’ code of Gemma 4 takes only the last token of a prompt through the layers that read another’s "
+        "keys and values: they add nothing to the cache. Here all tokens count, as in training.",
         rows_for_keys,
     ),
     "chunk before": Convention(

@@ -228,12 +228,35 @@ def layer(
     return x * w.buffer("layer_scalar", 1), k, v
 
 
+class HeadsOfKinds(Protocol):
+    """A config of a model whose kinds of layers have heads of their own."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def norm_eps(self) -> float: ...
+    @property
+    def n_heads(self) -> int: ...
+    @property
+    def attention_bias(self) -> bool: ...
+    @property
+    def keys_are_values(self) -> bool: ...
+
+    def head(self, mask: Mask) -> int:
+        """The width of a head in a kind of layer."""
+        ...
+
+    def kv_heads(self, mask: Mask) -> int:
+        """The key/value heads of a kind of layer."""
+        ...
+
+
 @step(Role.ATTENTION)
 def attention(
     x: Array,
     w: Weights,
     cache: KVCache,
-    c: Gemma4,
+    c: HeadsOfKinds,
     mask: Mask,
     table: RopeTable,
     kept: tuple[Array, Array] | None,
@@ -251,7 +274,7 @@ def attention(
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias), k, v
 
 
-def keys_and_values(x: Array, w: Weights, c: Gemma4, mask: Mask, table: RopeTable) -> tuple[Array, Array]:
+def keys_and_values(x: Array, w: Weights, c: HeadsOfKinds, mask: Mask, table: RopeTable) -> tuple[Array, Array]:
     """A layer's own keys and values, which may come from one matrix: [T D] -> [T K H], [T K H]."""
     K, H = c.kv_heads(mask), c.head(mask)
     k = v = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)

@@ -37,6 +37,7 @@ from .basic import (
     erf,
     gelu,
     gelu_tanh,
+    keep_largest,
     last_row,
     layer_norm,
     linear,
