@@ -46,7 +46,7 @@ function mount(table, sort) {
         && (!given.kind || kind === given.kind)
         && (!given.attention || attention.split(", ").includes(given.attention))
         && (!given.least || n >= given.least) && (!given.most || n <= given.most)
-        && (!given.cache || Number(cache ?? NaN) <= given.cache)
+        && (!given.cache_kb || Number(cache ?? NaN) <= 1000 * given.cache_kb)
         && (!given.context || Number(context ?? NaN) >= given.context)
         && (!given.memory || Number(memory.split(" ")[format] || NaN) <= given.memory)
         && (!given.since || released >= given.since))

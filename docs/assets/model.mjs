@@ -34,6 +34,16 @@ export function model(raw) {
 // Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
 export const categories = model => model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
 
+// The parts of a model as the area map has them, each with what it does; titles by the roles of steps, numbers written by `short` and `percent`.
+export const treemap = M["views.treemap"]
+export const groupsOf = (model, titles) => model.groups ??= M["counting.parts"].grouped(model.counts.parts, ({ role }) => titles.read(role) ?? py.str(role ?? "others").replaceAll("_", " "))
+export const areasOf = (model, titles, short, percent) => model.areas ??= groupsOf(model, titles).map(group => {
+  const tensors = group.weights.map(w => [w.name, py.int(w.count), py.int(w.active)]).map(([name, n, used]) =>
+    treemap.Tensor(name.replace(/\.weight$/, "").split(".").at(-1), n, n ? Number(used) / Number(n) : 0, short(n)))
+  const area = treemap.Area(group.title, BigInt(group.layers?.length ?? 0), group.count, short(group.count), percent(group.count, model.counts.total), tensors)
+  return { area, category: group.parts[0].category.value }
+})
+
 // Every tensor of a model written out, name and shape; and the parts of names that some published files lack or add.
 export const tensorsOf = model => [...model.counts.tensors(), ...model.counts.tensors(model.counts.buffers)].map(([name, shape]) => [name, shape.map(Number)])
 export const spellingsOf = model => {

@@ -127,9 +127,13 @@ const send = (f, self, args, given) => {
 };
 // A function of this file that takes keywords: they come last, as an object.
 const withKeywords = (f, count = f.length - 1) => {
-  const filled = (args, given) => f(...args, ...Array(Math.max(0, count - args.length)).fill(undefined), given);
+  const filled = (args, given) => {
+    while (args.length < count) args.push(undefined);
+    args.push(given);
+    return f(...args);
+  };
   const g = (...args) => filled(args, {});
-  g.$keywords = (_, args, given) => filled(args, given);
+  g.$keywords = (_, args, given) => filled([...args], given);
   return g;
 };
 const apply = (f, args, given) => {
@@ -327,19 +331,17 @@ const dataclass = withKeywords((c, options) => {
     }
     c.$fields = fields;
     const given = fields.filter(f => f.init !== false);
-    const names = given.map(f => f.name);
+    const names = given.map(f => f.name), others = fields.filter(f => f.init === false);
+    const otherwise = f => {
+      if (f.default_factory) return made(f.default_factory);
+      if (f.default !== MISSING) return f.default;
+      throw TypeError_(`${c.__name__}() is missing ${f.name}`);
+    };
+    const fill = Object.hasOwn(c, "$fill") ? c.$fill : (self, ...args) => { for (let i = 0; i < names.length; i++) self[names[i]] = args[i]; };
     const init = function (...args) {
-      for (let i = 0; i < given.length; i++) {
-        const f = given[i];
-        let value = args[i];
-        if (value === undefined) {
-          if (f.default_factory) value = made(f.default_factory);
-          else if (f.default !== MISSING) value = f.default;
-          else throw TypeError_(`${c.__name__}() is missing ${f.name}`);
-        }
-        this[f.name] = value;
-      }
-      for (const f of fields) if (f.init === false) this[f.name] = f.default_factory ? made(f.default_factory) : f.default;
+      for (let i = 0; i < names.length; i++) if (args[i] === undefined) args[i] = otherwise(given[i]);
+      fill(this, ...args);
+      for (const f of others) this[f.name] = f.default_factory ? made(f.default_factory) : f.default;
       if (this.__post_init__) this.__post_init__();
       return null;
     };
@@ -358,8 +360,9 @@ const dataclass = withKeywords((c, options) => {
 const isEnum = kind => c => {
   const members = [];
   for (const name of c.$own) {
-    const value = c.prototype[name];
-    if (typeof value === "function" || name.startsWith("__")) continue;
+    const given = c.prototype[name];
+    if (typeof given === "function" || name.startsWith("__")) continue;
+    const value = kind === "text" && Array.isArray(given) ? given[0] : given; // of a text that has more beside it, itself
     const member = Object.create(c.prototype);
     Object.assign(member, { value });
     define(member, "name", name);
@@ -668,6 +671,7 @@ const float = builtin("float", x => x != null && x.__float__ ? x.__float__() : N
 const bool = builtin("bool", x => truth(x), x => typeof x === "boolean");
 const list = builtin("list", (x = []) => [...x], Array.isArray);
 const tuple_ = builtin("tuple", tuple, Array.isArray);
+const pairs = x => x instanceof Dict ? x.map.values() : call(x, "items");
 const entries = x => x instanceof Dict ? [...x.map.values()] : [...x];
 const dict = builtin("dict", withKeywords((x, given) => {
   const d = new Dict(x === undefined ? [] : entries(x));
@@ -744,6 +748,11 @@ const all = items => {
   return true;
 };
 const zip = (...lists) => {
+  if (lists.length === 2) {
+    const [a, b] = lists.map(x => Array.isArray(x) ? x : [...x]), n = Math.min(a.length, b.length), rows = [];
+    for (let i = 0; i < n; i++) rows.push([a[i], b[i]]);
+    return rows;
+  }
   const columns = lists.map(x => [...x]), rows = [];
   for (let i = 0; i < Math.min(...columns.map(c => c.length)); i++) rows.push(tuple(columns.map(c => c[i])));
   return rows;
@@ -1026,15 +1035,20 @@ const math = {
   isfinite: x => Number.isFinite(float(x)),
   pi: Math.PI, inf: Infinity,
 };
-const cached = limit => f => {
+// Results by the first argument, and by all others below it.
+const cached = () => f => {
   const results = new Map();
+  let size = 0;
   const g = (...args) => {
-    const at = args.length === 1 ? key(args[0]) : args.map(part).join();
-    if (!results.has(at)) {
-      if (results.size > 65536) results.clear();
-      results.set(at, f(...args));
+    const first = key(args[0]), at = args.length < 3 ? key(args[1]) : args.slice(1).map(part).join();
+    let below = results.get(first);
+    if (below === undefined) results.set(first, below = new Map());
+    let result = below.get(at);
+    if (result === undefined && !below.has(at)) {
+      if (size++ > 65536) results.clear(), results.set(first, below = new Map()), size = 1;
+      below.set(at, result = f(...args));
     }
-    return results.get(at);
+    return result;
   };
   g.cache_clear = () => results.clear();
   define(g, "__name__", f.__name__);
@@ -1241,7 +1255,7 @@ export const py = {
   add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, idiv: div, ifloordiv: floordiv, imod: mod,
   eq, ne, lt, le, gt, ge, has, chain, truth, and, or, item, setitem, unpack, slice: Object.assign((...args) => new Slice(...args), { $check: x => x instanceof Slice }),
   int, str, float, bool, list, dict, set, frozenset, range, type, object, isinstance, len, sum, min, max, sorted, any, all, zip, enumerate, map,
-  filter, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),
+  filter, pairs, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),
   format, formatRepr: x => repr(x), formatStr: (x, spec) => format(str(x), spec), entries,
   keywords: d => Object.fromEntries(entries(d)), dictOf: pairs => new Dict(pairs),
   Exception, ValueError, TypeError: TypeError$, KeyError, IndexError, AttributeError, OverflowError, ZeroDivisionError,

@@ -1,6 +1,7 @@
-// Every table can be taken along, as CSV or as Markdown: two buttons at its upper right, over room that the styles keep.
+// Every table can be taken along, as CSV or as Markdown, copied or saved: buttons at its upper right, over room that the styles keep.
+// A heading sorts what stands below it where that means something: a column of numbers in one kind of unit, and the names beside it.
 
-const FORMATS = { CSV: csv, Markdown: markdown }
+const FORMATS = { CSV: [csv, "csv", "text/csv"], Markdown: [markdown, "md", "text/markdown"] }
 
 // The rows that are shown, each cell as text; one that is several columns wide is followed by empty ones.
 function cells(table) {
@@ -8,6 +9,7 @@ function cells(table) {
 }
 
 function words(cell) {
+  if (!cell.firstElementChild) return cell.textContent.replace(/\s+/g, " ").trim()
   const copy = cell.cloneNode(true)
   copy.querySelectorAll(".headerlink, svg").forEach(element => element.remove())
   copy.querySelectorAll("br, .ep-was, .ep-alias, .ep-range").forEach(element => element.before(" "))
@@ -37,26 +39,117 @@ async function copy(text) {
   area.remove()
 }
 
-function mount(table) {
-  const frame = table.closest(".ep-scroll, .md-typeset__scrollwrap") ?? table
-  if (frame.previousElementSibling?.matches(".ep-copy")) return
-  const row = document.createElement("div")
+function save(text, name, type) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type })), download: name })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000)
+}
+
+const titled = table => (table.caption ? words(table.caption) : document.title).replace(/[^\p{L}\p{N}.]+/gu, "-").replace(/^-|-$/g, "").toLowerCase().slice(0, 60)
+
+export function mount(table) {
+  if (table.dataset.taken) return
+  table.dataset.taken = "true"
+  if (!table.matches(".ep-catalogue")) sortable(table) // that one has its own
+  const frame = table.closest(".ep-scroll, .md-typeset__scrollwrap") ?? table, row = document.createElement("div")
   row.className = "ep-copy"
   row.setAttribute("role", "group")
   row.setAttribute("aria-label", `Copy the table ${table.caption ? `“${words(table.caption)}”` : ""}`.trim())
-  for (const [name, format] of Object.entries(FORMATS)) {
-    const button = document.createElement("button")
-    button.type = "button"
-    button.textContent = name
-    button.title = `Copy this table as ${name}`
-    button.addEventListener("click", async () => {
+  const button = (text, title, onclick) => row.appendChild(Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }))
+  for (const [name, [format, ending, type]] of Object.entries(FORMATS)) {
+    const copying = button(name, `Copy this table as ${name}`, async () => {
       await copy(format(cells(table)))
-      button.textContent = "copied"
-      setTimeout(() => { button.textContent = name }, 1500)
+      copying.textContent = "copied"
+      setTimeout(() => { copying.textContent = name }, 1500)
     })
-    row.append(button)
+    button("↓", `Save this table as ${name}`, () => save(format(cells(table)), `${titled(table)}.${ending}`, type)).setAttribute("aria-label", `Save as ${name}`)
   }
   frame.before(row)
+}
+
+// Sorting
+
+const KINDS = [
+  { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 },
+  { " bytes": 1, " B": 1, " kB": 1e3, " MB": 1e6, " GB": 1e9, " TB": 1e12, " KiB": 2 ** 10, " MiB": 2 ** 20, " GiB": 2 ** 30, " TiB": 2 ** 40 },
+  Object.fromEntries(["", "K", "k", "M", "G", "T", "P", "E", "Z"].map(unit => [` ${unit}FLOP`, unit && 1e3 ** ("KMGTPEZ".indexOf(unit.toUpperCase()) + 1) || 1])),
+  { " µs": 1e-6, " ms": 1e-3, " s": 1 },
+  { "%": 1 },
+]
+
+// The number that a cell begins with and its kind of unit; null where it says none, undefined where it is no number.
+function measured(cell) {
+  if (cell.dataset.sort !== undefined) return cell.dataset.sort === "" ? null : isNaN(cell.dataset.sort) ? undefined : [Number(cell.dataset.sort), 0]
+  const said = words(cell)
+  if (/^(–|none|—)?$/.test(said)) return null
+  const [, digits, unit] = said.match(/^<?([−-]?[\d,]*\.?\d+)( ?[A-Za-zµ%]*)/) ?? []
+  const kind = digits === undefined ? -1 : KINDS.findIndex(units => Object.hasOwn(units, unit) || Object.hasOwn(units, unit.trimEnd()))
+  if (kind < 0) return undefined
+  return [Number(digits.replaceAll(",", "").replace("−", "-")) * (KINDS[kind][unit] ?? KINDS[kind][unit.trimEnd()]), kind]
+}
+
+// The rows that may change places with one another: those between headings, sums and other bodies.
+function runs(table) {
+  const width = table.tHead.rows[0].cells.length, all = []
+  for (const body of table.tBodies) {
+    let run = null
+    for (const row of body.rows) {
+      if (row.cells.length !== width || row.matches(".total, .subtotal, .ep-part")) run = null
+      else run ? run.push(row) : all.push(run = [row])
+    }
+  }
+  return all
+}
+
+function sortable(table) {
+  const headings = [...(table.tHead?.rows[0]?.cells ?? [])]
+  if (!headings.length || table.tHead.rows.length > 1) return
+  const given = runs(table), rows = given.flat()
+  if (!given.some(run => run.length > 2)) return
+  const isOfNumbers = headings.map((th, i) => {
+    let n = 0, kind
+    for (const row of i ? rows : []) {
+      const value = measured(row.cells[i])
+      if (value === null) continue
+      if (value === undefined || value[1] !== (kind ??= value[1])) return false
+      n++
+    }
+    return n > 2
+  })
+  if (!isOfNumbers.includes(true)) return
+  headings.forEach((th, i) => {
+    if (!isOfNumbers[i] && i) return
+    const button = document.createElement("button")
+    button.type = "button"
+    button.append(...th.childNodes)
+    th.append(button)
+    const [first, second] = isOfNumbers[i] ? ["descending", "ascending"] : ["ascending", "descending"]
+    button.addEventListener("click", () => {
+      const before = th.getAttribute("aria-sort"), direction = before === first ? second : before === second ? null : first
+      for (const other of headings) other.removeAttribute("aria-sort")
+      if (direction) th.setAttribute("aria-sort", direction)
+      order(table)
+    })
+  })
+}
+
+const original = new WeakMap() // the place of a row in the page's own order
+
+// Puts the rows into the order that a heading says, or back into the page's own.
+export function order(table) {
+  const headings = [...table.tHead.rows[0].cells], i = headings.findIndex(th => th.hasAttribute("aria-sort"))
+  const sign = headings[i]?.getAttribute("aria-sort") === "descending" ? -1 : 1
+  for (const run of runs(table)) {
+    run.forEach((row, n) => original.has(row) || original.set(row, n))
+    const keys = new Map(i < 0 ? [] : run.map(row => [row, i ? measured(row.cells[i])?.[0] : words(row.cells[0]).toLowerCase()]))
+    const compared = (a, b) => {
+      const [x, y] = [keys.get(a), keys.get(b)]
+      if (x === y || i < 0) return original.get(a) - original.get(b)
+      return x === undefined ? 1 : y === undefined ? -1 : sign * (x < y ? -1 : 1)
+    }
+    const behind = run.at(-1).nextSibling, body = run[0].parentNode
+    for (const row of [...run].sort(compared)) body.insertBefore(row, behind)
+  }
 }
 
 const start = () => document.querySelectorAll(".md-content .ep-table").forEach(mount)

@@ -22,6 +22,7 @@ ENTRIES = (
     "engine.ways",
     "counting.figures",
     "counting.accelerators",
+    "views.treemap",
 )
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"

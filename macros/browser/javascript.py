@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 _RESERVED = frozenset(
@@ -207,7 +207,14 @@ class _Module:
             raise self.unknown(node)
         item = self.fresh()
         body = self.block(node.body)
-        return [f"for(const {item} of {self.expr(node.iter)}){{{self.assign(node.target, item)}{body}}}"]
+        return [f"for(const {item} of {self.iterated(node)}){{{self.assign(node.target, item)}{body}}}"]
+
+    def iterated(self, node: ast.For | ast.comprehension) -> str:
+        """What a loop runs over; pairs of a dict that are taken apart at once are not copied."""
+        match node.target, node.iter:
+            case ast.Tuple(), ast.Call(ast.Attribute(value, "items"), [], []):
+                return f"py.pairs({self.expr(value)})"
+        return self.expr(node.iter)
 
     def _Try(self, node: ast.Try) -> list[str]:
         text = f"try{self.block(node.body)}"
@@ -292,6 +299,7 @@ class _Module:
             self_name = positional[0]
         outer, self.class_scope = self.class_scope, None
         outer_yields, self.yields = self.yields, False
+        above, self.temporary = self.temporary, 0  # names that come again and again make a smaller file
         parameters, written = self.parameters(node.args, skip=bool(self_name))
         bound = {*parameters, *([self_name] if self_name else [])}
         names = [n for n in _Names(node.body).names if n not in bound]
@@ -300,7 +308,7 @@ class _Module:
             head += f"let {','.join(map(_name, names))};" if names else ""
             body = "".join(line for child in node.body for line in self.statement(child))
         star = "*" if self.yields else ""
-        self.class_scope, self.yields = outer, outer_yields
+        self.class_scope, self.temporary, self.yields = outer, above, outer_yields
         text = f"function{star}({written}){{{head}{body}{'' if star else self.end(node.body)}}}"
         return f"py.def({text},{json.dumps(node.name)},{self.signature(node.args, bool(self_name))})"
 
@@ -343,11 +351,23 @@ class _Module:
                 raise self.unknown(child)
         self.class_name.pop()
         self.class_scope = outer
+        body += self.filled(node)
         options = ",".join(f"{k.arg}:{self.expr(k.value)}" for k in node.keywords)
         value = f"py.class({json.dumps(node.name)},[{bases}],{{{options}}},$c=>{{{body}}})"
         for decorator in reversed(node.decorator_list):
             value = f"{self.expr(decorator)}({value})"
         return [f"{_name(node.name)}={value};"]
+
+    @staticmethod
+    def filled(node: ast.ClassDef) -> str:
+        """How an object of a class that has its fields from itself alone gets them, all at once."""
+        fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
+        is_alone = all(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+        if not fields or not is_alone or any(isinstance(child.value, ast.Call) for child in fields):
+            return ""
+        names = [child.target.id for child in fields if isinstance(child.target, ast.Name)]
+        parameters = ",".join(f"${name}" for name in names)
+        return f"$c.$fill=(self,{parameters})=>{{{''.join(f'self.{name}=${name};' for name in names)}}};"
 
     # assignment
 
@@ -520,19 +540,24 @@ class _Module:
         self.yields = True
         return f"(yield* {self.expr(node.value)})"
 
-    def comprehension(self, generators: list[ast.comprehension], inner: ast.expr | tuple[ast.expr, ast.expr], how: str):
-        """Nested loops around what a comprehension gives; `how` has a `@` where that goes."""
+    def comprehension(
+        self,
+        generators: list[ast.comprehension],
+        inner: ast.expr | tuple[ast.expr, ast.expr],
+        how: str,
+        write: Callable[[ast.expr], str] | None = None,
+    ) -> str:
+        """Nested loops around what a comprehension gives; `how` has a `@` where that goes, as `write` writes it."""
         if not generators:
-            pair = isinstance(inner, tuple)
-            return how.replace("@", ",".join(map(self.expr, inner)) if pair else self.expr(inner))  # type: ignore[arg-type]
+            return how.replace("@", ",".join(map(write or self.expr, inner if isinstance(inner, tuple) else (inner,))))
         first, *rest = generators
-        source = self.expr(first.iter)
+        source = self.iterated(first)
         names = list(_Names([first.target]).names)
         item = self.fresh()
         with self.scope(names):
             bind = f"let {','.join(map(_name, names))};{self.assign(first.target, item)}"
             tests = "".join(f"if(!{self.test(t)})continue;" for t in first.ifs)
-            body = self.comprehension(rest, inner, how)
+            body = self.comprehension(rest, inner, how, write)
         return f"for(const {item} of {source}){{{bind}{tests}{body}}}"
 
     def _ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> str:
@@ -560,6 +585,13 @@ class _Module:
         eager = (isinstance(function, ast.Name) and function.id in _EAGER) or (
             isinstance(function, ast.Attribute) and function.attr in ("join", "prod", "union")
         )
+        match function, node.args:
+            case ast.Name("any" | "all" as name), [ast.GeneratorExp(inner, generators)]:
+                how, end = ("if(@)return true;", "false") if name == "any" else ("if(!@)return false;", "true")
+                return f"(()=>{{{self.comprehension(generators, inner, how, self.test)}return {end};}})()"
+            case ast.Name("next"), [ast.GeneratorExp(inner, generators), otherwise]:
+                loops = self.comprehension(generators, inner, "return @;")
+                return f"(()=>{{{loops}return {self.expr(otherwise)};}})()"
         args = self.items(node.args)
         if eager and any(isinstance(a, ast.GeneratorExp) for a in node.args):
             args = ",".join(

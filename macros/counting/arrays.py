@@ -64,10 +64,27 @@ def measured(x: ShapeArray) -> tuple[Poly, bool]:
     return _shape(tuple([d.expr for d in x.shape]))
 
 
+def in_numbers(x: ShapeArray) -> tuple[int, tuple[Poly, ...]]:
+    """An array's elements as a number, by which a product is to be multiplied: that of the axes that vary."""
+    number, varying = 1, list[Poly]()
+    for d in x.shape:
+        if d.expr.is_free:
+            varying.append(d.expr)
+        else:
+            number *= int(d)
+    return number, tuple(varying)
+
+
+@cache
+def product_of(axes: tuple[Poly, ...]) -> Poly:
+    """The product of sizes."""
+    return math.prod(axes, start=Poly.of(1))
+
+
 @cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
     """(elements, whether two axes vary with the text) of a shape: models share many of them."""
-    return math.prod(axes, start=Poly.of(1)), sum(p.is_free for p in axes) > 1
+    return product_of(axes), sum(p.is_free for p in axes) > 1
 
 
 def is_data(x: ShapeArray) -> bool:

@@ -31,6 +31,7 @@ Heads = Mapping[str, int]
 class Devices(Training):
     """A model cut over several devices."""
 
+    @once
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int:
         """Bytes of weights on the fullest of `devices` under tensor parallelism (arXiv 1909.08053).
 

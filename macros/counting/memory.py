@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from typing import TypeAlias
 
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import distinct, is_cache, is_data, measured, origin
+from .arrays import distinct, in_numbers, is_cache, is_data, origin, product_of
 from .cache import CacheCosts
 from .compute import once
 from .formats import weight_bytes
+
+# How many elements: numbers by what each is to be multiplied with, which varies with T and S.
+Elements: TypeAlias = dict[Poly, int]
 
 
 class Memory(CacheCosts):
@@ -46,25 +49,31 @@ class Memory(CacheCosts):
         """
         at = self._evaluated(new, context)
         operations = (
-            (leaf, sum(at[size] for size, is_paired in sizes if pairs or not is_paired))
-            for leaf, sizes in self._operations
+            (leaf, sum(number * at[varying] for varying, number in elements.items()))
+            for elements, leaf in self._operations(pairs=pairs)
         )
         return max(operations, key=lambda operation: operation[1])
 
-    @cached_property
-    def _operations(self) -> list[tuple[Node, tuple[tuple[Poly, bool], ...]]]:
-        """Every operation that computes, with each array of data that it reads or makes: (elements, whether over
-        pairs).
-
-        One operation for each set of arrays.
+    @once
+    def _operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
+        """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
+        The first of those that have as many; none that another one is never smaller than.
         """
-        operations: dict[tuple[tuple[int, ...], ...], tuple[Node, tuple[tuple[Poly, bool], ...]]] = {}
+        operations: list[tuple[Elements, Node]] = []
         for leaf in self.trace.root.walk():
             if not leaf.children and leaf.access is Access.COMPUTES:
-                arrays = [
-                    x for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))) if is_data(x) and not is_cache(x)
-                ]
-                same = tuple(sorted(tuple(id(d.expr) for d in x.shape) for x in arrays))
-                if same not in operations:
-                    operations[same] = leaf, tuple(map(measured, arrays))
-        return list(operations.values())
+                elements: Elements = {}
+                for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))):
+                    number, axes = in_numbers(x)
+                    if (pairs or len(axes) < 2) and is_data(x) and not is_cache(x):
+                        varying = product_of(axes)
+                        elements[varying] = elements.get(varying, 0) + number
+                if not any(_covers(others, elements) for others, _ in operations):
+                    operations = [(e, n) for e, n in operations if not _covers(elements, e)]
+                    operations.append((elements, leaf))
+        return operations
+
+
+def _covers(some: Elements, others: Elements) -> bool:
+    """Whether some are never fewer than others."""
+    return all(number <= some.get(varying, 0) for varying, number in others.items())

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from ..engine.dims import Atom, Dim, Poly
+from ..engine.dims import Dim, Poly
 from ..engine.steps import BUFFERS, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
@@ -119,10 +119,7 @@ class Counts:
     @cached_property
     def _flops_in_numbers(self) -> Poly:
         """`flops` with every size but T and S as its number: a few terms, quick to evaluate at many points."""
-        return self.flops.replace(self._number)
-
-    def _number(self, atom: Atom) -> Poly | None:
-        return Poly.of(self.trace.symbols[atom]) if isinstance(atom, str) and atom in self.trace.symbols else None
+        return self.flops.in_numbers(self.trace.symbols)
 
     def decode_flops(self, context: int) -> int:
         """FLOPs of one new token that sees `context` tokens, itself included."""
@@ -166,7 +163,7 @@ class Counts:
         """Elements kept, by their own size in bytes, with every size but S as its number."""
         found: dict[int | None, Poly] = {}
         for k in self.kept:
-            found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.replace(self._number)
+            found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.in_numbers(self.trace.symbols)
         return found
 
     def cache_bytes_per_token(self, item_bytes: int = 2) -> int:

@@ -168,13 +168,21 @@ class Group:
         return Poly.of(self.weights[0].layer_count)
 
 
-def grouped(parts: Iterable[Part], title: Callable[[Part], str]) -> list[Group]:
-    """The parts by title and layers, in forward order, the norms of a kind of layer together and last in it."""
+FIRST_NORM, LAST_NORM = "First norm", "Last norm"
+
+
+def grouped(parts: Iterable[Part], title: Callable[[Node], str]) -> list[Group]:
+    """The parts by the titles of their steps and by layers, in forward order, the norms of a kind of layer together and
+    last in it. A norm outside of the layers is told by whether it stands before or behind them."""
     in_order: dict[Node, list[Part]] = {}
     for part in parts:
         in_order.setdefault(part.layer or part.node, []).append(part)
     groups: dict[tuple[str, tuple[int, ...] | None], list[Part]] = {}
+    norm = FIRST_NORM
     for together in in_order.values():
         for part in sorted(together, key=lambda part: part.category is Category.NORMS):
-            groups.setdefault((title(part), part.layers), []).append(part)
+            if part.layer is not None:
+                norm = LAST_NORM
+            is_norm = part.layer is None and part.category is Category.NORMS
+            groups.setdefault((norm if is_norm else title(part.node), part.layers), []).append(part)
     return [Group(title, tuple(members)) for (title, _), members in groups.items()]

@@ -9,6 +9,8 @@ from ..browser.bundle import files
 from ..catalogue import presets
 from ..counting.accelerators import accelerators
 from ..dependencies import remembered
+from ..views import words
+from ..views.charts import PARTS
 from . import model_pages
 from .model_pages import Generated
 
@@ -26,7 +28,9 @@ _compiled = cache(files)
 
 @remembered
 def data() -> str:
-    """The models that a page may start from, with the keys of their configs, and the accelerators."""
+    """The models that a page may start from, with the keys of their configs; the accelerators; what the area map says
+    of a part, by the role of its step, and its colour, by what it does.
+    """
     wrong = model_pages.problems()
     models = {
         slug: {
@@ -34,6 +38,7 @@ def data() -> str:
             "family": family,
             "page": _address(slug),
             "caveat": presets.preset(slug).caveat,
+            "context": presets.model(slug).longest_context[0],
             "keys": presets.model(slug).raw,
         }
         for family, slugs in model_pages.families().items()
@@ -51,8 +56,14 @@ def data() -> str:
         }
         for slug, a in accelerators().items()
     }
+    parts = [part for slug in models for part in presets.model(slug).counts.parts]
+    titles = {str(part.role): words.group(part.node) for part in parts}
+    colours = {category.value: kind.colour for category, kind in PARTS.items()}
     return json.dumps(
-        {"models": models, "accelerators": machines}, ensure_ascii=False, separators=(",", ":"), default=str
+        {"models": models, "accelerators": machines, "titles": titles, "colours": colours},
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=str,
     )
 
 

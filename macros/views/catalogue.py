@@ -29,8 +29,7 @@ SIZES = (
     ("300B", 3 * 10**11),
     ("1T", 10**12),
 )
-# And those of the others: bytes of cache a token, tokens of context, GB of weights in each format.
-CACHES = tuple(2**k for k in (14, 16, 17, 18, 19, 20))
+# And those of the others: tokens of context, GB of weights in each format.
 CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
 MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = "bfloat16", "fp8", "int8", "int4"
@@ -172,7 +171,10 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         select("attention", "Attention", [(a, a) for a in sorted(attention)]),
         select("least", "Parameters, at least", sizes, "any"),
         select("most", "Parameters, at most", sizes, "any"),
-        select("cache", "Cache a token, at most", [(n, rounding.binary_bytes(n, 2)) for n in CACHES], "any"),
+        html(
+            '<label>Cache a token, at most, kB <input type="number" name="cache_kb" min="0" step="any" '
+            'inputmode="decimal" placeholder="any"></label>'
+        ),
         select("context", "Context, at least", [(n, rounding.grouped(n)) for n in CONTEXTS], "any"),
         select("memory", "Weights, at most", [(n * 10**9, f"{n:,} GB") for n in MEMORY], "any"),
         select("format", "in the format", [(name, name) for name in FORMATS[1:]], FORMATS[0]),

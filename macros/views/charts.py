@@ -18,6 +18,7 @@ from ..catalogue.presets import Model
 from ..counting.parts import Category, by_category
 from ..dependencies import remembered
 from . import disclosed, rounding, values
+from .boxes import box_of
 from .html import Html, Link, anchor, html, joined, number, table, tag
 from .layers import n_layers
 from .parts import is_sparse
@@ -35,7 +36,6 @@ from .svg import (
     apart,
     area,
     axes,
-    box_of,
     doublings,
     element,
     figure,

@@ -10,6 +10,7 @@ from ..catalogue.presets import Model
 from ..dependencies import remembered
 from . import disclosed, rounding, values
 from .arguments import unknown
+from .boxes import Box, box_of
 from .catalogue import iso
 from .charts import year
 from .html import Cell, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
@@ -19,13 +20,11 @@ from .svg import (
     DATA,
     GREEN,
     VIOLET,
-    Box,
     Frame,
     Kind,
     Scale,
     apart,
     axes,
-    box_of,
     element,
     figure,
     framed,

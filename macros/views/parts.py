@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..catalogue.presets import Model
-from ..counting.parts import Category, Group, Part, grouped
+from ..counting.parts import Group, grouped
 from ..dependencies import remembered
 from ..engine.tensors import Weight
 from . import words
@@ -17,16 +17,7 @@ from .layers import kinds, layer_range
 @remembered
 def groups(model: Model) -> list[Group]:
     """The model's parts by their titles."""
-    parts = model.counts.parts
-    first = next((i for i, part in enumerate(parts) if part.layer is not None), len(parts))
-    before = set(parts[:first])
-
-    def title(part: Part) -> str:
-        if part.category is Category.NORMS and part.layer is None:
-            return "First norm" if part in before else "Last norm"
-        return words.group(part.node)
-
-    return grouped(parts, title)
+    return grouped(model.counts.parts, words.group)
 
 
 def group_title(group: Group, model: Model) -> Html:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from ..engine.files import PACKAGE, read_text
 from .arguments import one_of
+from .boxes import box_of
 from .html import Html, code, html, joined, tag, text
-from .svg import WIDTH, box_of, element, figure, label, svg
+from .svg import WIDTH, element, figure, label, svg
 
 ENTRY = "macros"
 FRAME = "var(--ep-op-line, #7b8591)"

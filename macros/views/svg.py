@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import escape
 
+from .boxes import Box
 from .html import Html, block, html, joined, tag, text
 
 DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "var(--ep-accent, #b64a0c)"
@@ -275,16 +276,6 @@ def doublings(least: float, most: float) -> list[tuple[float, str]]:
 
 
 # Room
-
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
-
-
-def box_of(x: float, y: float, content: str, anchor: str, size: float) -> Box:
-    """The place that a piece of text takes, at most."""
-    width = size * sum(0.86 if c in "MWm" else 0.27 if c in " .,il" else 0.56 for c in content)
-    left = x - {"start": 0, "end": width, "middle": width / 2}[anchor]
-    return left, y - 0.85 * size, left + width, y + 0.3 * size
 
 
 def apart(a: Box, b: Box) -> float:

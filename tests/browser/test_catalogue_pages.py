@@ -150,7 +150,7 @@ def test_what_a_model_costs_narrows_too(catalogue, open_page):
     assert set(in_bfloat16) == {name for name, c in counts.items() if costs_of(c).weight_bytes() <= 16 * 10**9}
     page.get_by_label("in the format").select_option("int4")
     assert len(names(page)) > len(in_bfloat16) and "format=int4" in page.url
-    page.get_by_label("Cache a token, at most").select_option("64 KiB")
+    page.get_by_label("Cache a token, at most").fill("65.536")
     page.get_by_label("Context, at least").select_option("32,768")
     page.get_by_label("Released since").select_option("2025")
     shown = names(page)
@@ -158,6 +158,19 @@ def test_what_a_model_costs_narrows_too(catalogue, open_page):
     again = open_page(page.url)
     again.locator("form.ep-filter").wait_for()
     assert names(again) == shown
+
+
+@pytest.mark.parametrize(
+    "path, two", [("models/", ("GPT-2 XL", "Qwen3 8B")), ("models/qwen/", ("Qwen3 4B", "Qwen3 8B"))]
+)
+def test_two_that_are_ticked_lead_to_their_comparison(open_page, site, path, two):
+    page = open_page(urljoin(site, path))
+    page.wait_for_load_state("networkidle")
+    for name in two:
+        page.get_by_role("checkbox", name=f"Compare {name}", exact=True).first.check()
+    page.get_by_role("link", name="Compare the 2 models that are ticked").first.click()
+    page.locator(".ep-answer strong").wait_for()
+    assert all(page.get_by_role("columnheader", name=name, exact=True).count() for name in two)
 
 
 def test_it_finds_a_kind_a_maker_with_a_year_and_two_names_at_once(catalogue):

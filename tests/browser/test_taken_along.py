@@ -36,6 +36,24 @@ def test_a_table_is_copied_as_csv_and_as_markdown(open_page, site):
     assert not accessibility(page, "light")
 
 
+def test_a_heading_sorts_what_stands_between_sums(open_page, site):
+    page = open_page(urljoin(site, "models/llama/llama3-8b/"))
+    page.wait_for_load_state("networkidle")
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    table = page.get_by_role("region", name="Parameters of Llama 3 8B").get_by_role("table")
+    rows = "t => [...t.tBodies].map(b => [...b.rows].map(r => r.innerText))"
+    given = table.evaluate(rows)
+    button = table.get_by_role("columnheader", name="Parameters").get_by_role("button")
+    button.click()
+    assert table.get_by_role("columnheader", name="Parameters").get_attribute("aria-sort") == "descending"
+    by_size = table.evaluate(rows)
+    assert by_size != given and [sorted(body) for body in by_size] == [sorted(body) for body in given]
+    assert by_size[-1] == given[-1]  # the sums in their places
+    button.click()
+    button.click()
+    assert table.evaluate(rows) == given
+
+
 def test_data_in_the_head_is_no_script_to_a_policy(open_page, site):
     """A policy without inline scripts lets it stand: a violation would be a line on the console, which fails here."""
     page = open_page(site)

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
@@ -11,7 +13,7 @@ from conftest import accessibility, overflow
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
 from macros.counting.costs import of as costs_of
-from macros.views import rounding
+from macros.views import area_map, rounding
 
 pytestmark = pytest.mark.browser
 
@@ -20,11 +22,12 @@ ASSETS = (
     "python.mjs",
     "model.mjs",
     "tools.mjs",
-    "tools/elements.mjs",
+    "tables.mjs",
     "tools/kit.mjs",
     "engine/engine.mjs",
     "engine/data.json",
 )
+PAGES = ("tools/what-if.mjs", "tools/map.mjs", "tools/tensors.mjs"), ("tools/compare.mjs",)  # and what each alone has
 
 # A model that is on no list here: Llama's block in sizes of its own.
 UNLISTED = {
@@ -112,6 +115,47 @@ def test_ways_that_teach_are_taken_and_taken_back(tool):
     assert value(page, "Parameters") == f"{total:,} parameters"
 
 
+def shapes(drawing):
+    """The boxes and the words of a map, in their order."""
+    return re.findall(r' d="([^"]*)"', drawing), [
+        unescape(said) for said in re.findall(r"<text[^>]*>(.*?)</text>", drawing)
+    ]
+
+
+@pytest.mark.parametrize("slug", ["deepseek-v3", "gemma3-27b"])
+def test_the_map_is_that_of_the_fact_sheet(tool, slug):
+    page = tool("what-if", f"?model={slug}")
+    [here] = page.locator(".ep-tool .ep-map svg.wide").evaluate_all("all => all.map(e => e.outerHTML)")
+    [there] = re.findall(r'<svg class="ep-svg wide".*?</svg>', area_map.of_page(presets.model(slug)))
+    assert [d for d in shapes(here)[0] if d] == shapes(there)[0] and shapes(here)[1] == shapes(there)[1]
+
+
+def test_the_map_moves_with_a_change(tool):
+    page = tool("what-if")
+    before = page.locator(".ep-map").inner_html()
+    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_role("columnheader", name="Difference").first.wait_for()
+    said = page.locator(".ep-map svg.wide text").all_text_contents()
+    assert page.locator(".ep-map").inner_html() != before
+    mixture = presets.model("mixtral-8x7b").counts  # has the same feed-forward part in each layer
+    experts = sum(part.count for part in mixture.parts if part.name == "mixture_of_experts")
+    assert said[0] == "As published: 8.03B" and "Now: " in " ".join(said)
+    assert any(line.startswith(rounding.short(experts)) for line in said)
+
+
+def test_the_parts_and_each_tensor_stand_beside_the_published_ones(tool):
+    model = presets.model("llama3-8b")
+    wider = presets.make("wider", {**model.raw, "intermediate_size": 7168})
+    page = tool("what-if", "?set.intermediate_size=7168")
+    page.get_by_text("Parameters by part").click()
+    row = page.get_by_role("row").filter(has_text="Feed-forward × 32 layers")
+    before, now = (sum(p.count for p in m.counts.parts if p.name == "feed_forward") for m in (model, wider))
+    assert row.locator("td").all_inner_texts()[:2] == [f"{before:,}", f"{now:,}"]
+    page.get_by_text("Every tensor, with its formula").click()
+    changed = page.locator("tr.ep-differs").all_inner_texts()
+    assert len(changed) == 3 and all("[14,336, 4,096]\t[7,168, 4,096]" in row or "down_proj" in row for row in changed)
+
+
 def test_models_stand_side_by_side(tool):
     page = tool("compare", "?models=qwen3-8b,llama3.1-8b")
     for i, slug in enumerate(("qwen3-8b", "llama3.1-8b")):
@@ -120,6 +164,29 @@ def test_models_stand_side_by_side(tool):
     page.get_by_label("Model 3").select_option("gpt2")
     page.get_by_role("columnheader", name="GPT-2", exact=False).first.wait_for()
     assert "models=qwen3-8b%2Cllama3.1-8b%2Cgpt2" in page.url
+
+
+def test_drawings_stand_side_by_side_and_differences_are_marked(tool):
+    page = tool("compare", "?models=llama3.1-8b,qwen3-8b")
+    page.get_by_text("Diagrams side by side").click()
+    page.locator(".ep-beside svg").nth(3).wait_for()  # of each the whole and a layer
+    marked = page.locator(".ep-beside .ep-differs").evaluate_all("all => all.map(e => e.textContent)")
+    assert marked and all("norm" in title.lower() for title in marked)  # of each head's queries and keys
+    link = page.locator(".ep-beside a.node").first.evaluate("e => e.href.baseVal")
+    assert "/what-happens/" in link and link.startswith("http")
+
+
+def test_a_table_of_a_tool_is_sorted_and_stays_so(tool):
+    page = tool("what-if", "?set.num_hidden_layers=64")
+    page.get_by_text("Parameters by part").click()
+    heading = page.get_by_role("columnheader", name="Share").last
+    heading.get_by_role("button").click()
+    names = page.locator("details table tbody th")
+    assert names.all_inner_texts()[0].startswith("Feed-forward") and names.all_inner_texts()[-1] == "Together"
+    page.get_by_label("d_ff", exact=True).fill("256")
+    page.get_by_role("row").filter(has_text="Feed-forward").filter(has_text="201,326,592").wait_for()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert names.all_inner_texts()[0].startswith("Attention") and names.all_inner_texts()[-1] == "Together"
 
 
 def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
@@ -171,7 +238,11 @@ def test_scripts_and_data_are_light(site_folder):
         text = engine[name].decode()
         return len(gzip.compress(engine[name])) + sum(together(n, seen) for n in engine if f'import"./{n}.mjs"' in text)
 
-    page = sum(len(gzip.compress((assets / name).read_bytes())) for name in ASSETS)
-    tools = max(len(gzip.compress((assets / "tools" / name).read_bytes())) for name in ("what-if.mjs", "compare.mjs"))
+    def sent(names):
+        return sum(len(gzip.compress((assets / name).read_bytes())) for name in names)
+
+    listed = {name for names in (ASSETS, *PAGES) for name in names}
+    assert {f"tools/{path.name}" for path in (assets / "tools").iterdir()} <= listed
+    page, tools = sent(ASSETS), max(map(sent, PAGES))
     architecture = max(together(name, set()) for name in engine)
     assert page + tools + architecture <= MOST_BYTES, (page, tools, architecture)

@@ -7,7 +7,7 @@ import pytest
 
 from macros.catalogue import presets
 from macros.site import model_pages
-from macros.views import area_map, sheet, tables, traits, walkthrough
+from macros.views import area_map, sheet, tables, traits, treemap, walkthrough
 from macros.views.parts import groups
 
 MODELS = "gpt2", "llama3-8b", "mixtral-8x7b", "gemma3-1b", "deepseek-v3.2", "jamba-v0.1", "mamba-130m"
@@ -26,7 +26,7 @@ def overlap(a, b):
 
 @pytest.mark.parametrize("sizes", [[1], [7, 5, 3, 2, 1], [1000, 1, 1], [89, 83, 79, 73, 71, 67, 61, 59, 3]])
 def test_rectangles_are_to_scale_and_fill_the_box(sizes):
-    boxes = area_map.squarified(sizes, BOX)
+    boxes = treemap.squarified(sizes, BOX)
     assert [area(b) for b in boxes] == pytest.approx([area(BOX) * n / sum(sizes) for n in sizes])
     assert all(b[0] > 2.999 and b[1] > 4.999 and b[2] < 203.001 and b[3] < 85.001 for b in boxes)
     assert sum(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]) == pytest.approx(0, abs=1e-6)
@@ -47,7 +47,7 @@ def fields(figure, cls):
 def test_each_field_is_as_large_as_its_part(slug, cls):
     model = presets.model(slug)
     drawn = list(fields(area_map.of_page(model), cls))
-    width, height = {"wide": area_map.WIDE, "narrow": area_map.NARROW}[cls]
+    width, height = {"wide": treemap.WIDE, "narrow": treemap.NARROW}[cls]
     counts = [int(re.search(r"([\d,]+) parameters", said)[1].replace(",", "")) for _, said, _ in drawn]
     assert sorted(counts) == sorted(group.count for group in groups(model)) and sum(counts) == model.counts.total
     for n, (*_, corners) in zip(counts, drawn):

@@ -1,7 +1,7 @@
 // Two to four models side by side, each from the site's own; every number is the engine's.
 
 import { categories, conditions, fieldsOf, figure, FIGURES, py } from "../model.mjs"
-import { bytes, count, data, exact, grouped, labelled, make, modelOf, modelsByFamily, remember, replace, select, table } from "./kit.mjs"
+import { bytes, count, data, exact, grouped, labelled, make, modelOf, modelsByFamily, remember, replace, select, show } from "./kit.mjs"
 
 const FIRST = ["llama3.1-8b", "qwen3-8b"], MOST = 4
 const DEFAULTS = { context: "8192", weights: "bfloat16", cache: "bfloat16", on: "h100" }
@@ -16,12 +16,14 @@ export async function mount(place) {
   let chosen = (given.get("models") ?? "").split(",").filter(slug => models.has(slug)).slice(0, MOST)
   while (chosen.length < 2) chosen.push(FIRST.find(slug => !chosen.includes(slug)))
 
-  const answer = make("p", { class: "ep-answer", role: "status" }), results = make("div"), picks = make("div", { class: "ep-row" })
+  const answer = make("p", { class: "ep-answer", role: "status" }), picks = make("div", { class: "ep-row" })
+  const ofFigures = make("div"), ofParts = make("div"), ofSizes = make("div"), ofDiagrams = make("div"), more = make("div")
+  const diagrams = make("details", { ontoggle: () => drawDiagrams() }, make("summary", {}, "Diagrams side by side"), ofDiagrams)
   const form = make("form", { class: "ep-whatif", onsubmit: event => event.preventDefault() }, picks,
     make("div", { class: "ep-row" },
       labelled("Context, tokens", make("input", { type: "number", name: "context", min: 1, step: 1, value: state.context, inputmode: "numeric" })),
       labelled("On", select("on", [...accelerators].map(([slug, a]) => [slug, `${a.name}, ${bytes(a.memory_bytes)}`]), state.on))))
-  replace(place, form, answer, results)
+  replace(place, form, answer, ofFigures, ofParts, ofSizes, diagrams, more)
   form.addEventListener("input", event => {
     const { name, value } = event.target
     if (name in DEFAULTS) state[name] = value
@@ -65,18 +67,49 @@ export async function mount(place) {
     const totals = all.map(m => m.counts.total), fits = all.map(m => figure(m, "device_bytes", at) <= machine.memory_bytes)
     replace(answer, make("strong", {}, `${names[0]} has ${count(totals[0])} parameters, `), names.slice(1).map((name, i) => `${name} ${count(totals[i + 1])}, × ${py.float(py.Fraction(totals[i + 1], totals[0])).toPrecision(3)}`).join("; "), ". ",
       `With ${grouped(context)} tokens in 16 bits, ${names.filter((_, i) => fits[i]).join(" and ") || "none of them"} ${fits.filter(Boolean).length === 1 || !fits.some(Boolean) ? "fits" : "fit"} on one ${machine.name}.`)
-    const root = new URL("../../", import.meta.url)
-    replace(results,
-      table("Figures, and how many times the first model's", head, figures),
-      table("Where the parameters are", head, parts),
-      table("Hyperparameters; a row that differs is marked", head, sizes),
-      ...chosen.map(slug => models.get(slug).read("caveat")).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
-      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: new URL(models.get(chosen[i]).read("page"), root) }, name)]), "."))
+    show(ofFigures, "Figures, and how many times the first model's", head, figures)
+    show(ofParts, "Where the parameters are", head, parts)
+    show(ofSizes, "Hyperparameters; a row that differs is marked", head, sizes)
+    replace(more,
+      chosen.map(slug => models.get(slug).read("caveat")).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
+      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: pageOf(chosen[i]) }, name)]), "."))
     remember({ models: chosen.join(), ...Object.fromEntries(Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])) })
+    drawDiagrams()
+  }
+
+  // The drawings of the models' pages beside each other, fetched once somebody opens them.
+  const pageOf = slug => new URL(models.get(slug).read("page"), new URL("../../", import.meta.url))
+  let drawn = ""
+  async function drawDiagrams() {
+    if (!diagrams.open || drawn === chosen.join()) return
+    drawn = chosen.join()
+    const slugs = [...chosen], all = await Promise.all(slugs.map(slug => drawingsOf(pageOf(slug))))
+    if (drawn !== slugs.join()) return // others are chosen by now
+    mark(all)
+    const rows = Array.from({ length: Math.max(...all.map(drawings => drawings.length)) }, (_, i) => make("div", { class: "ep-beside" }, all.map((drawings, n) =>
+      drawings[i] ? make("figure", { class: "ep-figure", tabindex: 0, "aria-label": `${models.get(slugs[n]).read("name")}, ${drawings[i].name}` }, make("figcaption", {}, drawings[i].name), drawings[i].svg) : make("div"))))
+    replace(ofDiagrams, make("p", {}, "Marked: what the other models do not have."), rows)
   }
 
   pick()
   await update()
+}
+
+// The drawings of a model's page, each with its name; their links lead where they led there.
+async function drawingsOf(address) {
+  const page = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html")
+  return [...page.querySelectorAll("figure.diagram")].map(figure => {
+    const svg = document.adoptNode(figure.querySelector(".ep-canvas > svg"))
+    for (const link of svg.querySelectorAll("a")) for (const name of ["href", "xlink:href"]) if (link.hasAttribute(name)) link.setAttribute(name, new URL(link.getAttribute(name), address))
+    return { name: figure.getAttribute("aria-label"), svg }
+  })
+}
+
+// Marks the operations that not every other model has, by what they are called.
+function mark(all) {
+  const titled = node => [...node.querySelectorAll("text:not(.ep-small, .ep-term)")].map(text => text.textContent).join(""), nodes = drawings => drawings.flatMap(({ svg }) => [...svg.querySelectorAll(".node")])
+  const titles = all.map(drawings => new Set(nodes(drawings).map(titled)))
+  all.forEach((drawings, i) => nodes(drawings).forEach(node => node.classList.toggle("ep-differs", titles.some((known, j) => j !== i && !known.has(titled(node))))))
 }
 
 // A list of the layers: each entry with how many of them follow each other.

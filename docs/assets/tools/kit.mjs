@@ -1,6 +1,7 @@
 // What the tools share: elements, numbers in a reader's units, and the models that a page may start from.
 
 import { accelerator, load, model, py, said } from "../model.mjs"
+import { mount, order } from "../tables.mjs"
 
 export { said }
 
@@ -18,12 +19,12 @@ export function make(name, attributes = {}, ...children) {
 export const replace = (element, ...children) => element.replaceChildren(...children.flat().filter(child => child !== null && child !== undefined))
 
 let loaded
-// The models and the accelerators of the site, each by its slug.
+// The models and the accelerators of the site, each by its slug; titles and colours of a model's parts.
 export function data() {
   return loaded ??= fetch(new URL("../engine/data.json", import.meta.url)).then(answer => answer.text()).then(text => {
     const all = py.parse(text), byName = part => new Map(py.entries(all.read(part)))
     const machines = [...byName("accelerators")].map(([slug, d]) => [slug, accelerator(Object.fromEntries(py.entries(d)))])
-    return { models: byName("models"), accelerators: new Map(machines) }
+    return { models: byName("models"), accelerators: new Map(machines), titles: all.read("titles"), colours: all.read("colours") }
   })
 }
 
@@ -59,6 +60,9 @@ function scaled(n, units, space) {
   return `${n < 0 ? "−" : ""}${x.toFixed(digits)}${space}${units[i]}`
 }
 export const count = n => n < 10000n && n > -10000n ? grouped(BigInt(n)) : scaled(n, UNITS, "")
+// As the pages round: 8.03B of parameters, 16.7% of them.
+export const short = n => scaled(n, ["", "K", "M", "B", "T"], "")
+export const percent = (n, of) => of ? n && 2000n * n < of ? "<0.1%" : `${((Number((2000n * n + of) / (2n * of))) / 10).toFixed(1)}%` : "–"
 export const bytes = n => scaled(n, ["bytes", "kB", "MB", "GB", "TB", "PB"], " ")
 export const flops = n => `${scaled(n, ["", "k", "M", "G", "T", "P", "E", "Z", "Y"], " ")}FLOP`
 export const seconds = x => x < 0 ? `−${seconds(-x)}` : x >= 1 ? scaled(x, ["s", "ks"], " ") : x >= 1e-3 ? `${(x * 1e3).toPrecision(3)} ms` : `${(x * 1e6).toPrecision(3)} µs`
@@ -91,12 +95,21 @@ export function modelsByFamily(models) {
 }
 export const labelled = (text, field, ...after) => make("label", {}, make("span", {}, text), field, ...after)
 
-export function table(caption, head, rows) {
-  const numbers = head.map(h => h.startsWith("#")), titles = head.map(h => h.replace(/^#/, ""))
-  return make("div", { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": caption }, make("table", { class: "ep-table" },
-    make("caption", {}, caption),
-    make("thead", {}, make("tr", {}, titles.map((t, i) => make(t ? "th" : "td", { scope: t ? "col" : null, class: numbers[i] ? "num" : null }, t)))),
-    make("tbody", {}, rows.map(row => make("tr", { class: row.cls ?? null }, row.map((cell, i) => make(i ? "td" : "th", { scope: i ? null : "row", class: i && numbers[i] ? "num" : null }, ...[cell].flat())))))))
+// A table in its place. Where it stands there already its rows alone are new: what it is sorted by remains.
+export function show(place, caption, head, rows) {
+  const isNumber = head.map(h => h.startsWith("#")), name = [caption, ...head].join("|")
+  const body = rows.map(row => make("tr", { class: row.cls ?? null }, row.map((cell, i) => make(i ? "td" : "th", { scope: i ? null : "row", class: i && isNumber[i] ? "num" : null }, ...[cell].flat()))))
+  let table = place.querySelector("table")
+  if (!table || place.dataset.table !== name) {
+    place.dataset.table = name
+    table = make("table", { class: "ep-table" }, make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, head.map((h, i) => make(h ? "th" : "td", { scope: h ? "col" : null, class: isNumber[i] ? "num" : null }, h.replace(/^#/, ""))))), make("tbody", {}, body))
+    replace(place, make("div", { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": caption }, table))
+    mount(table)
+    return
+  }
+  table.tBodies[0].replaceChildren(...body)
+  if (table.tHead.querySelector("[aria-sort]")) order(table)
 }
 // A number in a reader's unit, the exact one beside it for whoever wants it.
 export const exact = (value, unit) => make("span", { title: typeof value === "bigint" ? `${grouped(value)} ${unit}` : null }, written(value, unit))

@@ -1,16 +1,17 @@
 // What if: a model with other hyperparameters, under any conditions; the same for a config.json of the reader's own.
 // Every number is the engine's, compiled from the Python that computes the pages.
 
-import { CACHE_BYTES, categories, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, isProblem, languagePart, py, WAYS } from "../model.mjs"
+import { CACHE_BYTES, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, groupsOf, isProblem, languagePart, py, WAYS } from "../model.mjs"
+import { areaMap } from "./map.mjs"
 import { reconciled, tensorList } from "./tensors.mjs"
-import { bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, remember, replace, said, select, table, written } from "./kit.mjs"
+import { bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
 
 const DEFAULTS = { model: "llama3-8b", context: "8192", batch: "1", weights: "bfloat16", cache: "bfloat16", on: "h100", devices: "1" }
 const CONDITIONS = Object.keys(DEFAULTS).slice(1)
-const SHOWN = ["total", "active", "embedding", "cache_bytes_per_token", "cache_bytes", "weight_bytes", "device_bytes", "decode_flops", "prefill_flops", "bytes_moved", "decode_seconds", "tokens_per_second", "prefill_seconds"]
+const SHOWN = ["total", "active", "embedding", "cache_bytes_per_token", "cache_bytes", "weight_bytes", "device_bytes", "decode_flops", "prefill_flops", "bytes_moved", "decode_seconds", "tokens_per_second", "prefill_seconds", "largest_context"]
 
 export async function mount(place) {
-  const { models, accelerators } = await data()
+  const { models, accelerators, titles, colours } = await data()
   const own = place.dataset.tool === "config"
   const state = { ...DEFAULTS, set: new Map(), own: null, ...recalled() }
   if (!models.has(state.model)) state.model = DEFAULTS.model
@@ -21,7 +22,9 @@ export async function mount(place) {
 
   const answer = make("p", { class: "ep-answer", role: "status" }), problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
   const fields = make("div", { class: "ep-fields" }), ways = make("div", { class: "ep-ways", role: "group", "aria-label": "Changes that teach" })
-  const results = make("div", { class: "ep-results" }), tensors = make("details", { ontoggle: () => drawTensors() }, make("summary", {}, "Every tensor, with its formula"))
+  const room = () => make("div"), map = room(), numbers = room(), memory = room(), more = room(), ofParts = room(), ofTensors = room()
+  const parts = make("details", { ontoggle: () => drawParts() }, make("summary", {}, "Parameters by part"), ofParts), tensors = make("details", { ontoggle: () => drawTensors() }, make("summary", {}, "Every tensor, with its formula"), ofTensors)
+  const results = make("div", { class: "ep-results", hidden: true }, map, numbers, memory, more, parts, tensors)
   const number = (name, least, most) => make("input", { type: "number", name, min: least, max: most, step: 1, value: state[name], inputmode: "numeric" })
   const form = make("form", { class: "ep-whatif", onsubmit: event => event.preventDefault() },
     own ? dropped() : make("div", { class: "ep-row" }, labelled("Model", select("model", modelsByFamily(models), state.model))),
@@ -33,7 +36,7 @@ export async function mount(place) {
     problem, answer,
     make("details", { class: "ep-hyper", open: true }, make("summary", {}, "Hyperparameters"), fields),
     make("div", { class: "ep-row" }, make("button", { type: "button", onclick: reset }, "As published"), make("button", { type: "button", onclick: copyLink }, "Copy the link")))
-  replace(place, form, results, tensors)
+  replace(place, form, results)
 
   form.addEventListener("input", event => {
     const { name, value } = event.target
@@ -71,7 +74,7 @@ export async function mount(place) {
 
   async function update(isSameModel = false) {
     const started = performance.now(), mine = ++turn
-    if (!published()) return void replace(results)
+    if (!published()) return void (results.hidden = true)
     try {
       const before = await modelOf(published()), now = await modelOf(await wayOf(before))
       if (mine !== turn) return // a later change is under way
@@ -157,6 +160,7 @@ export async function mount(place) {
 
   // Results
 
+  let drawn = [] // the models and the file's tensors that stand there
   function draw(now, before) {
     shown = now
     const whole = (text, least = 1n) => { try { const n = BigInt(text); return n >= least ? n : least } catch { return least } }
@@ -169,21 +173,37 @@ export async function mount(place) {
     const each = given.devices > 1n ? `each of ${grouped(given.devices)} ${machine.name}` : `one ${machine.name}`
     replace(answer, make("strong", {}, `${name}${same ? "" : ` with ${how}`} ${left >= 0n ? "fits" : "does not fit"} on ${each}: `),
       `${count(figure(now, "total", given))} parameters in ${state.weights} and the cache of ${grouped(given.batch)} ${given.batch === 1n ? "text" : "texts"} of ${grouped(given.context)} tokens in ${state.cache} take ${bytes(needed)} of ${bytes(machine.memory_bytes)}; `,
-      left >= 0n ? `${bytes(left)} are left.` : `${bytes(-left)} are missing.`)
+      left >= 0n ? `${bytes(left)} are left. ` : `${bytes(-left)} are missing. `, longest(figure(now, "largest_context", given)))
     const rows = SHOWN.map(n => {
       const f = FIGURES.read(n), a = valueOf(now, n, given), b = same ? a : valueOf(before, n, given), title = TITLES[n] ?? f.title
       return [title[0].toUpperCase() + title.slice(1), ...(same ? [] : [exact(b, f.unit)]), exact(a, f.unit), ...(same ? [] : [difference(a, b, f.unit)])]
     })
-    const memory = [...terms].map(t => [TERMS[t], exact(terms.read(t), "bytes"), share(terms.read(t), machine.memory_bytes)])
-    replace(results,
-      bars(now, before),
-      table(same ? "In numbers" : "Before and after", same ? ["", "#Value"] : ["", "#As published", "#Now", "#Difference"], rows),
-      table(`Memory of ${given.devices > 1n ? "the fullest device" : machine.name}`, ["", "#Bytes", "#Share"], [...memory, ["together", exact(needed, "bytes"), share(needed, machine.memory_bytes)], [left >= 0n ? "left" : "missing", exact(left >= 0n ? left : -left, "bytes"), share(left >= 0n ? left : -left, machine.memory_bytes)]]),
-      make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), ` = ${grouped(now.counts.total)}`),
+    results.hidden = false
+    show(numbers, same ? "In numbers" : "Before and after", same ? ["", "#Value"] : ["", "#As published", "#Now", "#Difference"], rows)
+    const line = (title, n) => [title, exact(n, "bytes"), percent(n, machine.memory_bytes)]
+    show(memory, `Memory of ${given.devices > 1n ? "the fullest device" : machine.name}`, ["", "#Bytes", "#Share"], [...[...terms].map(t => line(TERMS[t], terms.read(t))), line("together", needed), line(left >= 0n ? "left" : "missing", left >= 0n ? left : -left)])
+    if (drawn[0] !== now || drawn[1] !== before || drawn[2] !== listed) drawModel(drawn = [now, before, listed])
+  }
+
+  // What follows from the hyperparameters alone.
+  function drawModel([now, before]) {
+    const { name, page, caveat } = own ? {} : Object.fromEntries(py.entries(models.get(state.model)))
+    replace(map, areaMap(now, before, titles, colours))
+    replace(more,
+      make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), " = ", make("code", {}, now.counts.total_poly.text(name => grouped(py.int(now.counts.trace.symbols.read(name))))), ` = ${grouped(now.counts.total)}`),
       listed ? reconciled(now, listed) : null,
       now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
-      make("p", { class: "ep-conventions" }, "Times are the least possible. ", own || !models.get(state.model).read("caveat") ? "" : `${models.get(state.model).read("caveat")} `, own ? "" : make("a", { href: new URL(models.get(state.model).read("page"), new URL("../../", import.meta.url)) }, `${name}, everything`)))
+      make("p", { class: "ep-conventions" }, "Times are the least possible. ", caveat ? `${caveat} ` : "", page ? make("a", { href: new URL(page, new URL("../../", import.meta.url)) }, `${name}, everything`) : ""))
+    drawParts()
     drawTensors()
+  }
+
+  // The longest context that fits, and whether the model was made for so much.
+  function longest(context) {
+    const end = own ? null : models.get(state.model).read("context", null)
+    if (context === null) return "The longest context that fits has no end: what is kept stops growing before."
+    if (!context) return "No context is short enough."
+    return `The longest context that fits is ${grouped(context)} tokens${end !== null && context > end ? `; the model is made for ${grouped(end)}` : ""}.`
   }
 
   // A figure of a model, kept for the conditions that it was last asked for under.
@@ -194,11 +214,33 @@ export async function mount(place) {
     return m.values.get(name)
   }
 
+  // The long tables are made while they are open, and not else.
+  function drawParts() {
+    if (!parts.open || !shown) return
+    const same = shown === base
+    // Parts of one title are told apart by their order.
+    const byTitle = m => new Map(groupsOf(m, titles).map((group, i, all) => [`${group.title} ${all.slice(0, i).filter(other => other.title === group.title).length}`, group]))
+    const before = byTitle(base), now = byTitle(shown)
+    const size = (group, what = "count") => group ? py.sum(group.weights.map(w => py.int(w[what]))) : 0n
+    const rows = [...new Set([...before.keys(), ...now.keys()])].map(key => {
+      const group = now.get(key) ?? before.get(key), old = size(before.get(key)), n = size(now.get(key)), layers = group.layers?.length ?? 0
+      return [layers > 1 ? `${group.title} × ${layers} layers` : group.title, ...(same ? [] : [grouped(old)]), grouped(n), percent(n, shown.counts.total), grouped(size(now.get(key), "active")), ...(same ? [] : [difference(n, old, "parameters")])]
+    })
+    const counts = ({ counts }) => grouped(counts.total)
+    rows.push(["Together", ...(same ? [] : [counts(base)]), counts(shown), "", grouped(shown.counts.active), ...(same ? [] : [difference(shown.counts.total, base.counts.total, "parameters")])])
+    rows.at(-1).cls = "total"
+    show(ofParts, "Parameters by part", ["Part", ...(same ? [] : ["#As published"]), "#Now", "#Share", "#Used by a token", ...(same ? [] : ["#Difference"])], rows)
+  }
   function drawTensors() {
-    tensors.querySelector(".ep-scroll")?.remove()
     if (!tensors.open || !shown) return
-    const all = [...shown.counts.weights, ...shown.counts.buffers]
-    tensors.append(table("Tensors", ["Name", "Shape", "#Copies", "#Parameters", "Formula"], all.map(w => [make("code", {}, w.name), `[${w.shape.map(d => grouped(py.int(d))).join(", ")}]`, grouped(py.int(w.copies)), grouped(py.int(w.count)), make("code", {}, py.str(w.count.expr))])))
+    const same = shown === base, shape = w => w ? `[${w.shape.map(d => grouped(py.int(d))).join(", ")}]` : "–"
+    const all = m => [...m.counts.weights, ...m.counts.buffers], before = new Map(all(base).map(w => [w.name, w]))
+    const rows = all(shown).map(w => {
+      const row = [make("code", {}, w.name), ...(same ? [] : [shape(before.get(w.name))]), shape(w), grouped(py.int(w.copies)), grouped(py.int(w.count)), make("code", {}, py.str(w.count.expr))]
+      if (!same && row[1] !== row[2]) row.cls = "ep-differs"
+      return row
+    })
+    show(ofTensors, "Tensors", ["Name", ...(same ? [] : ["Shape, as published"]), "Shape", "#Copies", "#Parameters", "Formula"], rows)
   }
 
   function keep() {
@@ -255,31 +297,5 @@ export async function mount(place) {
   await update()
 }
 
-const TITLES = { weight_bytes: "bytes of the weights", cache_bytes: "bytes of the cache", cache_bytes_per_token: "bytes of the cache for one more token", device_bytes: "bytes on each device, all together" }
+const TITLES = { weight_bytes: "bytes of the weights", cache_bytes: "bytes of the cache", cache_bytes_per_token: "bytes of the cache for one more token", device_bytes: "bytes on each device, all together", largest_context: "longest context that fits, tokens" }
 const TERMS = { weights: "weights", cache: "cache", activations: "largest operation" }
-const share = (n, of) => `${(100 * Number(n) / Number(of)).toFixed(1)} %`
-
-// The parameters by what they do, to one scale, before and after: areas are in proportion to them.
-function bars(now, before) {
-  const rows = (now === before ? [["", now]] : [["As published", before], ["Now", now]]).map(([title, m]) => [title, m, categories(m)])
-  const most = Math.max(...rows.map(([, m]) => Number(m.counts.total)))
-  const drawn = rows.map(([title, m, sizes]) => {
-    let x = 0
-    const areas = sizes.map((n, i) => {
-      const width = WIDTH * Number(n) / most, area = shape("rect", { x: x.toFixed(2), y: 0, width: Math.max(0, width - .6).toFixed(2), height: 10, class: `ep-area-${i}` }, shape("title", {}, `${NAMES[i]}: ${grouped(n)}`))
-      x += width
-      return area
-    })
-    return [make("p", {}, `${title}${title ? ": " : ""}${count(m.counts.total)}`), shape("svg", { class: "ep-areas", viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none", role: "img", "aria-label": `Parameters by part, to scale: ${NAMES.map((name, i) => `${name} ${count(sizes[i])}`).join(", ")}` }, ...areas)]
-  })
-  const key = make("p", { class: "ep-areas-key" }, NAMES.map((name, i) => make("span", { class: `ep-key-${i}` }, `${name} ${count(rows.at(-1)[2][i])}`)))
-  return make("figure", { class: "ep-areas-figure" }, drawn.flat(), key)
-}
-const WIDTH = 560
-function shape(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
-  element.append(...children)
-  return element
-}
-const NAMES = ["embedding", "mixing of tokens", "feed-forward", "norms", "head"]
