@@ -153,8 +153,8 @@ const call = (o, name, ...args) => {
     const f = o[name];
     if (f !== undefined) return f.apply(f.$isClassMethod ? o.$class : o, args);
   }
-  const methods = methodsOf(o);
-  if (methods && Object.hasOwn(methods, name)) return methods[name](plain(o), ...args);
+  const method = methodsOf(o)?.[name];
+  if (method) return method(plain(o), ...args);
   if (typeof o === "function" && o.$isClass) return fromClass(o, name)(...args);
   const f = o[name];
   if (f === undefined) throw AttributeError_(`${repr(o)} has no ${name}`);
@@ -230,24 +230,15 @@ const callable_ = c => {
   return Object.setPrototypeOf(self, c.prototype);
 };
 const construct = (c, args, given) => {
-  const make = c.prototype.__new__;
-  let self;
-  if (make) {
-    self = Object.keys(given).length ? send(make, c, args, given) : make.apply(c, args);
-    return self;
-  }
-  self = c.prototype.__call__ ? callable_(c) : Object.create(c.prototype);
-  const init = c.prototype.__init__;
-  if (init) {
-    let any = false;
-    for (const _ in given) any = true;
-    if (any) send(init, self, args, given);
-    else init.apply(self, args);
-  }
+  const { make, init, isCalled } = c.$making ??= { make: c.prototype.__new__, init: c.prototype.__init__, isCalled: !!c.prototype.__call__ };
+  if (make) return given === NONE ? make.apply(c, args) : send(make, c, args, given);
+  const self = isCalled ? callable_(c) : Object.create(c.prototype);
+  if (init) given === NONE ? init.apply(self, args) : send(init, self, args, given);
   return self;
 };
 const makeClass = (name, base) => {
-  const c = function (...args) { return construct(c, args, {}); };
+  const c = function (...args) { return construct(c, args, NONE); };
+  c.$making = null; // how objects are made, once the first one is
   c.$keywords = (_, args, given) => construct(c, args, given);
   c.$isClass = true;
   c.$base = base;
@@ -548,8 +539,8 @@ const compare = (a, b) => {
   return eq(a, b) ? 0 : lt(a, b) ? -1 : 1;
 };
 const has = (x, all) => {
-  if (isText(all)) return plain(all).includes(plain(x));
   if (all instanceof Dict || all instanceof PySet || all instanceof Range) return all.has(x);
+  if (isText(all)) return plain(all).includes(plain(x));
   if (all.__contains__) return all.__contains__(x);
   for (const y of all) if (x === y || truth(eq(x, y))) return true;
   return false;
@@ -696,7 +687,10 @@ const type = x => {
 const class$ = builtin("type", type, x => typeof x === "function" && (x.$isClass || x.$isBuiltin));
 const NoneType = builtin("NoneType", () => null, x => x == null);
 const isinstance = (x, kind) => {
-  if (Array.isArray(kind)) return kind.some(k => isinstance(x, k));
+  if (Array.isArray(kind)) {
+    for (let i = 0; i < kind.length; i++) if (isinstance(x, kind[i])) return true;
+    return false;
+  }
   if (kind instanceof Union) return kind.parts.some(k => isinstance(x, k));
   if (kind === null) return x == null;
   if (kind.$check) return kind.$check(x);
@@ -758,7 +752,7 @@ const zip = (...lists) => {
   return rows;
 };
 const enumerate = (items, start = 0n) => [...items].map((x, i) => [BigInt(i) + start, x]);
-const map = (f, ...lists) => lists.length === 1 ? Array.from(lists[0], x => f(x)) : zip(...lists).map(row => f(...row));
+const map = (f, ...lists) => lists.length === 1 ? (Array.isArray(lists[0]) ? lists[0] : [...lists[0]]).map(x => f(x)) : zip(...lists).map(row => f(...row));
 const filter = (f, items) => [...items].filter(x => f === null ? truth(x) : truth(f(x)));
 const reversed = items => [...items].reverse();
 const iter = x => x[Symbol.iterator]();
@@ -819,6 +813,7 @@ const format = (x, spec = "") => {
 // Methods of built-in types, the object first
 
 const TEXT = {
+  __proto__: null,
   join: (s, parts) => [...parts].map(plain).join(s),
   split: (s, by) => by == null ? s.split(/\s+/).filter(Boolean) : s.split(by),
   strip: s => s.trim(),
@@ -833,8 +828,9 @@ const TEXT = {
   upper: s => s.toUpperCase(),
   count: (s, x) => BigInt(s.split(x).length - 1),
 };
-const INT = { bit_length: n => BigInt(n ? n.toString(2).length : 0), __eq__: (a, b) => eq(a, b), __add__: add, __mul__: mul };
+const INT = { __proto__: null, bit_length: n => BigInt(n ? n.toString(2).length : 0), __eq__: (a, b) => eq(a, b), __add__: add, __mul__: mul };
 const LIST = {
+  __proto__: null,
   append: (l, x) => { l.push(x); return null; },
   extend: (l, items) => { l.push(...items); return null; },
   insert: (l, i, x) => { const at = Number(int(i)); l.splice(at < 0 ? Math.max(0, l.length + at) : at, 0, x); return null; },
@@ -845,6 +841,7 @@ const LIST = {
   sort: l => { l.sort(compare); return null; },
 };
 const DICT = {
+  __proto__: null,
   get: (d, k, otherwise = null) => { const pair = d.map.get(key(k)); return pair ? pair[1] : otherwise; },
   items: d => [...d.map.values()].map(tuple),
   keys: d => new PySet(d),
@@ -860,6 +857,7 @@ const DICT = {
   copy: d => new Dict(entries(d)),
 };
 const SET = {
+  __proto__: null,
   add: (s, x) => { s.add(x); return null; },
   update: (s, items) => { for (const x of items) s.add(x); return null; },
   union: (s, ...more) => setOf(s, [...s, ...more.flatMap(m => [...m])]),

@@ -118,7 +118,7 @@ function sortable(table) {
   })
   if (!isOfNumbers.includes(true)) return
   headings.forEach((th, i) => {
-    if (!isOfNumbers[i] && i) return
+    if (!isOfNumbers[i] && (i || !words(th))) return // a corner that says nothing sorts nothing
     const button = document.createElement("button")
     button.type = "button"
     button.append(...th.childNodes)

@@ -19,31 +19,36 @@ FOLDER = "assets/engine"
 
 def generated() -> list[Generated]:
     """Every file of the tools that is not in `docs/`."""
-    return [*(Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items()), Generated(DATA, data())]
+    scripts = (Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items())
+    models = (Generated(f"{FOLDER}/models/{slug}.json", _json(presets.model(slug).raw)) for slug in _listed())
+    return [*scripts, *models, Generated(DATA, data())]
 
 
 DATA = f"{FOLDER}/data.json"
 _compiled = cache(files)
 
 
+def _listed() -> list[str]:
+    """The models that a page may start from, family by family."""
+    wrong = model_pages.problems()
+    slugs = [slug for members in model_pages.families().values() for slug in members]
+    return [slug for slug in slugs if slug not in wrong and presets.preset(slug).config is not None]
+
+
 @remembered
 def data() -> str:
-    """The models that a page may start from, with the keys of their configs; the accelerators; what the area map says
-    of a part, by the role of its step, and its colour, by what it does.
+    """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the area
+    map says of a part, by the role of its step, and its colour, by what it does.
     """
-    wrong = model_pages.problems()
     models = {
         slug: {
             "name": presets.preset(slug).name,
-            "family": family,
+            "family": presets.preset(slug).family,
             "page": _address(slug),
             "caveat": presets.preset(slug).caveat,
             "context": presets.model(slug).longest_context[0],
-            "keys": presets.model(slug).raw,
         }
-        for family, slugs in model_pages.families().items()
-        for slug in slugs
-        if slug not in wrong and presets.preset(slug).config is not None
+        for slug in _listed()
     }
     machines = {
         slug: {
@@ -59,12 +64,11 @@ def data() -> str:
     parts = [part for slug in models for part in presets.model(slug).counts.parts]
     titles = {str(part.role): words.group(part.node) for part in parts}
     colours = {category.value: kind.colour for category, kind in PARTS.items()}
-    return json.dumps(
-        {"models": models, "accelerators": machines, "titles": titles, "colours": colours},
-        ensure_ascii=False,
-        separators=(",", ":"),
-        default=str,
-    )
+    return _json({"models": models, "accelerators": machines, "titles": titles, "colours": colours})
+
+
+def _json(what: object) -> str:
+    return json.dumps(what, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _address(slug: str) -> str:

@@ -209,7 +209,7 @@ def test_the_longest_context_that_fits(reader):
     with reader("models/llama/llama3.1-8b/") as r:
         r.press(r.page.get_by_role("link", name="Change it"))
         r.page.locator(".ep-answer strong").wait_for()
-        r.choose(r.page.get_by_label("On"), label="GeForce RTX 4090, 24.0 GB")
+        r.choose(r.page.locator("select[name=on]"), label="GeForce RTX 4090, 24.0 GB")
         r.page.locator(".ep-answer").filter(has_text="RTX 4090").wait_for()
         said = answer(r)
     assert f"The longest context that fits is {longest:,} tokens" in said

@@ -245,4 +245,5 @@ def test_scripts_and_data_are_light(site_folder):
     assert {f"tools/{path.name}" for path in (assets / "tools").iterdir()} <= listed
     page, tools = sent(ASSETS), max(map(sent, PAGES))
     architecture = max(together(name, set()) for name in engine)
-    assert page + tools + architecture <= MOST_BYTES, (page, tools, architecture)
+    model = max(len(gzip.compress(path.read_bytes())) for path in (assets / "engine" / "models").iterdir())
+    assert page + tools + architecture + model <= MOST_BYTES, (page, tools, architecture, model)

@@ -1,7 +1,7 @@
 // Two to four models side by side, each from the site's own; every number is the engine's.
 
 import { categories, conditions, fieldsOf, figure, FIGURES, py } from "../model.mjs"
-import { bytes, count, data, exact, grouped, labelled, make, modelOf, modelsByFamily, remember, replace, select, show } from "./kit.mjs"
+import { bytes, count, data, exact, grouped, keysOf, labelled, make, modelOf, modelsByFamily, remember, replace, select, show } from "./kit.mjs"
 
 const FIRST = ["llama3.1-8b", "qwen3-8b"], MOST = 4
 const DEFAULTS = { context: "8192", weights: "bfloat16", cache: "bfloat16", on: "h100" }
@@ -44,7 +44,7 @@ export async function mount(place) {
   }
 
   async function update() {
-    const all = await Promise.all(chosen.map(slug => modelOf(models.get(slug).read("keys")))), names = chosen.map(slug => models.get(slug).read("name"))
+    const all = await Promise.all(chosen.map(slug => keysOf(slug).then(modelOf))), names = chosen.map(slug => models.get(slug).read("name"))
     const context = /^\d+$/.test(state.context) && BigInt(state.context) > 0n ? BigInt(state.context) : 1n
     const machine = accelerators.get(state.on), at = conditions({ context, format: state.weights, dtype: state.cache, accelerator: machine })
     const head = ["", ...names.map(name => `#${name}`)]

@@ -18,11 +18,19 @@ export function make(name, attributes = {}, ...children) {
 }
 export const replace = (element, ...children) => element.replaceChildren(...children.flat().filter(child => child !== null && child !== undefined))
 
+const fetched = name => fetch(new URL(`../engine/${name}`, import.meta.url)).then(answer => answer.text()).then(py.parse)
+const keys = new Map()
+// The keys of a listed model's config.
+export function keysOf(slug) {
+  if (!keys.has(slug)) keys.set(slug, fetched(`models/${slug}.json`))
+  return keys.get(slug)
+}
+
 let loaded
 // The models and the accelerators of the site, each by its slug; titles and colours of a model's parts.
 export function data() {
-  return loaded ??= fetch(new URL("../engine/data.json", import.meta.url)).then(answer => answer.text()).then(text => {
-    const all = py.parse(text), byName = part => new Map(py.entries(all.read(part)))
+  return loaded ??= fetched("data.json").then(all => {
+    const byName = part => new Map(py.entries(all.read(part)))
     const machines = [...byName("accelerators")].map(([slug, d]) => [slug, accelerator(Object.fromEntries(py.entries(d)))])
     return { models: byName("models"), accelerators: new Map(machines), titles: all.read("titles"), colours: all.read("colours") }
   })

@@ -4,7 +4,7 @@
 import { CACHE_BYTES, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, groupsOf, isProblem, languagePart, py, WAYS } from "../model.mjs"
 import { areaMap } from "./map.mjs"
 import { reconciled, tensorList } from "./tensors.mjs"
-import { bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
+import { bytes, count, data, difference, exact, grouped, json, keysOf, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
 
 const DEFAULTS = { model: "llama3-8b", context: "8192", batch: "1", weights: "bfloat16", cache: "bfloat16", on: "h100", devices: "1" }
 const CONDITIONS = Object.keys(DEFAULTS).slice(1)
@@ -57,8 +57,8 @@ export async function mount(place) {
     return { ...chosen, set, ...(config ? { own: config } : {}) }
   }
 
-  // The keys that the page starts from, and those with what was set.
-  const published = () => own ? state.own : models.get(state.model).read("keys")
+  let published // the keys that the page starts from
+  // And those with what was set.
   function changed(base, config) {
     let keys = new py.Dict(py.entries(base))
     for (const [name, text] of state.set) {
@@ -74,9 +74,10 @@ export async function mount(place) {
 
   async function update(isSameModel = false) {
     const started = performance.now(), mine = ++turn
-    if (!published()) return void (results.hidden = true)
     try {
-      const before = await modelOf(published()), now = await modelOf(await wayOf(before))
+      published = own ? state.own : await keysOf(state.model)
+      if (!published) return void (results.hidden = true)
+      const before = await modelOf(published), now = await modelOf(await wayOf(before))
       if (mine !== turn) return // a later change is under way
       base = before
       problem.hidden = true
@@ -94,8 +95,8 @@ export async function mount(place) {
   // A way is taken first, what is set by hand on top of it.
   async function wayOf(before) {
     const way = state.way && WAYS.read(state.way)
-    const keys = way ? way.change(published(), before.config) : published()
-    if (!keys) return changed(published(), before.config)
+    const keys = way ? way.change(published, before.config) : published
+    if (!keys) return changed(published, before.config)
     return changed(keys, (await modelOf(keys)).config)
   }
 
@@ -117,7 +118,7 @@ export async function mount(place) {
       const keyed = [...fieldsOf(py.type(m.config))].filter(f => f.key && !(m.config[f.field] instanceof py.Dict))
       const sizes = keyed.filter(f => f.is_size), others = keyed.filter(f => !f.is_size)
       replace(fields, sizes.map(f => field(f, m)), others.length ? make("details", {}, make("summary", {}, "Flags, intervals and lists of layers"), make("div", { class: "ep-fields" }, others.map(f => field(f, m)))) : null)
-      replace(ways, [...WAYS.map.values()].map(([, way]) => way).filter(way => way.change(published(), base.config)).map(way =>
+      replace(ways, [...WAYS.map.values()].map(([, way]) => way).filter(way => way.change(published, base.config)).map(way =>
         make("button", { type: "button", "aria-pressed": String(state.way === way.name), "data-way": way.name, title: way.says, onclick: () => take(way.name) }, way.title)))
     }
     for (const button of ways.children) button.setAttribute("aria-pressed", String(button.dataset.way === state.way))
