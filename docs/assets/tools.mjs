@@ -1,8 +1,13 @@
-// A page of a tool loads the tool's own script, and with it the engine; no other page does. Tables of models lead there.
+// A page with a walk loads the stepper. A page of a tool loads the tool's own script, and with it what that needs; no other page does. Tables of models lead there.
 
-const TOOLS = { "what-if": "what-if", config: "what-if", compare: "compare" }
+const TOOLS = { "what-if": "what-if", config: "what-if", compare: "compare", capitals: "capitals" }
 
 async function start() {
+  const walks = document.querySelectorAll("ol.ep-walk:not([data-stepper]):has(li.ep-step)")
+  if (walks.length) {
+    const { mount } = await import("./stepper.mjs")
+    walks.forEach((walk, i) => mount(walk, i + 1))
+  }
   document.querySelectorAll(":is(.ep-catalogue, .ep-changes):not([data-ticks])").forEach(ticks)
   for (const place of document.querySelectorAll(".ep-tool:not([data-mounted])")) {
     place.dataset.mounted = "true"

@@ -26,7 +26,7 @@ class Generated(NamedTuple):
     """A file of the site that is not in `docs/`."""
 
     path: str  # where it would be in `docs/`
-    content: str
+    content: str | bytes
     edit: str | None = None  # the file to edit instead, as a path from `docs/`
 
 

@@ -14,6 +14,7 @@ from ..engine.errors import Problem
 from ..views import area_map as area_maps
 from ..views import (
     arithmetic,
+    capitals,
     charts,
     claims,
     coverage,
@@ -26,6 +27,7 @@ from ..views import (
     matmul,
     model_size,
     models,
+    real_numbers,
     rooms,
     rows_read,
     sheet,
@@ -91,6 +93,10 @@ def macros(env) -> dict[str, Callable]:
     def block_diagram(model: str, kind: str | None = None, highlight: str | None = None):
         """One layer with every step in it as a diagram; `kind` chooses where a model has several."""
         return diagrams.block(model, kind, highlight, link=to_page)
+
+    def layer_drawing(folder=real_numbers.FOLDER):
+        """One layer of a checkpoint with every step in it as a diagram."""
+        return real_numbers.layer_drawing(folder, to_page)
 
     def layer_range(layers: Iterable[int]):
         """Which layers, in words: `layers 0–2`, `every sixth layer from 5 to 23`."""
@@ -168,6 +174,21 @@ def macros(env) -> dict[str, Callable]:
         "dot_product": arithmetic.dot_product,
         "matrix_product": arithmetic.matrix_product,
         "matrix_cell": arithmetic.matrix_cell,
+        "token_rows": real_numbers.token_rows,
+        "number_matrix": real_numbers.number_matrix,
+        "number_walk": real_numbers.number_walk,
+        "layer_drawing": layer_drawing,
+        "attention_table": real_numbers.attention_table,
+        "worked_score": real_numbers.worked_score,
+        "top_words": real_numbers.top_words,
+        "logit_lens": real_numbers.logit_lens,
+        "real_number": real_numbers.real_number,
+        "capitals_figure": capitals.capitals_figure,
+        "sentence_table": capitals.sentence_table,
+        "head_habits": capitals.head_habits,
+        "head_that_looks_at": capitals.head_that_looks_at,
+        "attention_of": capitals.attention_of,
+        "choose_country": capitals.choose_country,
         "pipeline_diagram": pipeline_diagram,
         "block_diagram": block_diagram,
         "catalogue": catalogue,

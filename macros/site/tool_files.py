@@ -1,4 +1,4 @@
-"""What the tools' pages load: the compiled engine, and the models and accelerators as data."""
+"""What the tools' pages load: the compiled engine, the models and accelerators as data, the small model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from functools import cache
 
 from ..browser.bundle import files
-from ..catalogue import presets
+from ..catalogue import capitals, presets
 from ..counting.accelerators import accelerators
 from ..dependencies import remembered
 from ..views import words
@@ -21,10 +21,14 @@ def generated() -> list[Generated]:
     """Every file of the tools that is not in `docs/`."""
     scripts = (Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items())
     models = (Generated(f"{FOLDER}/models/{slug}.json", _json(presets.model(slug).raw)) for slug in _listed())
-    return [*scripts, *models, Generated(DATA, data())]
+    small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes()) for name in OF_SMALL)
+    return [*scripts, *models, Generated(DATA, data()), *small]
 
 
 DATA = f"{FOLDER}/data.json"
+# The small model: what its page loads, and anybody may.
+SMALL = "assets/capitals"
+OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
 _compiled = cache(files)
 
 

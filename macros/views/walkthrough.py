@@ -55,7 +55,7 @@ def walkthrough(
     return block(
         tag(
             "ol",
-            _each_explained_once(_content(shown, model, values, depth, {})),
+            _each_explained_once(_content(shown, model, values, depth, {}, _nothing)),
             tag("li", _what("In all"), _meta(said), cls="ep-step total"),
             cls="ep-walk",
             aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
@@ -71,6 +71,16 @@ def walkthrough(
             caveat([model.slug]),
         ),
     )
+
+
+def _nothing(operation: Operation) -> str:
+    return ""
+
+
+def steps_with(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
+    """Each operation of a forward pass, with something more to each."""
+    entries = _content(whole, model, sizes(model, tokens, None), "steps", {}, more)
+    return tag("ol", _each_explained_once(entries), cls="ep-walk", aria_label="One forward pass, step by step")
 
 
 def _section_of(whole: Section, part: str, model: Model) -> Section:
@@ -179,24 +189,32 @@ def _each_explained_once(entries: Html) -> Html:
     return Html(re.sub(r'<div class="ep-why">.*?</div>', first, entries))
 
 
-def _content(section: Section, model: Model, values: Sizes, depth: str, given: dict[Html, Html]) -> Html:
+def _content(
+    section: Section,
+    model: Model,
+    values: Sizes,
+    depth: str,
+    given: dict[Html, Html],
+    more: Callable[[Operation], object],
+) -> Html:
     """The entries of a section; with the depth `parts`, one for each part of a layer.
 
     `given` has the layer in which each part stands: one that stands in another kind of layer too is not written again.
+    `more` gives what stands below an operation.
     """
     is_outside_of_parts = section.node.parent is None or section.node.layers is not None
     entries = []
     for item in section.content:
         if isinstance(item, Operation):
             if depth == "steps" or is_outside_of_parts:
-                entries.append(_operation(item, values, with_scale(item, model)))
+                entries.append(_operation(item, values, with_scale(item, model), more(item)))
         elif item.node.layers is not None:
-            inner = tag("ol", _content(item, model, values, depth, given), cls="ep-inner")
+            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
             entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
         elif depth == "parts":
             entries.append(_part(item, values))
         else:
-            inner = tag("ol", _content(item, model, values, depth, given), cls="ep-inner")
+            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
             if first := given.get(inner):
                 same = html("The same steps, sizes and numbers of parameters as in the {} above.", first)
                 entries.append(
@@ -251,7 +269,7 @@ def _part(section: Section, values: Sizes) -> Html:
     )
 
 
-def _operation(operation: Operation, values: Sizes, said: Words) -> Html:
+def _operation(operation: Operation, values: Sizes, said: Words, more: object) -> Html:
     about = html(" ({})", operation.about) if operation.about else ""
     times = f" × {operation.times}" if operation.times > 1 else ""
     equation = html(' <span class="ep-eq">{}</span>', math(said.equation)) if said.equation else ""
@@ -264,6 +282,7 @@ def _operation(operation: Operation, values: Sizes, said: Words) -> Html:
         *(_weight(w) for w in operation.weights),
         _meta(_flops(operation.flops, values)) if has_flops else "",
         _why(said.why),
+        more,
         cls="ep-step",
     )
 

@@ -1,22 +1,11 @@
-// What the tools share: elements, numbers in a reader's units, and the models that a page may start from.
+// What the tools share besides elements: numbers in a reader's units, and the models that a page may start from.
 
 import { accelerator, load, model, py, said } from "../model.mjs"
 import { mount, order } from "../tables.mjs"
+import { lines, make, replace, table } from "./elements.mjs"
 
+export * from "./elements.mjs"
 export { said }
-
-// An element; a child that is no element is text.
-export function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name)
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) element.addEventListener(key.slice(2), value)
-    else if (value === true) element.setAttribute(key, "")
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value)
-  }
-  element.append(...children.flat().filter(child => child !== null && child !== undefined))
-  return element
-}
-export const replace = (element, ...children) => element.replaceChildren(...children.flat().filter(child => child !== null && child !== undefined))
 
 const fetched = name => fetch(new URL(`../engine/${name}`, import.meta.url)).then(answer => answer.text()).then(py.parse)
 const keys = new Map()
@@ -88,11 +77,6 @@ export function difference(now, before, unit) {
   return `${py.gt(d, 0n) ? "+" : ""}${written(d, unit)}${ratio === null ? "" : `, × ${ratio.toPrecision(3)}`}`
 }
 
-// A choice; options as [value, text] or, below a heading, [heading, options].
-export function select(name, groups, value, attributes = {}) {
-  const option = ([v, text]) => make("option", { value: v, selected: v === value }, text)
-  return make("select", { name, ...attributes }, groups.map(([first, rest]) => Array.isArray(rest) ? make("optgroup", { label: first }, rest.map(option)) : option([first, rest])))
-}
 export function modelsByFamily(models) {
   const families = new Map()
   for (const [slug, m] of models) {
@@ -101,30 +85,18 @@ export function modelsByFamily(models) {
   }
   return [...families]
 }
-export const labelled = (text, field, ...after) => make("label", {}, make("span", {}, text), field, ...after)
-
 // A table in its place. Where it stands there already its rows alone are new: what it is sorted by remains.
 export function show(place, caption, head, rows) {
-  const isNumber = head.map(h => h.startsWith("#")), name = [caption, ...head].join("|")
-  const body = rows.map(row => make("tr", { class: row.cls ?? null }, row.map((cell, i) => make(i ? "td" : "th", { scope: i ? null : "row", class: i && isNumber[i] ? "num" : null }, ...[cell].flat()))))
-  let table = place.querySelector("table")
-  if (!table || place.dataset.table !== name) {
+  const name = [caption, ...head].join("|"), there = place.dataset.table === name && place.querySelector("table")
+  if (!there) {
     place.dataset.table = name
-    table = make("table", { class: "ep-table" }, make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, head.map((h, i) => make(h ? "th" : "td", { scope: h ? "col" : null, class: isNumber[i] ? "num" : null }, h.replace(/^#/, ""))))), make("tbody", {}, body))
-    replace(place, make("div", { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": caption }, table))
-    mount(table)
+    replace(place, table(caption, head, rows))
+    mount(place.querySelector("table"))
     return
   }
-  table.tBodies[0].replaceChildren(...body)
-  if (table.tHead.querySelector("[aria-sort]")) order(table)
+  there.tBodies[0].replaceChildren(...lines(head, rows))
+  if (there.tHead.querySelector("[aria-sort]")) order(there)
 }
+
 // A number in a reader's unit, the exact one beside it for whoever wants it.
 export const exact = (value, unit) => make("span", { title: typeof value === "bigint" ? `${grouped(value)} ${unit}` : null }, written(value, unit))
-
-// The address says what is chosen: what follows `?` for what may be sent to the site, nothing of a reader's own config.
-export function remember(values) {
-  const at = new URL(location.href)
-  at.search = new URLSearchParams(Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== ""))
-  history.replaceState(history.state, "", at)
-}

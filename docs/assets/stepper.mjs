@@ -1,0 +1,117 @@
+// One step at a time: a walk through a forward pass as single operations, each with its box of the diagram lit, its
+// matrices to scale, and all that the walk says of it. By buttons, by keys, and by the address. Without this script the
+// whole walk stands there.
+
+import { make, replace } from "./tools/elements.mjs"
+
+const SVG = "http://www.w3.org/2000/svg"
+const SIDE = 110, LEAST = 3 // px of the longest side of a matrix, and of the shortest that is drawn
+
+// The title of a step as the diagrams have it.
+const titleOf = step => step.querySelector(".ep-what strong").textContent.replace(/ × \d+$/, "")
+
+export function mount(walk, number) {
+  const steps = [...walk.querySelectorAll("li.ep-step:not(.total)")]
+  if (!steps.length) return
+  walk.dataset.stepper = "true"
+  const given = new URLSearchParams(location.search), asked = (given.get("walk") ?? "1") === `${number}` ? given.get("step") : null
+  const start = make("button", { type: "button", class: "ep-open", onclick: () => go(0, true) }, "One step at a time")
+  walk.before(make("p", { class: "ep-stepper-start" }, start))
+
+  const said = make("div", { class: "ep-stepper-step", role: "status" }), drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
+  const place = make("span", { class: "ep-stepper-place" })
+  const button = (text, move) => make("button", { type: "button", onclick: () => move() }, text)
+  const back = button("Back", () => go(at - 1)), next = button("Next", () => go(at + 1))
+  const panel = make("section", { class: "ep-stepper", tabindex: -1, "aria-label": "One step at a time", hidden: true, onkeydown: keys },
+    make("div", { class: "ep-stepper-tools" }, back, next, place, button("All steps", close)), make("div", { class: "ep-stepper-body" }, drawn, said))
+  walk.before(panel)
+  let at = -1, shown = null
+
+  function keys(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("pre, summary") || (event.target.closest(".ep-scroll, .ep-stepper-drawing") && event.key.startsWith("Arrow"))) return
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: steps.length - 1 }[event.key]
+    if (event.key === "Escape") close()
+    else if (to === undefined) return
+    else go(to)
+    event.preventDefault()
+  }
+
+  function go(to, isBegun) {
+    if (to < 0 || to >= steps.length) return
+    at = to
+    const step = steps[at], copy = step.cloneNode(true), where = step.parentElement.closest("li.ep-layer"), part = step.parentElement.closest("li.ep-part")
+    panel.hidden = false
+    walk.hidden = true
+    start.hidden = true
+    back.disabled = at === 0
+    next.disabled = at === steps.length - 1
+    place.textContent = `${at + 1} of ${steps.length}`
+    const names = [where, part].filter(Boolean).map(li => li.querySelector(":scope > .ep-what").textContent)
+    for (const twin of copy.querySelectorAll("[id]")) twin.removeAttribute("id")
+    for (const buttons of copy.querySelectorAll(".ep-copy")) buttons.remove()
+    replace(said, names.length ? make("p", { class: "ep-conventions" }, names.join(", ")) : null, make("div", { class: "ep-walk" }, ...copy.childNodes), scaled(step))
+    light(step, where)
+    address({ walk: number === 1 ? null : number, step: at + 1 })
+    if (isBegun) panel.focus({ preventScroll: true })
+  }
+
+  function close() {
+    panel.hidden = true
+    walk.hidden = false
+    start.hidden = false
+    address({ walk: null, step: null })
+    start.focus()
+  }
+
+  // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view.
+  function light(step, where) {
+    const diagrams = [...document.querySelectorAll("figure.diagram .ep-drawing")].filter(d => !d.closest(".ep-stepper"))
+    const layers = [...walk.querySelectorAll("li.ep-layer")], title = titleOf(step)
+    const ofLayers = diagrams.length > 1 ? diagrams.slice(1) : diagrams
+    const source = where ? ofLayers[Math.min(layers.indexOf(where), ofLayers.length - 1)] : diagrams[0]
+    if (!source) return drawn.remove()
+    if (shown !== source) {
+      shown = source
+      replace(drawn, source.cloneNode(true))
+      for (const link of drawn.querySelectorAll("a")) link.setAttribute("tabindex", "-1")
+    }
+    const boxes = [...drawn.querySelectorAll(".node")]
+    const lit = boxes.filter(box => nameOf(box) === title)
+    for (const box of boxes) box.classList.toggle("lit", lit.includes(box))
+    if (!lit[0]) return
+    const box = lit[0].getBoundingClientRect(), frame = drawn.getBoundingClientRect()
+    drawn.scrollBy(box.left + box.width / 2 - frame.left - frame.width / 2, box.top + box.height / 2 - frame.top - frame.height / 2)
+  }
+
+  if (asked && asked > 0 && asked <= steps.length) {
+    for (let fold = walk.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true
+    go(asked - 1)
+    panel.scrollIntoView({ block: "start" })
+  }
+}
+
+const nameOf = box => box.getAttribute("aria-label") ?? [...box.querySelectorAll("text:not([class])")].map(line => line.textContent.trim()).join(" ")
+
+// The matrices of a step, from the shapes that it says: blue what is data, grey what is weights, all to one scale.
+function scaled(step) {
+  const shapes = [...step.querySelectorAll(":scope > .ep-shapes.ep-numbers > span")].map(span => ({ isWeight: span.classList.contains("weight"), sizes: (span.textContent.match(/\d+/g) ?? []).map(Number) }))
+  const matrices = shapes.filter(({ sizes }) => sizes.length > 1).map(shape => ({ ...shape, rows: shape.sizes.at(-2), columns: shape.sizes.at(-1) }))
+  if (!matrices.length) return null
+  const scale = SIDE / Math.max(...matrices.flatMap(m => [m.rows, m.columns])), side = n => Math.max(n * scale, LEAST)
+  const thin = matrices.some(m => Math.min(m.rows, m.columns) * scale < LEAST)
+  const draw = ({ rows, columns, sizes, isWeight }) => {
+    const svg = document.createElementNS(SVG, "svg"), rect = document.createElementNS(SVG, "rect"), [w, h] = [side(columns), side(rows)]
+    for (const [name, value] of Object.entries({ viewBox: `-1 -1 ${w + 2} ${h + 2}`, width: w + 2, height: h + 2, role: "img", "aria-label": `[${sizes.join(", ")}]`, class: isWeight ? "weight" : "data" })) svg.setAttribute(name, value)
+    rect.setAttribute("width", w)
+    rect.setAttribute("height", h)
+    svg.append(rect)
+    return make("figure", {}, svg, make("figcaption", {}, `[${sizes.join(", ")}]`))
+  }
+  return make("div", { class: "ep-stepper-scale" }, ...matrices.map(draw), make("p", { class: "ep-conventions" }, `To one scale${thin ? "; a side too thin to see is drawn thicker" : ""}. The last is what comes out.`))
+}
+
+function address(values) {
+  const at = new URL(location.href)
+  for (const [name, value] of Object.entries(values)) value === null ? at.searchParams.delete(name) : at.searchParams.set(name, value)
+  history.replaceState(history.state, "", at)
+}
