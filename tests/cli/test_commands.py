@@ -605,6 +605,22 @@ def test_a_tokenizer_that_is_missing_or_needs_its_library(run, tmp_path, monkeyp
     assert "tokenizer.json: cannot be read" in refused(run("run", folder, "--text", "x"))
 
 
+def test_a_bar_counts_the_layers_of_long_work_in_a_terminal(monkeypatch):
+    from macros.cli import run as running
+
+    g = golden("gpt2")
+    with running.progress(100) as watch:
+        assert watch is None  # no terminal
+    monkeypatch.setattr(running.sys.stderr, "isatty", lambda: True, raising=False)
+    with running.progress(running.SHOWN_AFTER - 1) as watch:
+        assert watch is None
+    with running.progress(2 * g.config.n_layers + running.SHOWN_AFTER) as watch:
+        for _ in range(2):
+            logits(g.architecture, g.config, g.weights(watch), g.ids)
+        [task] = watch.bar.tasks
+        assert task.completed == 2 * g.config.n_layers
+
+
 # --- add -------------------------------------------------------------------------------------------------------------
 
 

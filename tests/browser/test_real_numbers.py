@@ -1,0 +1,129 @@
+"""The small model in a browser: its forward pass is Python's, a reader chooses and goes on, steps through a walk, and
+nothing of it is heavy."""
+
+import gzip
+import re
+from pathlib import Path
+from urllib.parse import urljoin
+
+import numpy as np
+import pytest
+from conftest import accessibility, overflow
+from reference import close
+
+from macros.catalogue import capitals
+from macros.catalogue.checkpoints import checkpoint
+from macros.engine.forward import logits
+
+pytestmark = pytest.mark.browser
+
+MOST_OF_SCRIPT, MOST_OF_PAGE = 150_000, 250_000  # bytes, compressed
+PAGES = ("", "step-by-step/", "choose/", "model/")
+
+COMPUTED = """async ([folder, texts]) => {
+  const { GPT2, tensors } = await import(new URL("../gpt2.mjs", folder))
+  const read = async (name, as) => (await fetch(new URL(name, folder)))[as]()
+  const model = new GPT2(await read("config.json", "json"), tensors(await read("model.safetensors", "arrayBuffer")))
+  return texts.map(ids => {
+    const cache = model.empty()
+    return ids.map(id => model.scores(model.step(id, cache).stream.at(-1)))
+  })
+}"""
+
+
+@pytest.fixture
+def choose(open_page, site):
+    """Opens the choice: `choose("?country=Peru")`."""
+    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/choose/{asked}"), **options)
+
+
+def text(page):
+    return " ".join(page.locator(".ep-answer").inner_text().split())
+
+
+def test_the_browser_computes_what_python_does(choose, site):
+    small, page = checkpoint("capitals"), choose()
+    sentences, countries = capitals.sentences(), capitals.countries()
+    texts = [small.tokenizer.encode(s.prompt(countries[13 * i + 5])) for i, s in enumerate(sentences)]
+    computed = page.evaluate(COMPUTED, [urljoin(site, "assets/capitals/"), texts])
+    for ids, scores in zip(texts, computed, strict=True):
+        ours, _ = logits(small.model.architecture, small.model.config, small.weights(), ids)
+        close(np.array(scores), ours)
+
+
+def test_a_reader_chooses_and_goes_on(choose):
+    """The weights are loaded by the first thing that a reader does; without a script one example stands complete."""
+    page = choose(java_script_enabled=False)
+    assert all(page.get_by_role("region", name=name).count() for name in ("After “The capital", "Turn scores"))
+    asked = []
+    page = choose()
+    page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
+    page.get_by_label("Country").select_option("Japan")
+    page.get_by_text("What comes next").wait_for()
+    assert "model.safetensors" in asked and text(page) == "The capital of Japan is …"
+    page.get_by_role("button", name="Next word").click()
+    page.get_by_text("Tokyo", exact=True).first.wait_for()
+    cache = page.get_by_role("region", name=re.compile("The cache"))
+    assert text(page) == "The capital of Japan is Tokyo …" and cache.get_by_role("row").count() == 1 + 6
+    page.get_by_label("Temperature").fill("3")
+    page.get_by_text("at temperature 3").wait_for()
+    again = choose(page.url[page.url.index("?") :])
+    again.get_by_text("at temperature 3").wait_for()
+    assert text(again) == text(page)
+    page.get_by_role("button", name="One word back").click()
+    page.get_by_role("rowheader", name="Tokyo").first.wait_for()
+    assert text(page) == "The capital of Japan is …"
+
+
+def test_on_a_phone_and_for_everybody(choose, open_page, site):
+    page = choose("?country=Peru&sentence=9", viewport={"width": 390, "height": 844})
+    page.get_by_text("What comes next").wait_for()
+    assert not overflow(page) and not accessibility(page)
+    page = open_page(urljoin(site, "real-numbers/"), viewport={"width": 390, "height": 844})
+    assert not overflow(page) and not accessibility(page)
+
+
+def test_one_step_at_a_time(open_page, site):
+    """By button, by key and by the address, the box of each step lit; and back to the whole walk."""
+    page = open_page(urljoin(site, "real-numbers/step-by-step/"))
+    page.get_by_role("button", name="One step at a time").click()
+    panel, title = page.locator(".ep-stepper"), page.locator(".ep-stepper .ep-what strong")
+    while title.inner_text() != "Turn scores into shares":
+        page.keyboard.press("ArrowRight")
+    assert panel.locator(".node.lit").inner_text().startswith("Turn scores into shares")
+    assert panel.get_by_role("region", name="Turn scores into shares").is_visible()
+    assert not page.locator("ol.ep-walk").is_visible()
+    number = re.search(r"step=(\d+)", page.url)[1]
+    assert panel.get_by_text(f"{number} of ").is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator("ol.ep-walk").is_visible() and "step=" not in page.url
+
+
+def test_every_model_can_be_stepped_through(open_page, site):
+    page = open_page(urljoin(site, "models/gpt/gpt2/?step=5"), viewport={"width": 390, "height": 844})
+    panel = page.locator(".ep-stepper")
+    assert panel.locator(".node.lit").count() == 1 and not overflow(page)
+    assert panel.locator(".ep-stepper-scale svg").count() == 3
+    panel.get_by_role("button", name="Next").click()
+    assert "step=6" in page.url and not accessibility(page)
+
+
+def test_the_pages_are_light(site_folder):
+    """A page with its styles, its fonts and its scripts; and the script of the choice by itself."""
+    folder, of_all = Path(site_folder), []
+    page = (folder / "real-numbers/index.html").read_text("utf-8")
+    for address in re.findall(r'(?:<link rel="stylesheet" href|<script [^>]*src)="([^"]+)"', page):
+        of_all.append((folder / "real-numbers" / address.partition("?")[0]).read_bytes())
+    together = sum(len(gzip.compress(file)) for file in of_all)
+    fonts = (folder / "assets/vendor/source-sans-3-latin-wght-normal.woff2").stat().st_size
+    for name in PAGES:
+        html = gzip.compress((folder / "real-numbers" / name / "index.html").read_bytes())
+        assert len(html) + together + fonts <= MOST_OF_PAGE, (name, len(html), together, fonts)
+    assets = (
+        "gpt2.mjs",
+        "tools/capitals.mjs",
+        "tools/elements.mjs",
+        "capitals/countries.csv",
+        "capitals/sentences.txt",
+    )
+    assert sum((folder / "assets" / name).stat().st_size for name in assets) <= MOST_OF_SCRIPT
