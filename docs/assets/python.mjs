@@ -483,6 +483,7 @@ const bitor = (a, b) => {
   if (isWhole(a) && isWhole(b)) return int(a) | int(b);
   return new Union([a, b]);
 };
+const bitxor = (a, b) => isWhole(a) && isWhole(b) ? int(a) ^ int(b) : op(a, b, "__xor__", "__rxor__", "^");
 const lshift = (a, b) => int(a) << int(b);
 const neg = a => typeof a === "bigint" || typeof a === "number" ? -a : a.__neg__ ? a.__neg__() : -plain(a);
 const iadd = (a, b) => {
@@ -1134,14 +1135,14 @@ const ufunc = (name, result) => {
   return f;
 };
 const UFUNCS = Object.fromEntries([
-  ...["add", "subtract", "multiply", "floor_divide", "remainder", "power", "maximum", "minimum", "negative", "abs", "absolute", "sign", "bitwise_and", "bitwise_or", "invert"].map(n => [n, ufunc(n)]),
+  ...["add", "subtract", "multiply", "floor_divide", "remainder", "power", "maximum", "minimum", "negative", "abs", "absolute", "sign", "bitwise_and", "bitwise_or", "bitwise_xor", "invert"].map(n => [n, ufunc(n)]),
   ...["divide", "exp", "log", "log1p", "expm1", "sqrt", "tanh", "cos", "sin", "floor", "logaddexp", "ceil"].map(n => [n, ufunc(n, "float")]),
   ...["greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not", "isfinite"].map(n => [n, ufunc(n, "bool")]),
 ]);
 UFUNCS.abs = UFUNCS.absolute;
 const NDArrayOperatorsMixin = makeClass("NDArrayOperatorsMixin", object);
 define(NDArrayOperatorsMixin.prototype, "$isArray", true);
-for (const [name, u] of Object.entries({ add: "add", sub: "subtract", mul: "multiply", truediv: "divide", floordiv: "floor_divide", mod: "remainder", pow: "power", and: "bitwise_and", or: "bitwise_or" })) {
+for (const [name, u] of Object.entries({ add: "add", sub: "subtract", mul: "multiply", truediv: "divide", floordiv: "floor_divide", mod: "remainder", pow: "power", and: "bitwise_and", or: "bitwise_or", xor: "bitwise_xor" })) {
   define(NDArrayOperatorsMixin.prototype, `__${name}__`, function (other) { return this.__array_ufunc__(UFUNCS[u], "__call__", this, other); });
   define(NDArrayOperatorsMixin.prototype, `__r${name}__`, function (other) { return this.__array_ufunc__(UFUNCS[u], "__call__", other, this); });
 }
@@ -1250,7 +1251,7 @@ const parse = source => {
 
 export const py = {
   tuple: tuple_, Ellipsis, NotImplemented, def, apply, call, callKeywords, get, class: class_, super: super_, superGet, raised, catches,
-  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, idiv: div, ifloordiv: floordiv, imod: mod,
+  add, sub, mul, div, floordiv, mod, pow, matmul, bitand, bitor, bitxor, lshift, neg, iadd, ibitor, isub: sub, imul: mul, idiv: div, ifloordiv: floordiv, imod: mod,
   eq, ne, lt, le, gt, ge, has, chain, truth, and, or, item, setitem, unpack, slice: Object.assign((...args) => new Slice(...args), { $check: x => x instanceof Slice }),
   int, str, float, bool, list, dict, set, frozenset, range, type, object, isinstance, len, sum, min, max, sorted, any, all, zip, enumerate, map,
   filter, pairs, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),

@@ -54,7 +54,8 @@ export function mount(table) {
   const frame = table.closest(".ep-scroll, .md-typeset__scrollwrap") ?? table, row = document.createElement("div")
   row.className = "ep-copy"
   row.setAttribute("role", "group")
-  row.setAttribute("aria-label", `Copy the table ${table.caption ? `“${words(table.caption)}”` : ""}`.trim())
+  const name = table.caption ? words(table.caption) : frame.getAttribute("aria-label")
+  row.setAttribute("aria-label", `Copy the table ${name ? `“${name}”` : ""}`.trim())
   const button = (text, title, onclick) => row.appendChild(Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }))
   for (const [name, [format, ending, type]] of Object.entries(FORMATS)) {
     const copying = button(name, `Copy this table as ${name}`, async () => {

@@ -32,6 +32,7 @@ _BINARY = {
     ast.MatMult: "matmul",
     ast.BitAnd: "bitand",
     ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
     ast.LShift: "lshift",
 }
 _COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne", ast.In: "has"}

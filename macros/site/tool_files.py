@@ -41,8 +41,8 @@ def _listed() -> list[str]:
 
 @remembered
 def data() -> str:
-    """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the area
-    map says of a part, by the role of its step, and its colour, by what it does.
+    """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the
+    area map says of a part, by the role of its step, and its colour, by what it does.
     """
     models = {
         slug: {

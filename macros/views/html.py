@@ -156,12 +156,14 @@ def table(
     column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
     scrolls = " ep-many" if len(columns) > MANY else ""
-    head = [tag("th", c.title, scope="col", cls="num" if c.is_number else None) for c in columns]
+    head = [
+        tag("th", c.title, scope="col", cls="num" if c.is_number else None) if c.title else tag("td") for c in columns
+    ]
     return tag(
         "div",
         tag(
             "table",
-            tag("caption", caption),
+            tag("caption", caption) if caption else "",
             tag("thead", tag("tr", *head)),
             *(tag("tbody", *(_row(row, columns) for row in body)) for body in bodies),
             cls=cls,

@@ -54,7 +54,7 @@ def test_the_browser_computes_what_python_does(choose, site):
 def test_a_reader_chooses_and_goes_on(choose):
     """The weights are loaded by the first thing that a reader does; without a script one example stands complete."""
     page = choose(java_script_enabled=False)
-    assert all(page.get_by_role("region", name=name).count() for name in ("After “The capital", "Turn scores"))
+    assert all(page.get_by_role("group", name=name).count() for name in ("After “The capital", "Turn scores"))
     asked = []
     page = choose()
     page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
@@ -63,7 +63,7 @@ def test_a_reader_chooses_and_goes_on(choose):
     assert "model.safetensors" in asked and text(page) == "The capital of Japan is …"
     page.get_by_role("button", name="Next word").click()
     page.get_by_text("Tokyo", exact=True).first.wait_for()
-    cache = page.get_by_role("region", name=re.compile("The cache"))
+    cache = page.get_by_role("group", name=re.compile("The cache"))
     assert text(page) == "The capital of Japan is Tokyo …" and cache.get_by_role("row").count() == 1 + 6
     page.get_by_label("Temperature").fill("3")
     page.get_by_text("at temperature 3").wait_for()
@@ -91,7 +91,7 @@ def test_one_step_at_a_time(open_page, site):
     while title.inner_text() != "Turn scores into shares":
         page.keyboard.press("ArrowRight")
     assert panel.locator(".node.lit").inner_text().startswith("Turn scores into shares")
-    assert panel.get_by_role("region", name="Turn scores into shares").is_visible()
+    assert panel.get_by_role("group", name="Turn scores into shares").is_visible()
     assert not page.locator("ol.ep-walk").is_visible()
     number = re.search(r"step=(\d+)", page.url)[1]
     assert panel.get_by_text(f"{number} of ").is_visible()

@@ -23,6 +23,7 @@ ASSETS = (
     "model.mjs",
     "tools.mjs",
     "tables.mjs",
+    "tools/elements.mjs",
     "tools/kit.mjs",
     "engine/engine.mjs",
     "engine/data.json",
