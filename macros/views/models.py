@@ -200,6 +200,8 @@ def kind_of(model: Model) -> tuple[str, str]:
         attention.append("sliding window")
     if any(isinstance(k.mask, Chunked) for k in growing):
         attention.append("chunked")
+    if any(k.is_shared for k in growing):
+        attention.append("shared caches")
     if has_fixed_state(model):
         attention.append("recurrent")
     return experts, ", ".join(attention)

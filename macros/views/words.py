@@ -932,7 +932,10 @@ WEIGHTS = {
     "router": _ROUTER,
     "router.proj": _ROUTER,
     "router.scale": Words(
-        "Scale each channel for the router", r"s \odot x", "The router sees the vector through its own scale."
+        "Scale each channel for the router",
+        r"s \odot x",
+        "The router sees the vector through its own scale.",
+        term="router",
     ),
     "per_expert_scale": Words(
         "Weigh each expert by its own number",
@@ -1211,6 +1214,8 @@ IN_A_SENTENCE: dict[Role | None, str] = {
     Role.FEED_FORWARD: "the feed-forward part",
     Role.MIXTURE_OF_EXPERTS: "the experts",
     Role.EXPERTS: "the experts",
+    Role.LAYER_INPUT: "the layer’s own input",
+    Role.LAUREL: "the narrow way",
     **dict.fromkeys((Role.GATED_EXPERTS, Role.PACKED_EXPERTS), "the chosen experts"),
     Role.COMPRESSOR: "the compressor",
     Role.STREAM_SHARES: "the streams’ shares",
