@@ -11,6 +11,7 @@ from ..engine.errors import UNSEEN, Problem, shorten
 LONGEST = 100  # characters of a name: files and lines are called after it
 _MARKUP = re.compile(r"[<>&\"`*|\\\[\]{}]|" + UNSEEN)
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _PATH = re.compile(r"[\w .+/-]+")
 
 # What other pages, and other files of data, are called.
@@ -28,6 +29,12 @@ def check_family(family: str) -> None:
     check_name(family)
     if not family_slug(family):
         raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
+
+
+def check_hub(hub: str) -> None:
+    """Raise `Problem` for what is the address of no repository."""
+    if not _HUB.fullmatch(hub):
+        raise Problem(f"hub = {shorten(hub)}: no repository of the hub", "write organization/repository")
 
 
 def check_slug(slug: str) -> None:

@@ -21,7 +21,7 @@ from ..engine.files import check_data, place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, language_part
 from ..engine.rules import ShapeError
-from .names import LONGEST, check_family, check_name, check_slug, family_slug
+from .names import LONGEST, check_family, check_hub, check_name, check_slug, family_slug
 
 FOLDER = Path(__file__).parent.parent / "presets"
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
@@ -101,9 +101,11 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     published: Published | None = None
 
     def __post_init__(self):
-        for name in filter(None, (self.name, self.organization, self.hub, self.licence, self.headline, *self.aliases)):
+        for name in filter(None, (self.name, self.organization, self.licence, self.headline, *self.aliases)):
             check_name(name)
         check_family(self.family)
+        if self.hub is not None:
+            check_hub(self.hub)
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
             if prose and (markup := _NO_PROSE.search(prose)):
                 raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")

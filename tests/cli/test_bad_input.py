@@ -285,6 +285,8 @@ def test_a_duplicate_slug(catalogue):
             TOML.replace('"Tiny"', "'0;url=/\" http-equiv=\"refresh'"),
             "holds '\"': expected plain text",
         ),
+        ("llama/tiny.toml", f"hub = \"' pwned='1\"{TOML}", "hub = \"' pwned='1\": no repository of the hub; write"),
+        ("llama/tiny.toml", f'hub = "../../x"{TOML}', "hub = '../../x': no repository of the hub"),
         ("llama/tiny.toml", TOML.replace('"Someone"', '"&lt;b&gt;"'), "'&lt;b&gt;' holds '&': expected plain text"),
         (
             "llama/tiny.toml",

@@ -79,7 +79,9 @@ def refused(problem: Problem) -> None:
 
 def tried(attack: ModuleType, case: Case) -> Find | None:
     """What comes of a case; None where it is stood."""
-    name = attack.__name__.rpartition(".")[2]
+    from .attacks import EVERY
+
+    name = next(name for name, module in EVERY.items() if module is attack)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         try:
             attack.trial(case, Path(folder))

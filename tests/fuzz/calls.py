@@ -128,7 +128,8 @@ class _Found(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.is_script = tag == "script"
         for name, value in attrs:
-            is_address = name in ("href", "src", "action", "srcset") and value and MARK in value and value[0] != "#"
+            is_address = name in ("href", "src", "action", "srcset") and MARK in (value or "")
+            is_address = is_address and not re.match(r"#|https://huggingface\.co/\w", value or "")  # gated
             is_refresh = name == "http-equiv" and value and value.lower() == "refresh"
             is_call = name.startswith("on") or (name in ("class", "id") and value and MARK in value.split())
             if MARK in tag or MARK in name or is_address or is_refresh or is_call:

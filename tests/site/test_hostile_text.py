@@ -33,7 +33,7 @@ family = "Hostile"
 organization = "$a$ '; drop = ~ #"
 released = 2024-04-18
 released_source = {quoted(next(text))}
-hub = "'onload=x' #/$y$"
+hub = "{MARK}/{MARK}"
 licence = "' {MARK}='1"
 licence_source = {quoted(next(text))}
 aliases = ["javascript:alert(1)", "$z$", "'"]

@@ -4,11 +4,9 @@ and mends.
 
 import html
 import pathlib
-import random
 import re
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,111 +16,13 @@ import urllib.error
 import urllib.request
 
 import pytest
-from copies import PRESETS, ROOT, build, environment, small_site
+from copies import ROOT, environment, small_site
+from fuzz.saves import Serve, after_saves, clean_build, until
 
 from macros import dependencies as remember
 from macros.site.preview import modules
 
 pytestmark = pytest.mark.processes
-
-
-class Serve:
-    """`mkdocs serve` of a folder."""
-
-    def __init__(self, folder: pathlib.Path, seconds: float = 60):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.folder, self.address, self.temporary = (
-            folder,
-            f"http://127.0.0.1:{self.port}/",
-            folder.parent / "temporary",
-        )
-        self.temporary.mkdir(exist_ok=True)
-        self.log = folder.parent / "serve.log"
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self.port}"],
-            cwd=folder,
-            env=environment(TMPDIR=str(self.temporary)),
-            stdout=self.log.open("w"),
-            stderr=subprocess.STDOUT,
-            # A shell lets what it starts in the background ignore Ctrl-C, and what that starts too.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        until(self.epoch, seconds)
-
-    def epoch(self, after: int = 0) -> int:
-        """The version of the site that is served; waits for one after the given."""
-        try:
-            return int(urllib.request.urlopen(f"{self.address}livereload/{after}/0", timeout=60).read())
-        except OSError:
-            assert self.process.poll() is None, self.log.read_text()
-            return 0
-
-    def get(self, path: str) -> str:
-        try:
-            return urllib.request.urlopen(self.address + path, timeout=60).read().decode()
-        except urllib.error.HTTPError as error:
-            return f"{error.code} {error.read().decode()}"
-        except OSError:  # the server is starting again
-            return ""
-
-    def shows(self, path: str, text: str, seconds: float = 30) -> None:
-        try:
-            until(lambda: text in html.unescape(re.sub(r"<(?!!)[^>]*>", "", self.get(path))), seconds)
-        except AssertionError:
-            log = [x for x in self.log.read_text().splitlines() if " code 404" not in x]
-            raise AssertionError("\n".join([f"/{path} never showed {text!r}", *log[-20:]])) from None
-
-    def files(self) -> dict[str, bytes]:
-        """Every file that is served; none while the server puts files in their place, or starts again."""
-        try:
-            [site] = self.temporary.glob("mkdocs_*.served")
-            return contents(site)
-        except (OSError, ValueError):
-            return {}
-
-    def becomes_a_clean_build(self, after: object = "") -> None:
-        """What is served is soon what `mkdocs build` gives in the folder's present state."""
-        self.becomes(clean_build(self.folder, self.address), after)
-
-    def becomes(self, expected: dict[str, bytes], after: object = "") -> None:
-        try:
-            until(lambda: self.files() == expected, 60)
-        except AssertionError:
-            served = self.files()
-            different = [n for n in sorted(expected.keys() | served.keys()) if expected.get(n) != served.get(n)]
-            raise AssertionError(f"{after} {different[:10]}\n{self.log.read_text()[-2000:]}") from None
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-
-def until(is_so, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-
-
-def contents(site: pathlib.Path) -> dict[str, bytes]:
-    """Every file of a site; what gzip adds to the sitemap is left out."""
-    return {
-        p.relative_to(site).as_posix(): p.read_bytes() for p in site.rglob("*") if p.is_file() and p.suffix != ".gz"
-    }
-
-
-def clean_build(folder: pathlib.Path, address: str) -> dict[str, bytes]:
-    """What `mkdocs build` gives in the folder's present state, but for what only a published site has."""
-    site = folder.parent / "clean"
-    shutil.rmtree(site, ignore_errors=True)
-    built = build(folder, "-d", str(site), SITE_URL=address, PUBLISHED="no")
-    assert built.returncode == 0, built.stderr[-3000:]
-    return contents(site)
 
 
 @pytest.fixture(scope="module")
@@ -160,139 +60,12 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
-class Editor:
-    """Random saves; each is followed by others, and what is broken is mended before the comparison."""
-
-    def __init__(self, server: Serve, seed: int):
-        self.address, self.folder, self.docs = server.address, server.folder, server.folder / "docs"
-        self.random, self.n, self.mends = random.Random(seed), 0, []
-
-    def save(self) -> str:
-        self.n += 1
-        name = self.random.choice([n for n in dir(self) if n.startswith("do_")])
-        getattr(self, name)()
-        return name[3:]
-
-    def do_open_a_page(self):
-        try:
-            urllib.request.urlopen(
-                self.address + self.random.choice(["", "guide/one/", "models/gpt/gpt2/", "models/"]), timeout=0.3
-            )
-        except OSError:  # it has to wait
-            pass
-
-    def write(self, path: pathlib.Path, text: str):
-        """As editors do: in place, or by a file that takes the place of the old one."""
-        if self.random.random() < 0.5:
-            path.write_text(text, "utf-8")
-        else:
-            path.with_name("." + path.name).write_text(text, "utf-8")
-            path.with_name("." + path.name).replace(path)
-
-    def page(self) -> pathlib.Path:
-        return self.random.choice([p for p in sorted(self.docs.rglob("*.md")) if "includes" not in p.parts])
-
-    def do_edit_a_page(self):
-        with self.page().open("a") as f:
-            f.write(
-                f'\nSaved {self.n}: {{{{ params("{self.random.choice(["gpt2", "llama3-8b", "mixtral-8x7b"])}") }}}}.\n'
-            )
-
-    def do_change_a_title(self):
-        page = self.docs / "guide/two.md"
-        self.write(page, re.sub(r"^# .*", f"# Two {self.n}", page.read_text(), count=1, flags=re.M))
-
-    def do_add_a_page(self):
-        (self.docs / f"guide/new{self.n}.md").write_text(f"# New {self.n}\n\n[One](one.md)\n")
-
-    def do_delete_or_rename_a_page(self):
-        for page in sorted(self.docs.glob("guide/new*.md"))[:1]:
-            self.random.choice([page.unlink, lambda: page.rename(page.with_name(f"newer{self.n}.md"))])()
-
-    def do_edit_a_preset(self):
-        path = self.folder / f"macros/presets/{self.random.choice(PRESETS)}.toml"
-        self.write(
-            path, re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M)
-        )
-
-    def do_add_or_delete_a_preset(self):
-        path = self.folder / "macros/presets/llama/llama3-8b-again.toml"
-        if path.exists():
-            path.unlink()
-        else:
-            self.write(
-                path,
-                (self.folder / "macros/presets/llama/llama3-8b.toml")
-                .read_text()
-                .replace('name = "', 'name = "Again ', 1),
-            )
-
-    def do_edit_a_view(self):
-        path = self.folder / "macros/views/models.py"
-        self.write(path, re.sub(r"(, released)\w*( )", rf"\g<1>X{self.n}\2", path.read_text(), count=1))
-
-    def do_edit_a_deep_module(self):
-        path = self.folder / "macros/views/html.py"
-        self.write(path, re.sub(r'cls="ep-block\w*"', f'cls="ep-block{self.n}"', path.read_text(), count=1))
-
-    def do_edit_the_site_module(self):
-        path = self.folder / "macros/site/model_pages.py"
-        self.write(path, re.sub(r'"The whole model\w*"', f'"The whole model{self.n}"', path.read_text(), count=1))
-
-    def do_edit_an_architecture(self):
-        with (self.folder / "macros/engine/architectures/llama.py").open("a") as f:
-            f.write(f"\n# {self.n}\n")
-
-    def do_edit_a_style_sheet(self):
-        with (self.docs / "assets/site.css").open("a") as f:
-            f.write(f"\n/* {self.n} */\n")
-
-    def do_edit_the_template(self):
-        with (self.docs / "overrides/main.html").open("a") as f:
-            f.write(f"\n{{# {self.n} #}}\n")
-
-    def do_edit_the_config(self):
-        path = self.folder / "mkdocs.yml"
-        self.write(
-            path, re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M)
-        )
-
-    def do_break(self):
-        """A half-written file, mended later."""
-        path = self.folder / self.random.choice(
-            [
-                "macros/views/rounding.py",
-                "macros/engine/dims.py",
-                "macros/presets/gpt/gpt2.toml",
-                "mkdocs.yml",
-                "docs/guide/three.md",
-            ]
-        )
-        good = path.read_text("utf-8")
-        if str(path) in {str(p) for p, _ in self.mends}:
-            return
-        self.mends.append((path, good))
-        self.write(path, "{{ nothing( }}" if path.suffix == ".md" else good[: len(good) // 2] + '\n"""(')
-
-    def mend(self):
-        for path, good in self.mends:
-            self.write(path, good)
-        self.mends.clear()
-
-
 LONG = pytest.mark.slow("longer sequences of random saves")
 
 
 @pytest.mark.parametrize("seed, rounds", [(0, 2), *(pytest.param(seed, 5, marks=LONG) for seed in range(1, 7))])
 def test_after_any_saves_the_preview_is_a_clean_build(serve, seed, rounds):
-    server = serve()
-    editor, told = Editor(server, seed), []
-    for _ in range(rounds):
-        for _ in range(editor.random.randint(1, 4)):
-            told.append(editor.save())
-            time.sleep(editor.random.choice([0, 0, 0.3, 1]))
-        editor.mend()
-        server.becomes_a_clean_build(after=told)
+    after_saves(serve(), seed, rounds)
 
 
 def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
