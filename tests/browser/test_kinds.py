@@ -33,19 +33,24 @@ def file_of(folder: Path, address: str) -> Path:
 
 @pytest.mark.parametrize("path", KINDS)
 def test_a_page_is_light_still_and_read_by_all(open_page, site, site_folder, path):
-    """Its first load, and what axe finds of any rule: wide in light, on a phone in dark, all parts open."""
+    """Its first load, without the fonts if they come late, and what axe finds of any rule, all parts open."""
     asked = []
 
     def watch(page):
         page.add_init_script(MOVED)
         page.on("request", lambda request: asked.append(request.url))
+        page.route("**/*.woff2", lambda route: route.abort())
 
-    page = open_page(urljoin(site, path), before=watch, extra_http_headers={"as-it-is": "yes"})
+    page = open_page(urljoin(site, path), before=watch)
     page.wait_for_load_state("networkidle")
+    open_page.complaints[:] = [said for said in open_page.complaints if "ERR_FAILED" not in said]  # the fonts
     loaded = {file_of(site_folder, address) for address in asked}
     weights = {str(file.relative_to(site_folder)): compressed(file) for file in loaded}
     assert sum(weights.values()) <= KINDS[path], weights
     assert page.evaluate("moved") < 0.001
+    fonts = {file.name for file in loaded if file.suffix == ".woff2"}
+    preloaded = page.locator("link[rel=preload][as=font]").evaluate_all("all => all.map(e => e.href.split('/').at(-1))")
+    assert fonts == set(preloaded)
     if path in LONG:
         return
     page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
@@ -64,8 +69,10 @@ def test_axe_finds_nothing_in_any_view(open_page, site, path):
         assert not accessibility(page)
 
 
-def test_no_script_blocks(site_folder):
+def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
     """What stands in the head and comes from a file of its own waits for the page."""
+    displays = re.findall(r"font-display: (\w+)", (site_folder / "assets/site.css").read_text("utf-8"))
+    assert set(displays) == {"optional"}
     for path in KINDS:
         head = file_of(site_folder, f"{SUBPATH}/{path}").read_text("utf-8").partition("</head>")[0]
         blocking = re.findall(r'<script(?![^>]*(?:type="module"|\bdefer\b|\basync\b))[^>]*\bsrc=[^>]*>', head)
