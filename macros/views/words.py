@@ -1273,16 +1273,17 @@ def of_kind(kind: object) -> str:
 
 @cache
 def of_weight(name: str) -> Words | None:
-    """The words of a tensor, by the longest tail of its name that has some; None where none has."""
+    """The words of a tensor, by the longest tail of its name that has some, its number left out if need be."""
     parts = [p for p in name.split(".") if not p.startswith("{")]
     whole = ".".join(parts)
     for suffix in (".weight", ".bias"):
         if whole.endswith(suffix) and whole not in WEIGHTS:
             parts = whole.removesuffix(suffix).split(".")
-    for start in range(max(0, len(parts) - 4), len(parts)):
-        words = WEIGHTS.get(".".join(parts[start:]))
-        if words:
-            return words
+    for tail in [parts, parts[:-1]] if parts[-1].isdigit() else [parts]:
+        for start in range(max(0, len(tail) - 4), len(tail)):
+            words = WEIGHTS.get(".".join(tail[start:]))
+            if words:
+                return words
     return None
 
 
