@@ -17,17 +17,9 @@ from macros.views import area_map, rounding
 
 pytestmark = pytest.mark.browser
 
-MOST_BYTES = 120_000  # of scripts and data of a tool's page, compressed
-ASSETS = (
-    "python.mjs",
-    "model.mjs",
-    "tools.mjs",
-    "tables.mjs",
-    "tools/elements.mjs",
-    "tools/kit.mjs",
-    "engine/engine.mjs",
-    "engine/data.json",
-)
+MOST_BYTES = 120_000  # of scripts and data of a tool's page, compressed, besides what every page has
+SHARED = ("python.mjs", "model.mjs", "tools.mjs", "tools/elements.mjs", "tools/kit.mjs")
+ASSETS = (*SHARED, "engine/engine.mjs", "engine/data.json")
 PAGES = ("tools/what-if.mjs", "tools/map.mjs", "tools/tensors.mjs"), ("tools/compare.mjs",)  # and what each alone has
 
 # A model that is on no list here: Llama's block in sizes of its own.

@@ -75,10 +75,11 @@ export async function mount(place) {
   async function update(isSameModel = false) {
     const started = performance.now(), mine = ++turn
     try {
-      published = own ? state.own : await keysOf(state.model)
-      if (!published) return void (results.hidden = true)
-      const before = await modelOf(published), now = await modelOf(await wayOf(before))
+      const keys = own ? state.own : await keysOf(state.model)
       if (mine !== turn) return // a later change is under way
+      if (!(published = keys)) return void (results.hidden = true)
+      const before = await modelOf(published), now = await modelOf(await wayOf(before))
+      if (mine !== turn) return
       base = before
       problem.hidden = true
       for (const field of fields.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
