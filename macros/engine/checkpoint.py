@@ -20,6 +20,9 @@ from .steps import Holds, Tracer
 # Arrays of one cache: of each layer and each attention in it, what it holds.
 Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
 
+# Bytes of the list of tensors in a file: a hundred thousand, as many as the largest published models have in all.
+LARGEST_HEADER = 2**24
+
 # Of a collapsed list of tensors: what `{i}` and `{e}` of a pattern stand for, as [first, last, step] each.
 Ranges: TypeAlias = dict[str, list[list[int]]]
 
@@ -214,7 +217,7 @@ class Files(Mapping[str, Array]):
     def __init__(self, folder: Path):
         self.file_of: dict[str, Path] = {}
         self.open: dict[Path, TensorFile] = {}
-        self.names: dict[Path, frozenset[str]] = {}  # of each open file
+        self.names: dict[Path, dict[str, None]] = {}  # of each open file, in its order
         self.used: set[str] = set()
         index = folder / "model.safetensors.index.json"
         if index.exists():
@@ -250,8 +253,9 @@ class Files(Mapping[str, Array]):
             try:
                 if not path.is_file():
                     raise FileNotFoundError if not path.exists() else OSError("it is no file")
+                _check_header(path)
                 self.open[path] = safe_open(path, framework="np")
-                self.names[path] = frozenset(self.open[path].keys())
+                self.names[path] = dict.fromkeys(self.open[path].keys())
             except (OSError, SafetensorError) as error:
                 reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
                 raise Problem(f"cannot be read: {reason}", "download the file again", str(path)) from None
@@ -293,6 +297,14 @@ class Files(Mapping[str, Array]):
             if rest
             else []
         )
+
+
+def _check_header(path: Path) -> None:
+    """Raise `OSError` for a file whose list of tensors takes seconds to read."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if LARGEST_HEADER < length < path.stat().st_size:  # else it is no header at all
+        raise OSError(f"its list of tensors has {length:,} bytes, more than {LARGEST_HEADER:,}")
 
 
 class Published(Mapping[str, Array]):

@@ -515,6 +515,15 @@ def test_a_checkpoint_of_many_tensors_is_read_at_once(run, tmp_path):
     assert status == 0 and "and 19997 more" in err and time.process_time() - start < 2
 
 
+def test_a_list_of_tensors_without_end_is_refused(run, tmp_path):
+    folder = folder_of("llama", tmp_path / "m")
+    file = folder / "model.safetensors"
+    header = b'{"a":' + b" " * 2**24
+    file.write_bytes(len(header).to_bytes(8, "little") + header + b"}")
+    found = "cannot be read: its list of tensors has 16,777,221 bytes, more than 16,777,216; download the file again"
+    assert found in refused(run("run", folder, "--tokens", "1"))
+
+
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_a_long_list_is_written_as_it_is_made(tmp_path, form):
     raw = presets.preset("mixtral-8x7b").config | {"num_local_experts": 1000}
