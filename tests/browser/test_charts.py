@@ -55,3 +55,20 @@ def test_the_rule_in_the_chart_of_sizes_is_over_no_point(open_page, site):
             Math.max(a.y - b.y - b.height, b.y - a.y - a.height, 0))))
     }""")
     assert least > 3
+
+
+def test_the_points_of_a_chart_are_links_one_after_the_other_by_keyboard(open_page, site):
+    page = open_page(urljoin(site, "models/gpt/"))
+    page.wait_for_function("document.querySelector('a.point[tabindex=\"0\"]')")
+    chart = page.locator("figure.ep-figure svg:visible").first
+    stops = chart.locator("a.point[tabindex='0']")
+    assert stops.count() == 1 and chart.locator("a.point").count() > 5
+    first = stops.get_attribute("aria-label")
+    stops.focus()
+    assert chart.locator(".ep-named").text_content() == first
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate_handle("document.activeElement").as_element()
+    said = focused.get_attribute("aria-label")
+    assert said != first and chart.locator(".ep-named").text_content() == said and stops.count() == 1
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", level=1, name=said.partition(":")[0], exact=True).wait_for()

@@ -115,6 +115,14 @@ def test_what_still_scrolls_says_so_and_keeps_head_and_names(open_page, site):
     assert name.bounding_box()["x"] == pytest.approx(left, abs=1)
     box = table.bounding_box()["y"]
     assert box - 1 <= head.bounding_box()["y"] <= max(top, box) + 1
+    page.set_viewport_size({"width": 768, "height": 900})  # here there is room for the result beside the name
+    page.wait_for_function("document.querySelector('.ep-keeps')")
+    result = table.locator("tbody td").first
+    table.evaluate("e => e.scrollTo(0, 0)")
+    left = result.bounding_box()["x"]
+    table.evaluate("e => e.scrollBy(150, 0)")
+    page.wait_for_timeout(100)
+    assert result.bounding_box()["x"] == pytest.approx(left, abs=1)
 
 
 def test_the_head_of_a_long_table_stays_while_the_page_scrolls(open_page, site):
