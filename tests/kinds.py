@@ -10,6 +10,7 @@ KINDS = {
     "what-happens/": OTHER,
     "what-happens/attention-deep-dive/": OTHER,
     "life-of-a-tensor/": OTHER,
+    "real-numbers/step-by-step/": OTHER,
     "checked-claims/": OTHER,
     "models/": OTHER,
     "models/llama/": OTHER,

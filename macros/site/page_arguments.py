@@ -46,6 +46,7 @@ KINDS = {
     "str": Kind("text in quotes", _is_text),
     "Model": Kind('a preset\'s slug in quotes, such as "llama3-8b"', _is_text),
     "int": Kind("a whole number", _is_whole),
+    "float": Kind("a number", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)),
     "bool": Kind("true or false", _is_switch),
     "bool | int": Kind("true, false or a whole number", lambda value: isinstance(value, int)),
     "object": _ANY,
