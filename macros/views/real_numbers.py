@@ -156,7 +156,7 @@ def number_matrix(
     about = f" ({operation.about})" if operation.about else ""
     title = html("<strong>{}{}</strong>{}", operation.words.title, about, beside(operation.words.terms))
     beside_it = _in_shapes(model, station_name, len(here.ids)) if model else ""
-    caption = html("{}{} {} {}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
+    caption = html("{}{} {}{}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
     name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
     is_share, is_cut = operation.node.role is Role.SOFTMAX, _shown(content, columns) < content.shape[1]
     corner = _corner(name, content, rows, heads, is_share, columns=columns)
@@ -365,7 +365,7 @@ def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     shape = station(sections(model), station_name, None).node.outputs[0].shape
     axis = _axis_of_heads(shape)
     shape = tuple(size for i, size in enumerate(shape) if i != axis)
-    return small(html("{}: {}", model.name, in_numbers(shape, walkthrough.sizes(model, tokens, None))))
+    return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.sizes(model, tokens, None))))
 
 
 def _corner(
@@ -416,7 +416,7 @@ def _bars(content: np.ndarray, name: str) -> Html:
         for i, row in enumerate(content):
             bars = [(j, round(HALF * abs(float(x)) / largest)) for j, x in enumerate(row) if sign * x > 0]
             drawn += [f"M{step * (j + 0.5):.1f} {ROW * i + ROW // 2}v{-sign * length}" for j, length in bars if length]
-        paths.append(element("path", d="".join(drawn), cls=cls, stroke_width=f"{0.7 * step:.1f}"))
+        paths.append(element("path", d="".join(drawn), cls=cls, stroke_width=f"{min(0.7 * step, HALF):.1f}"))
     middle = "".join(f"M0 {ROW * i + ROW // 2}H{WIDE}" for i in range(len(content)))
     return element(
         "svg",
