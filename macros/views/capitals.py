@@ -14,7 +14,7 @@ from . import real_numbers
 from .html import Html, number, table, tag
 from .real_numbers import FOLDER, TEXT, Run
 
-SAMPLE = ("France", "Japan", "Kenya", "Peru")  # the countries that the heads are measured by
+SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
 NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
 LOOKS_AT = {
     "name": "the name that is given",

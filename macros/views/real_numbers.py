@@ -9,6 +9,7 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,14 +35,18 @@ LEVELS = 4  # shades of a cell
 
 @dataclass(frozen=True)
 class Run:
-    """One forward pass over a text: its tokens as words, the trace with the numbers, the operations."""
+    """One forward pass over a text: its tokens as words, and the trace with the numbers."""
 
     asked: Checkpoint
     text: str
     ids: list[int]
     words: list[str]
     trace: numbers.Numbers
-    whole: Section
+
+    @cached_property
+    def whole(self) -> Section:
+        """The operations of the trace."""
+        return sections_of(self.trace.root)
 
     @property
     def scores(self) -> np.ndarray:
@@ -49,17 +54,20 @@ class Run:
         return self.trace.of(self.trace.root.outputs[0])[-1]
 
 
+opened = remembered(checkpoint)
+
+
 @remembered
 def run(folder: str, text: str) -> Run:
     """The forward pass of a checkpoint folder, by its path or `capitals`, over a text. Raises `Problem`."""
-    asked = checkpoint(folder)
+    asked = opened(folder)
     ids = asked.tokenizer.encode(text)
     positions = asked.model.config.symbols.get("n_positions")
     if not ids or (positions is not None and len(ids) > positions):
         raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
     with np.errstate(all="ignore"):
         trace, _ = numbers.trace(asked.model.architecture, asked.model.config, asked.weights(), ids)
-    return Run(asked, text, ids, [asked.tokenizer.token(i) for i in ids], trace, sections_of(trace.root))
+    return Run(asked, text, ids, [asked.tokenizer.token(i) for i in ids], trace)
 
 
 # Stations
@@ -195,7 +203,7 @@ def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
 
 def layer_drawing(folder: str = FOLDER, link: Link | None = None) -> Html:
     """One layer of a checkpoint with every step in it as a diagram."""
-    model = checkpoint(folder).model
+    model = opened(folder).model
     return diagrams.figure(diagrams.layer(model, next(iter(diagrams.layer_kinds(model))), None), "One layer", link)
 
 
@@ -314,7 +322,7 @@ def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
 @remembered
 def real_number(what: str, folder: str = FOLDER) -> Html:
     """A figure of a checkpoint for a sentence: any of its sizes, or `total`."""
-    model = checkpoint(folder).model
+    model = opened(folder).model
     known = {**model.counts.values(), "total": model.counts.total}
     if what not in known:
         raise Problem(f"what = {what!r}", nearest(what, known, f"one of {', '.join(known)}"))
