@@ -204,6 +204,8 @@ def kind_of(model: Model) -> tuple[str, str]:
         attention.append("shared caches")
     if has_fixed_state(model):
         attention.append("recurrent")
+    if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
+        attention.append("bidirectional")
     return experts, ", ".join(attention)
 
 

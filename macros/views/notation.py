@@ -24,6 +24,7 @@ SYMBOLS = (
     Symbol("vocab_size", "V", "tokens in the vocabulary", "V"),
     Symbol("n_positions", "P", "rows of a learned position table, the longest text it allows", "n_{ctx}"),
     Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
+    Symbol("n_segments", "", "rows of the table that says which of two texts a token belongs to"),
     Symbol("d_embedding", "", "width of the embedding table where it is not d_model"),
     Symbol("d_per_layer", "", "width of the token’s own vector for each layer"),
     Symbol("per_layer_vocab_size", "", "tokens in the table that has a vector for each layer"),

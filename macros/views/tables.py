@@ -579,7 +579,8 @@ def kv_cache(model: Model) -> Html:
     )
     slope, index = counts.cache_bytes_per_token(), counts.index_bytes_per_token()
     uncapped = counts.cache_bytes_per_token_uncapped() + index
-    formula = html("<p>Elements kept after {} tokens:</p>", var("S")) + on_its_own(cache_poly(model).latex())
+    kept = on_its_own(cache_poly(model).latex()) if counts.kept else text("none")
+    formula = html("<p>Elements kept after {} tokens:</p>", var("S")) + kept
     added = html(
         "<p>One more token adds {:,} bytes{}{}.</p>",
         slope,

@@ -63,6 +63,8 @@ def biases(m: Model) -> str:
         if len(with_bias) < len(matrices):
             title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
         having[title] = None
+    if any(w.layers is None and w.name.endswith(HEAD_BIAS) for w in m.counts.weights):
+        having["the head"] = None
     for title, has_it in inner_biases(m).items():
         if has_it:
             having[title] = None
@@ -70,6 +72,7 @@ def biases(m: Model) -> str:
     return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1]))) if titles else "none"
 
 
+HEAD_BIAS = ("lm_head.bias", "decoder.bias", "predictions.bias")
 CONVOLUTION, STEP_SIZE, CHOICE = ("conv1d.bias",), ("dt_bias", "dt_proj.bias"), ("correction_bias",)
 INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE
 

@@ -64,7 +64,7 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.FORWARD: Words("From token ids to a score for every token of the vocabulary"),
     Role.LAYER: Words("Layer"),
     Role.ATTENTION: Words(
-        "Attention", why="Here tokens see each other: each gathers what it needs from those before it."
+        "Attention", why="Here tokens see each other: each gathers what it needs from those that it sees."
     ),
     Role.FEED_FORWARD: Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
     Role.LIGHTNING_ATTENTION: Words(
@@ -583,6 +583,26 @@ WEIGHTS = {
     "layer_scalar": Words(
         "Scale the stream", r"s \, x", "One number for each layer, stored and not trained.", term="layer scale"
     ),
+    "embeddings.token_type_embeddings": Words(
+        "Look up which of the texts a token belongs to",
+        r"s_0",
+        "For a pair of texts; of a single one all tokens have the first row.",
+        term="segment embedding",
+    ),
+    "embeddings.tok_embeddings": _TABLE,
+    "embeddings.position_embeddings": _POSITIONS,
+    "embeddings.LayerNorm": _OF_EMBEDDINGS,
+    "embeddings.norm": _OF_EMBEDDINGS,
+    "transform.dense": Words(
+        "Change the vector once more", r"x \, W^{\top} + b", "The scores are for this token.", term="LM head"
+    ),
+    "head.dense": Words(
+        "Change the vector once more", r"x \, W^{\top}", "The scores are for this token.", term="LM head"
+    ),
+    "transform.LayerNorm": _LAST_NORM,
+    "head.norm": _LAST_NORM,
+    "cls.predictions.bias": Words("A score of its own for each token", r"+ b", "Trained.", term="bias"),
+    "decoder.bias": Words("A score of its own for each token", r"+ b", "Trained.", term="bias"),
     "project_in": Words(
         "Widen to the layers’ width",
         r"x \, W_{in}^{\top}",
@@ -596,6 +616,10 @@ WEIGHTS = {
         term="embedding projection",
     ),
     # norms
+    "attention.output.LayerNorm": _AFTER_ATTENTION,
+    "output.LayerNorm": _AFTER_FF,
+    "attn_norm": _BEFORE_ATTENTION,
+    "mlp_norm": _BEFORE_FF,
     "ln_1": _BEFORE_ATTENTION,
     "ln_2": _BEFORE_FF,
     "ln1": _BEFORE_ATTENTION,
@@ -664,6 +688,11 @@ WEIGHTS = {
     "q_proj": _Q,
     "k_proj": _K,
     "v_proj": _V,
+    "self.query": _Q,
+    "self.key": _K,
+    "self.value": _V,
+    "attention.output.dense": _O,
+    "attn.Wo": _O,
     "wq": _Q,
     "wk": _K,
     "wv": _V,
@@ -908,6 +937,10 @@ WEIGHTS = {
     "up_proj": _UP,
     "down_proj": _DOWN,
     "gate_up_proj": _GATE_UP,
+    "intermediate.dense": _UP,
+    "output.dense": _DOWN,
+    "mlp.Wi": _GATE_UP,
+    "mlp.Wo": _DOWN,
     "w1": _GATE,
     "w3": _UP,
     "w2": _DOWN,

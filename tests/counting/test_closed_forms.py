@@ -218,6 +218,21 @@ def doge(c):
     return Form(ends(c, False) + L * layer + D, 2 * L * K * H)
 
 
+def bert(c):
+    D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
+    V, tables = c["vocab_size"], c["vocab_size"] + c["max_position_embeddings"] + c.get("type_vocab_size", 2)
+    return Form((tables + 2) * D + L * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + D * D + 3 * D + V, 0)
+
+
+def modernbert(c):
+    D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
+    norm = D * (2 if c.get("norm_bias") else 1)
+    qkvo = 4 * D * D + (4 * D if c.get("attention_bias") else 0)
+    feed = 3 * D * F + (2 * F + D if c.get("mlp_bias") else 0)
+    head = D * D + (D if c.get("classifier_bias") else 0) + (c["vocab_size"] if c.get("decoder_bias", True) else 0)
+    return Form(ends(c, True) + L * (qkvo + feed) + (2 * L - 1 + 3) * norm + head, 0)
+
+
 def falcon(c):
     D, L, N, b, new = (
         c["hidden_size"],
@@ -734,6 +749,8 @@ FORMS = {
         width=("intermediate_size",),
         shared=lambda c, D: gated(D, c.get("shared_intermediate_size", 0)),
     ),
+    "bert": bert,
+    "modernbert": modernbert,
     "falcon": falcon,
     "phi": phi,
     "stablelm": stablelm,
@@ -1063,6 +1080,29 @@ RANDOM = {
         blocks(square=True),
         fixed(num_local_experts=(5, 7), **MOE),
         flags(attention_bias=BOOL, shared_intermediate_size=(37, 41)),
+    ),
+    "bert": both(
+        fixed(
+            vocab_size=(97, 101),
+            hidden_size=(30, 42),
+            num_hidden_layers=(1, 2, 5),
+            num_attention_heads=(3, 1),
+            intermediate_size=(67, 71),
+            max_position_embeddings=(31, 37),
+        ),
+        flags(type_vocab_size=(1, 3)),
+    ),
+    "modernbert": both(
+        blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
+        flags(
+            norm_bias=BOOL,
+            attention_bias=BOOL,
+            mlp_bias=BOOL,
+            classifier_bias=BOOL,
+            decoder_bias=BOOL,
+            local_attention=(4, 9),
+            global_attn_every_n_layers=(1, 2),
+        ),
     ),
     "falcon": both(
         fixed(vocab_size=(97, 101), hidden_size=(60, 84), num_hidden_layers=(1, 2, 5), num_attention_heads=6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import DYNAMIC, Blocks, close, golden, goldens
+from reference import DYNAMIC, ENCODERS, Blocks, close, golden, goldens
 from small import random_weights
 
 from macros.catalogue import presets
@@ -46,7 +46,7 @@ def test_the_last_row_alone_is_the_last_row_of_all(name):
 
 
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
-@pytest.mark.parametrize("name", [name for name in goldens() if name != DYNAMIC])
+@pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *ENCODERS)])
 def test_a_text_in_parts_is_the_text(name, cuts):
     g, cache, rows = golden(name), None, []
     for part in np.split(g.ids, cuts):
@@ -54,6 +54,16 @@ def test_a_text_in_parts_is_the_text(name, cuts):
         rows.append(out)
     assert cache.length == len(g.ids)
     close(np.concatenate(rows), g.logits)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_keeps_nothing_and_sees_what_follows(name):
+    g = golden(name)
+    whole, cache = logits(g.architecture, g.config, g.weights(), g.ids)
+    assert not cache.kept
+    other = np.concatenate([g.ids[:-1], [(g.ids[-1] + 1) % g.raw["vocab_size"]]])
+    changed, _ = logits(g.architecture, g.config, g.weights(), other)
+    assert np.abs(changed[0] - whole[0]).max() > 1e-4
 
 
 def test_a_text_that_outgrows_dynamic_scaling_is_the_text_only_while_it_fits():

@@ -24,6 +24,8 @@ DYNAMIC = "llama_dynamic_rope"
 # Checkpoints whose `hidden` has what each block gives, and not what it is given.
 WITH_OUTPUTS = ("mamba", "mamba2", "falcon_mamba_second", "rwkv_second")
 DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
+# Encoders read a text at once, each token in the light of those after it too; their scores are for hidden words.
+ENCODERS = ("bert", "modernbert")
 
 
 def close(ours, reference, tolerance=TOLERANCE):

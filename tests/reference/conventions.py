@@ -125,6 +125,13 @@ def scores_again(ours: Model, new: int, context: int) -> int:
     return sum(layers * flops(ours, node, new, context) for node, layers in steps(ours, Role.SCORES))
 
 
+def every_score(ours: Model, new: int, context: int) -> int:
+    """The head of all tokens but the last."""
+    if ours.counts.kept:
+        return 0
+    return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
+
+
 def recurrence(ours: Model, new: int, context: int) -> int:
     """What torch counts of the form that it runs, without what we count of the plain recurrence."""
     more = 0
@@ -258,6 +265,10 @@ FLOPS = {
     ),
     "chunk before": Convention(
         "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
+    ),
+    "every score": Convention(
+        "transformers’ encoders score every token of a text. Here the scores of one token count, as elsewhere.",
+        every_score,
     ),
     "outside": Convention(
         "transformers’ code of GPT-Neo multiplies a new token with all rows, and masks those outside of the window.",

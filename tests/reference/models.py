@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM
 
+from . import ENCODERS
 from .configs import configs
 
 SEED = 20261122
@@ -28,7 +29,7 @@ def build(model_type: str) -> torch.nn.Module:
     """The model of a type's small config, each weight random, attention and experts by plain products."""
     torch.manual_seed(SEED)
     keys = {name: value for name, value in configs()[model_type].items() if name != "model_type"}
-    make = AutoModelForCausalLM
+    make = AutoModelForMaskedLM if model_type in ENCODERS else AutoModelForCausalLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
         model_type = AROUND[model_type]

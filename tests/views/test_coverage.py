@@ -29,7 +29,7 @@ def test_every_type_has_a_row_with_what_it_was_checked_against():
     for name, (forward, scores, compared, models) in rows.items():
         assert forward == architectures()[name].name
         assert (scores == "checkpoint") == (name in presets.goldens())
-        assert compared == (made.types[name].by if name in made.types else made.absent[name])
+        assert compared == (made.types[name].by if name in made.types else made.absent.get(name, "–"))
         assert (0 if models == "–" else int(models)) == sum(m.model_type == name for m in coverage.known())
 
 

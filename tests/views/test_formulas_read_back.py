@@ -81,6 +81,9 @@ def test_every_formula_is_its_integer(slug):
         assert "T" not in decode.symbols
         assert read_latex(total_latex(decode, latex_name), values) == counts.decode_flops(S)
         elements = sum(k.elements.at(values) for k in counts.kept)
+        if not counts.kept:  # an encoder: there is no formula
+            assert not cache.terms
+            continue
         assert read_latex(cache.latex(), values) == read_latex(total_latex(cache, latex_name), values) == elements
         assert read_text(cache.text(), values) == elements
     values = dict(counts.values(T=5, S=8197))

@@ -259,7 +259,7 @@ def masks_of(layer_types: Sequence[str], n_layers: int, window: int | None) -> l
 
     Raises `Problem` for an unknown one, or for a window without a size.
     """
-    _check_layer_types(layer_types, n_layers, ("full_attention", "sliding_attention"))
+    check_layer_types(layer_types, n_layers, ("full_attention", "sliding_attention"))
     if window is None:
         if "sliding_attention" in layer_types:
             raise Problem("sliding_window is missing", "layer_types has sliding_attention, which needs its size")
@@ -281,7 +281,7 @@ def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list
 
 def short_names(layer_types: Sequence[str], n_layers: int, short: Mapping[str, str]) -> list[str]:
     """What the architecture calls each of the `layer_types`. Raises `Problem` for an unknown one."""
-    _check_layer_types(layer_types, n_layers, short)
+    check_layer_types(layer_types, n_layers, short)
     return [short[name] for name in layer_types]
 
 
@@ -316,7 +316,8 @@ def dense_first(dense: int, n_layers: int) -> list[str]:
     return ["dense" if i < dense else "sparse" for i in range(n_layers)]
 
 
-def _check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collection[str]) -> None:
+def check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collection[str]) -> None:
+    """Raise `Problem` unless there is one of the known words for each layer."""
     if len(layer_types) != n_layers:
         raise Problem(
             f"layer_types has {len(layer_types)} entries, and num_hidden_layers = {int(n_layers)}",
