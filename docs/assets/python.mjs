@@ -351,9 +351,8 @@ const dataclass = withKeywords((c, options) => {
 const isEnum = kind => c => {
   const members = [];
   for (const name of c.$own) {
-    const given = c.prototype[name];
-    if (typeof given === "function" || name.startsWith("__")) continue;
-    const value = kind === "text" && Array.isArray(given) ? given[0] : given; // of a text that has more beside it, itself
+    const value = c.prototype[name];
+    if (typeof value === "function" || name.startsWith("__")) continue;
     const member = Object.create(c.prototype);
     Object.assign(member, { value });
     define(member, "name", name);

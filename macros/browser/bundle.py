@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ..engine.architectures import architectures
-from .javascript import compile_module, imports, methods_of
+from .javascript import compile_module, imports, keywords_of, methods_of
 
 PACKAGE = Path(__file__).parent.parent
 
@@ -62,10 +62,14 @@ def files() -> dict[str, str]:
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
     names = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__")
     others = {name: source for name in names if name not in core and (source := _source(name))}
-    methods = frozenset[str]().union(*(methods_of(s.tree) for s in (*core.values(), *others.values())))
+    sources = [*core.values(), *others.values()]
+    trees = [source.tree for source in sources]
+    asked = frozenset(name for source in sources for name in imports(source.tree, source.name))
+    methods = frozenset[str]().union(*map(methods_of, trees))
+    keywords = frozenset[str]().union(*map(keywords_of, trees))
 
     def module(name: str, source: _Source) -> str:
-        text = compile_module(source.tree, source.name, methods)
+        text = compile_module(source.tree, source.name, methods, keywords, asked)
         return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
 
     modules = {model_type: this.name for model_type, this in architectures().items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -57,13 +58,28 @@ class Unknown(Exception):
     """A construct that has no counterpart here: names the file and the line."""
 
 
-def compile_module(tree: ast.Module, name: str, methods: Collection[str]) -> str:
+def compile_module(
+    tree: ast.Module,
+    name: str,
+    methods: Collection[str],
+    keywords: Collection[str] | None = None,
+    asked: Collection[str] | None = None,
+) -> str:
     """The body of a JavaScript function that runs a module and returns its names: `name` is its dotted one, below the
     package, and what it imports from the package is read from `M`, the modules that ran before. `methods` are the names
-    of the methods of all modules: any other attribute is data, and read as it stands.
+    of the methods of all modules: any other attribute is data, and read as it stands. `keywords` are the names that
+    arguments are given by anywhere: the names of other parameters are left out; with None, of none. `asked` are the
+    names that any module imports, in full: what this one imports itself is handed on where it is among them; with None,
+    all.
     """
     is_package = name.endswith(".__init__")
-    return _Module(name.removesuffix(".__init__"), is_package, methods).text(tree)
+    return _Module(name.removesuffix(".__init__"), is_package, methods, keywords, asked).text(tree)
+
+
+def keywords_of(tree: ast.Module) -> set[str]:
+    """The names that a module gives arguments by."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
 
 
 def methods_of(tree: ast.Module) -> set[str]:
@@ -91,6 +107,14 @@ def imports(tree: ast.Module, name: str) -> list[str]:
 
 def _name(name: str) -> str:
     return f"{name}$" if name in _RESERVED else name
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _short(i: int) -> str:
+    """The ith short name: a, b, … z, a1, b1, …"""
+    return _LETTERS[i % 26] + (str(i // 26) if i >= 26 else "")
 
 
 class _Names(ast.NodeVisitor):
@@ -131,21 +155,44 @@ class _Names(ast.NodeVisitor):
 class _Module:
     """One module on its way to JavaScript."""
 
-    def __init__(self, name: str, is_package: bool, methods: Collection[str]):
+    def __init__(
+        self,
+        name: str,
+        is_package: bool,
+        methods: Collection[str],
+        keywords: Collection[str] | None = None,
+        asked: Collection[str] | None = None,
+    ):
         self.name, self.is_package, self.methods = name, is_package, methods
-        self.scopes: list[set[str]] = []
+        self.keywords, self.asked = keywords, asked
+        self.scopes: list[dict[str, str]] = []  # names by how they are written, the module's first
+        self.shortened = 0  # how many names of functions around this place are
         self.class_scope: set[str] | None = None  # names of the class body that is being written
         self.class_name: list[str] = []
+        self.is_plain = False  # whether nothing asks for the types of the fields of the class that is being written
         self.temporary = 0
         self.yields = False  # whether the function that is being written hands on values one by one
 
     def text(self, tree: ast.Module) -> str:
         names = _Names(tree.body).names
-        self.scopes.append(set(names))
-        lines = [line for node in tree.body for line in self.statement(node)]
+        self.scopes.append({name: _name(name) for name in names})
+        brought: dict[str, str] = {}  # each name that is imported, with the line that does so
+        lines: list[str] = []
+        for node in tree.body:
+            written = self.statement(node)
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                bound = [a.asname or a.name.partition(".")[0] for a in node.names]
+                brought |= dict(zip(bound, written or [""] * len(bound)))
+            else:
+                lines += written
+        body = "".join(lines)
+        handed = [n for n in names if n not in brought or self.asked is None or f"{self.name}.{n}" in self.asked]
+        used = {*handed, *re.findall(r"[\w$]+", body)}  # annotations are gone, and with them what they alone used
+        names = [n for n in names if n not in brought or (brought[n] and _name(n) in used)]
         declared = f"let {','.join(map(_name, names))};" if names else ""
-        exported = ",".join(n if n == _name(n) else f"{n}:{_name(n)}" for n in names)
-        return f"{declared}{''.join(lines)}return{{{exported}}};"
+        exported = ",".join(n if n == _name(n) else f"{n}:{_name(n)}" for n in handed if n in names)
+        imported = "".join(brought[n] for n in names if n in brought)
+        return f"{declared}{imported}{body}return{{{exported}}};"
 
     def absolute(self, node: ast.ImportFrom) -> str:
         parts = self.name.split(".") if self.name else []
@@ -158,11 +205,24 @@ class _Module:
 
     @contextmanager
     def scope(self, names: Iterable[str]) -> Iterator[None]:
-        self.scopes.append(set(names))
+        """The names of a function: short ones, as nothing asks for them from outside, and none of a scope around it."""
+        before = self.shortened
+        written: dict[str, str] = {}
+        for name in names:
+            while (short := _short(self.shortened)) in self.scopes[0] or short in _RESERVED:
+                self.shortened += 1
+            written[name] = short
+            self.shortened += 1
+        self.scopes.append(written)
         try:
             yield
         finally:
             self.scopes.pop()
+            self.shortened = before
+
+    def written(self, name: str) -> str:
+        """A name as it is written here."""
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), _name(name))
 
     # statements
 
@@ -223,7 +283,7 @@ class _Module:
             text += "catch($error){"
             tests: list[str] = []
             for handler in node.handlers:
-                bind = f"{_name(handler.name)}=$error;" if handler.name else ""
+                bind = f"{self.written(handler.name)}=$error;" if handler.name else ""
                 kind = self.expr(handler.type) if handler.type else "py.Exception"
                 tests.append(f"if(py.catches($error,{kind})){{{bind}{self.block(handler.body)}}}")
             text += "else ".join(tests) + "else throw $error;}"
@@ -232,8 +292,8 @@ class _Module:
         return [text]
 
     def _Assign(self, node: ast.Assign) -> list[str]:
-        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            return [f"{self.target(node.targets[0])}={self.expr(node.value)};"]
+        if len(node.targets) == 1 and not isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            return [self.assign(node.targets[0], self.expr(node.value))]
         [target, *others] = node.targets
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and not others:
             if not any(isinstance(n, ast.Starred) for n in (*target.elts, *node.value.elts)):
@@ -249,7 +309,8 @@ class _Module:
             field = json.dumps(node.target.id)
             self.class_scope.add(node.target.id)
             value = f",{self.expr(node.value)}" if node.value else ""
-            return [f"$c.$annotate({field},()=>{self.expr(node.annotation)}{value});"]
+            kind = "0" if self.is_plain else f"()=>{self.expr(node.annotation)}"
+            return [f"$c.$annotate({field},{kind}{value});"]
         if node.value is None:
             return []
         if isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias":
@@ -263,7 +324,7 @@ class _Module:
 
     def _Import(self, node: ast.Import) -> list[str]:
         return [
-            f"{_name(a.asname or a.name.partition('.')[0])}=py.module({json.dumps(a.name.partition('.')[0])});"
+            f"{self.written(a.asname or a.name.partition('.')[0])}=py.module({json.dumps(a.name.partition('.')[0])});"
             for a in node.names
         ]
 
@@ -272,10 +333,11 @@ class _Module:
             return []
         if not node.level:
             module = f"py.module({json.dumps(node.module)})"
-            return [f"{_name(a.asname or a.name)}={module}.{a.name};" for a in node.names]
+            return [f"{self.written(a.asname or a.name)}={module}.{a.name};" for a in node.names]
         base = self.absolute(node)
         return [
-            f"{_name(a.asname or a.name)}=py.imported(M,{json.dumps(base)},{json.dumps(a.name)});" for a in node.names
+            f"{self.written(a.asname or a.name)}=py.imported(M,{json.dumps(base)},{json.dumps(a.name)});"
+            for a in node.names
         ]
 
     def _FunctionDef(self, node: ast.FunctionDef) -> list[str]:
@@ -291,7 +353,7 @@ class _Module:
                 value = decorated if of_class else f"py.method({decorated})"
             self.class_scope.add(node.name)
             return [f"$c.$set({json.dumps(node.name)},{value});"]
-        return [f"{_name(node.name)}={value};"]
+        return [f"{self.written(node.name)}={value};"]
 
     def function(self, node: ast.FunctionDef) -> str:
         is_method, self_name = self.class_scope is not None, ""
@@ -301,12 +363,13 @@ class _Module:
         outer, self.class_scope = self.class_scope, None
         outer_yields, self.yields = self.yields, False
         above, self.temporary = self.temporary, 0  # names that come again and again make a smaller file
-        parameters, written = self.parameters(node.args, skip=bool(self_name))
-        bound = {*parameters, *([self_name] if self_name else [])}
+        parameters = self.parameters(node.args, skip=bool(self_name))
+        bound = dict.fromkeys([*parameters, *([self_name] if self_name else [])])
         names = [n for n in _Names(node.body).names if n not in bound]
         with self.scope([*bound, *names]):
-            head = f"const {_name(self_name)}=this;" if self_name else ""
-            head += f"let {','.join(map(_name, names))};" if names else ""
+            head = f"const {self.written(self_name)}=this;" if self_name else ""
+            head += f"let {','.join(map(self.written, names))};" if names else ""
+            written = self.declared(parameters)
             body = "".join(line for child in node.body for line in self.statement(child))
         star = "*" if self.yields else ""
         self.class_scope, self.temporary, self.yields = outer, above, outer_yields
@@ -317,8 +380,9 @@ class _Module:
     def end(body: list[ast.stmt]) -> str:
         return "" if isinstance(body[-1], (ast.Return, ast.Raise)) else "return null;"
 
-    def parameters(self, args: ast.arguments, *, skip: bool) -> tuple[list[str], str]:
-        """The names of a function's parameters, and how they are written: positional ones, `*args`, then those that
+    @staticmethod
+    def parameters(args: ast.arguments, *, skip: bool) -> dict[str, ast.expr | None]:
+        """A function's parameters with what they are if they are not given: positional ones, `*args`, then those that
         are given by keyword only, then `**kwargs`."""
         positional = [*args.posonlyargs, *args.args]
         defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
@@ -326,25 +390,38 @@ class _Module:
         pairs += [(args.vararg.arg, None)] if args.vararg else []
         pairs += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults)]
         pairs += [(args.kwarg.arg, None)] if args.kwarg else []
-        written = ",".join(_name(n) if d is None else f"{_name(n)}={self.expr(d)}" for n, d in pairs)
-        return [n for n, _ in pairs], written
+        return dict(pairs)
+
+    def declared(self, parameters: dict[str, ast.expr | None], rest: str | None = None) -> str:
+        """The parameters as they are written; `rest` is the one that takes all others."""
+        return ",".join(
+            ("..." if name == rest else "") + self.written(name) + (f"={self.expr(default)}" if default else "")
+            for name, default in parameters.items()
+        )
 
     def signature(self, args: ast.arguments, skip: bool) -> str:
-        positional = [a.arg for a in (*args.posonlyargs, *args.args)][int(skip) :]
+        given = [a.arg for a in (*args.posonlyargs, *args.args)][int(skip) :]
+        positional = [name if self.keywords is None or name in self.keywords else 0 for name in given]
         keyword = [a.arg for a in args.kwonlyargs]
         flags = f",{int(args.vararg is not None)},{int(args.kwarg is not None)}" if args.vararg or args.kwarg else ""
-        return f"{json.dumps(positional)},{json.dumps(keyword)}{flags}" if keyword or flags else json.dumps(positional)
+        written = [json.dumps(names, separators=(",", ":")) for names in (positional, keyword)]
+        return f"{','.join(written)}{flags}" if keyword or flags else written[0]
 
     def _ClassDef(self, node: ast.ClassDef) -> list[str]:
         bases = ",".join(self.expr(b) for b in node.bases)
         outer, self.class_scope = self.class_scope, set()
         self.class_name.append(node.name)
+        fill = self.filled(node)
+        outside, self.is_plain = self.is_plain, bool(fill)
         body = ""
         for child in node.body:
             if isinstance(child, ast.Assign):
                 [target] = child.targets
                 assert isinstance(target, ast.Name)
-                body += f"$c.$set({json.dumps(target.id)},{self.expr(child.value)});"
+                value = child.value
+                if isinstance(value, ast.Tuple) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
+                    value = value.elts[0]  # of a member that says more beside its value, the value
+                body += f"$c.$set({json.dumps(target.id)},{self.expr(value)});"
                 self.class_scope.add(target.id)
             elif isinstance(child, (ast.FunctionDef, ast.AnnAssign, ast.Expr, ast.Pass)):
                 body += "".join(self.statement(child))
@@ -352,12 +429,13 @@ class _Module:
                 raise self.unknown(child)
         self.class_name.pop()
         self.class_scope = outer
-        body += self.filled(node)
+        self.is_plain = outside
+        body += fill
         options = ",".join(f"{k.arg}:{self.expr(k.value)}" for k in node.keywords)
         value = f"py.class({json.dumps(node.name)},[{bases}],{{{options}}},$c=>{{{body}}})"
         for decorator in reversed(node.decorator_list):
             value = f"{self.expr(decorator)}({value})"
-        return [f"{_name(node.name)}={value};"]
+        return [f"{self.written(node.name)}={value};"]
 
     @staticmethod
     def filled(node: ast.ClassDef) -> str:
@@ -367,8 +445,8 @@ class _Module:
         if not fields or not is_alone or any(isinstance(child.value, ast.Call) for child in fields):
             return ""
         names = [child.target.id for child in fields if isinstance(child.target, ast.Name)]
-        parameters = ",".join(f"${name}" for name in names)
-        return f"$c.$fill=(self,{parameters})=>{{{''.join(f'self.{name}=${name};' for name in names)}}};"
+        parameters = ",".join(f"${i}" for i in range(len(names)))
+        return f"$c.$fill=(self,{parameters})=>{{{''.join(f'self.{name}=${i};' for i, name in enumerate(names))}}};"
 
     # assignment
 
@@ -378,12 +456,12 @@ class _Module:
 
     def target(self, node: ast.expr) -> str:
         assert isinstance(node, ast.Name)
-        return _name(node.id)
+        return self.written(node.id)
 
     def assign(self, target: ast.expr, value: str) -> str:
         """Statements that bind a target to a JavaScript expression."""
         if isinstance(target, ast.Name):
-            return f"{_name(target.id)}={value};"
+            return f"{self.written(target.id)}={value};"
         if isinstance(target, ast.Attribute):
             return f"{self.expr(target.value)}.{target.attr}={value};"
         if isinstance(target, ast.Subscript):
@@ -437,17 +515,17 @@ class _Module:
         if self.class_scope is not None and node.id in self.class_scope:
             return f"$c.$get({json.dumps(node.id)})"
         if any(node.id in scope for scope in self.scopes):
-            return _name(node.id)
+            return self.written(node.id)
         return f"py.{node.id}"
 
     def me(self) -> str:
         """What a method calls its object, or its class."""
-        return "self" if any("self" in scope for scope in self.scopes) else "cls"
+        return self.written("self" if any("self" in scope for scope in self.scopes) else "cls")
 
     def _Attribute(self, node: ast.Attribute) -> str:
         value = node.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
-            return f"py.superGet({_name(self.class_name[-1])},{self.me()},{json.dumps(node.attr)})"
+            return f"py.superGet({self.written(self.class_name[-1])},{self.me()},{json.dumps(node.attr)})"
         if node.attr in self.methods or node.attr in _BUILT_IN or node.attr in _SPECIAL:
             return f"py.get({self.expr(node.value)},{json.dumps(node.attr)})"
         return f"{self.expr(node.value)}.{node.attr}"
@@ -484,14 +562,13 @@ class _Module:
         return f"({self.test(node.test)}?{self.expr(node.body)}:{self.expr(node.orelse)})"
 
     def _NamedExpr(self, node: ast.NamedExpr) -> str:
-        return f"({_name(node.target.id)}={self.expr(node.value)})"
+        return f"({self.written(node.target.id)}={self.expr(node.value)})"
 
     def _Lambda(self, node: ast.Lambda) -> str:
         outer, self.class_scope = self.class_scope, None
-        names, written = self.parameters(node.args, skip=False)
-        if node.args.vararg:
-            written = written.replace(_name(node.args.vararg.arg), f"...{_name(node.args.vararg.arg)}")
-        with self.scope(names):
+        parameters = self.parameters(node.args, skip=False)
+        with self.scope(parameters):
+            written = self.declared(parameters, node.args.vararg.arg if node.args.vararg else None)
             body = self.expr(node.body)
         self.class_scope = outer
         return f"(({written})=>({body}))"
@@ -556,7 +633,7 @@ class _Module:
         names = list(_Names([first.target]).names)
         item = self.fresh()
         with self.scope(names):
-            bind = f"let {','.join(map(_name, names))};{self.assign(first.target, item)}"
+            bind = f"let {','.join(map(self.written, names))};{self.assign(first.target, item)}"
             tests = "".join(f"if(!{self.test(t)})continue;" for t in first.ifs)
             body = self.comprehension(rest, inner, how, write)
         return f"for(const {item} of {source}){{{bind}{tests}{body}}}"
@@ -605,8 +682,8 @@ class _Module:
         if isinstance(function, ast.Attribute):
             value, attribute = function.value, json.dumps(function.attr)
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
-                me = "cls" if function.attr == "__new__" else self.me()
-                return f"py.super({_name(self.class_name[-1])},{me},{attribute},[{args}],{{{keywords}}})"
+                me = self.written("cls") if function.attr == "__new__" else self.me()
+                return f"py.super({self.written(self.class_name[-1])},{me},{attribute},[{args}],{{{keywords}}})"
             if keywords:
                 return f"py.callKeywords({self.expr(value)},{attribute},[{args}],{{{keywords}}})"
             if function.attr not in _BUILT_IN:
