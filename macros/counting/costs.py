@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 
 from .accelerators import Accelerator
 from .devices import Devices
@@ -146,7 +145,8 @@ class Bound:
         return COMPUTE if self.compute_seconds >= self.memory_seconds else MEMORY
 
 
-@cache
 def of(counts: Counts) -> Costs:
     """The costs of a model, with what was already computed of them."""
-    return Costs(counts)
+    if not isinstance(counts.costs, Costs):
+        counts.costs = Costs(counts)
+    return counts.costs

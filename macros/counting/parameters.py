@@ -27,6 +27,7 @@ class Counts:
 
     def __init__(self, trace: Trace):
         self.trace: Trace = trace
+        self.costs: object = None  # `costs.of` this model: they go when it goes
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:

@@ -10,11 +10,14 @@ from numpy.typing import DTypeLike
 
 from .array import stand_in
 from .dims import ONE, Dim, dims_of
+from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .rules import Shape
 from .steps import Holds
 from .tensors import Cached, CacheEntry, Weight
 from .trace import Trace
+
+MOST_KINDS = 128  # of layers: each is run on its own
 
 
 class ShapeWeights:
@@ -78,6 +81,10 @@ class ShapeWeights:
         if not isinstance(cache, ShapeCache):
             raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
         distinct = list(dict.fromkeys(kinds))
+        if len(distinct) > MOST_KINDS:
+            raise Problem(
+                f"{len(distinct)} layers are of a kind of their own", f"at most {MOST_KINDS} kinds are told apart"
+            )
         for kind, name in zip(distinct, _names(distinct)):
             layers = tuple(i for i, k in enumerate(kinds) if k == kind)
             words = "" if len(distinct) == 1 else f"{name}_"

@@ -65,7 +65,10 @@ def layer_range(layers: Iterable[int] | None) -> str:
 
 def _skipped(indices: list[int]) -> int | None:
     """n where every nth number is left out between the first and the last."""
-    gaps = [i for i in range(indices[0], indices[-1]) if i not in set(indices)]
+    if indices[-1] - indices[0] >= 2 * len(indices):
+        return None  # more are left out than are there
+    present = set(indices)
+    gaps = [i for i in range(indices[0], indices[-1]) if i not in present]
     steps = {b - a for a, b in zip(gaps, gaps[1:])}
     return steps.pop() if len(steps) == 1 and len(gaps) > 1 else None
 

@@ -12,6 +12,7 @@ from copies import ROOT
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import golden
 from small import configs
 
 from macros.catalogue import checks, presets
@@ -556,6 +557,16 @@ def test_the_command_line_shows_one_line(tmp_path):
         all(line.startswith("every-parameter: ") for line in done.stderr.splitlines())
         and "transformer.wte.weight" in done.stdout
     )
+
+
+def test_layers_that_are_all_different_are_refused_at_once():
+    """Each kind of layer is run on its own."""
+    n = 5000
+    lists = {"layer_types": ["full_attention"] * n, "activation_sparsity_pattern": [0.0] * n}
+    raw = golden("gemma3n_text").raw | {"num_hidden_layers": n, "num_kv_shared_layers": 0, **lists}
+    with pytest.raises(Problem, match="5000 layers are of a kind of their own; at most 128 kinds"):
+        _ = presets.make("x", raw | {"intermediate_size": list(range(64, 64 + n))}).counts
+    assert presets.make("x", raw | {"intermediate_size": [64] * n}).counts.total > 0
 
 
 @pytest.mark.parametrize("slug", ["mamba-130m", "jamba-v0.1", "granite-4.0-h-small", "qwen3-next-80b-a3b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import html
 import inspect
 import json
@@ -11,6 +12,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+import weakref
 from fractions import Fraction
 from xml.etree import ElementTree
 
@@ -25,6 +27,7 @@ from macros.catalogue.presets import Model, make
 from macros.cli import printing
 from macros.cli.data import as_json
 from macros.cli.describe import as_table
+from macros.counting.costs import of as costs_of
 from macros.engine import forward as run
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
@@ -778,6 +781,20 @@ def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(Problem) as raised:
         macro(*arguments)
     assert message in str(raised.value) and str(raised.value).startswith(f"docs/a.md: {name}(")
+
+
+def test_layers_far_apart_are_named_at_once():
+    assert layer_range([0, 1, 2, 10**30]) == f"layers 0–2 and {10**30}"
+    assert layer_range([n for n in range(10_000) if n % 4]) == "layers 1–9999 without every fourth"
+
+
+def test_a_models_costs_go_with_it():
+    model = presets.make("x", presets.preset("gpt2").config)
+    costs = weakref.ref(costs_of(model.counts))
+    assert costs_of(model.counts) is costs()
+    del model
+    gc.collect()
+    assert costs() is None
 
 
 def test_what_is_no_text_is_not_printed():
