@@ -151,7 +151,7 @@ PRESETS = {
     "an unknown architecture": (
         '"llama"',
         '"lama"',
-        r'model_type = \'lama\' is not known; did you mean "llama", "jamba" or "diffllama"\?',
+        r'model_type = \'lama\' is not known; did you mean "llama", "jamba"(, "\w+")* or "\w+"\?',
     ),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
     "an unknown activation": (
@@ -378,7 +378,7 @@ CONFIGS = {
     "a long wrong architecture": (json.dumps({"model_type": "x" * 5000}), "model_type = 'xxx"),
     "an architecture near to five and more": (
         json.dumps({"model_type": "qwen3_6_moe"}),
-        'did you mean "qwen3_5_moe", "qwen3_moe", "qwen2_moe", "qwen3_5_moe_text" or "qwen3_5_text"? '
+        'did you mean "qwen3_5_moe", "qwen3_moe", "qwen3_vl_moe", "qwen2_moe" or "qwen3_5_moe_text"? '
         "every-parameter describe --types prints the known ones",
     ),
     "an architecture near to none": (

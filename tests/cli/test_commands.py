@@ -488,7 +488,7 @@ def test_a_run_takes_the_memory_that_was_reckoned(name):
     logits(g.architecture, g.config, weights, tokens, last=True)
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 1 < needed(model, len(tokens), False) / taken < 2.5
+    assert 1 < needed(model, len(tokens), False) / taken < 4
 
 
 def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monkeypatch):
