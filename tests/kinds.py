@@ -18,6 +18,7 @@ KINDS = {
     "models/claude/claude-3-opus/": TEXT,
     "tools/what-if/": OTHER,
     "reference/how-it-works/": OTHER,
-    "reference/glossary/": TEXT,
+    "reference/glossary/": OTHER,
+    "reference/licence/": TEXT,
     "404.html": TEXT,
 }

@@ -47,7 +47,7 @@ def test_a_page_is_light_still_and_read_by_all(open_page, site, site_folder, pat
     loaded = {file_of(site_folder, address) for address in asked}
     weights = {str(file.relative_to(site_folder)): compressed(file) for file in loaded}
     assert sum(weights.values()) <= KINDS[path], weights
-    assert page.evaluate("moved") < 0.001
+    assert page.evaluate("moved") < 0.005  # Lighthouse calls less than 0.1 good
     fonts = {file.name for file in loaded if file.suffix == ".woff2"}
     preloaded = page.locator("link[rel=preload][as=font]").evaluate_all("all => all.map(e => e.href.split('/').at(-1))")
     assert fonts == set(preloaded)
