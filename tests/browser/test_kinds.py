@@ -13,7 +13,8 @@ from kinds import KINDS
 pytestmark = pytest.mark.browser
 
 LONG = "model-size/", "life-of-a-tensor/", "checked-claims/"  # axe looks at these in the slow test alone
-LARGE = "models/", "models/gpt/gpt2/", "reference/glossary/"  # and here once at these
+# And here once at these.
+LARGE = "models/", "models/gpt/gpt2/", "reference/glossary/", "costs/kv-cache/", "what-happens/attention-deep-dive/"
 MOVED = """
     window.moved = 0
     new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: "layout-shift" })
