@@ -18,7 +18,7 @@ from macros.counting.accelerators import accelerators
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
 from macros.engine.array import Node, ShapeArray
-from macros.engine.ops import Chunked, Full, SlidingWindow
+from macros.engine.ops import Chunked, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
 from macros.views import charts, claims, headlines, tables, values
@@ -84,8 +84,9 @@ def comes_from(a: ShapeArray, origin: ShapeArray) -> bool:
 
 
 def keeps_everything(entry: CacheEntry) -> bool:
-    """Whether an entry of the cache has a row for each token, however long the text."""
-    return entry.row is not None and isinstance(getattr(entry.mask, "mask", entry.mask), Full)
+    """Whether an entry of the cache has a row for each token, or for every few, however long the text."""
+    keeping = (Full, Compressed, PickedBlocks, PickedPools)
+    return entry.row is not None and isinstance(getattr(entry.mask, "mask", entry.mask), keeping)
 
 
 def is_dense(model: Model) -> bool:
@@ -173,10 +174,10 @@ def ways_of_forgetting():
 @claim
 def width_is_a_side():
     """Matrices without a side of d_model have a few percent of the parameters at most, a little more in OPT 350M (its
-    two tables) and MiniCPM3 (the maps out of its latents)."""
+    two tables), MiniCPM3 and Youtu-LLM (the maps out of their latents)."""
     for m in every():
         other = [w for w in matrices_of(m) if width(m) not in map(int, w.shape)]
-        most = 0.1 if m.slug in ("opt-350m", "minicpm3-4b") else 0.05
+        most = {"opt-350m": 0.1, "minicpm3-4b": 0.1, "youtu-llm-2b": 0.12}.get(m.slug, 0.05)
         assert sum(int(w.count) for w in other) < most * m.counts.total, m.slug
 
 

@@ -265,11 +265,12 @@ class Compute:
         """Of each kind of layer with latent attention: how wide the latent and the heads' keys and values are."""
         latents: dict[Node, Latent] = {}
         for layer in (n for n in self.trace.root.children if n.layers is not None):
-            steps = {n.role: n for n in layer.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)}
+            reads = [n for n in layer.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)]
+            steps = {n.role: n for n in reads}
             if len(steps) == 2:
                 _, nope, rank = steps[Role.LATENT_QUERIES].inputs[1].shape
                 heads, value, _ = steps[Role.LATENT_VALUES].inputs[1].shape
-                latents[layer] = Latent(heads, nope, value, rank, tuple(steps.values()))
+                latents[layer] = Latent(heads, nope, value, rank, tuple(reads))
         return latents
 
     def _values(self, new: int, context: int) -> Mapping[str, int]:

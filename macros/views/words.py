@@ -906,7 +906,7 @@ WEIGHTS = {
     "softmax_scaling.scale": Words(
         "Learn how much sharper", r"s \, \ln(t + 1)", "A trained number for each head.", term="attention temperature"
     ),
-    "softmax_scaling.bias": Words(
+    "softmax_scaling": Words(
         "Learn how sharp", r"+ b", "A trained number for each head.", term="attention temperature"
     ),
     "rotary_emb.alpha": Words(

@@ -35,7 +35,11 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     with torch.no_grad():
         out = model(ids, output_hidden_states=True)
     hidden = [h[0].numpy() for h in out.hidden_states or ()]
-    return {"input_ids": ids.numpy(), "logits": out.logits.numpy(), "hidden": np.array(hidden), **stored}
+    if len({h.shape for h in hidden}) > 1:  # several residual streams, and what becomes of them for the head
+        told = {"hidden": np.zeros(0), "streams": np.array(hidden[:-1]), "final": hidden[-1]}
+    else:
+        told = {"hidden": np.array(hidden)}
+    return {"input_ids": ids.numpy(), "logits": out.logits.numpy(), **told, **stored}
 
 
 def compare(ours: Model, arrays: dict[str, np.ndarray]) -> float:

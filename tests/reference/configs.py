@@ -25,8 +25,10 @@ MULTIMODAL = {
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
 PROMPT = 10
 
-# Types that transformers does not have, and why nothing stands beside them.
+# Types that transformers does not have by themselves, and why nothing stands beside them.
+_INSIDE = "in transformers only inside a multimodal model, in which the reference checkpoint of tests/golden was made"
 ABSENT = {
+    **dict.fromkeys(("glm5_next_text", "mistral_large4_text", "muse_glimmer_text", "muse_spark_text"), _INSIDE),
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
     "kimi_k2": "remote code, not in transformers: DeepSeek-V3’s, which is compared as deepseek_v3",
     "mimo": "remote code, not in transformers: Qwen2’s, which is compared as qwen2",

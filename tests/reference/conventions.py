@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from macros.catalogue.presets import Model
 from macros.counting.costs import of as costs_of
 from macros.engine.array import Node
-from macros.engine.ops import Chunked, SlidingWindow
+from macros.engine.ops import Chunked, Compressed, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import Holds, Role
 from macros.engine.tensors import CacheEntry
 
@@ -64,7 +64,8 @@ def rows_cut_off(ours: Model, new: int, context: int) -> int:
     if ours.model_type == "zaya":
         return 0
     rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
-    return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in steps(ours, Role.CONVOLUTION))
+    cut = [(node, layers) for node, layers in steps(ours, Role.CONVOLUTION) if not node.is_inside(Role.NGRAMS)]
+    return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in cut)
 
 
 def row_of_zeros(ours: Model, new: int, context: int) -> int:
@@ -83,13 +84,55 @@ def written_out(ours: Model, new: int, context: int) -> int:
 
 
 def not_picked(ours: Model, new: int, context: int) -> int:
-    """Scores and averages over the tokens that the indexer did not pick."""
+    """Scores and averages over the tokens, entries or blocks that the indexer did not pick."""
     size = ours.trace.symbols
-    if "index_topk" not in size:
+    if "kv_lora_rank" in size:
+        if "index_topk" not in size:
+            return 0
+        width = size["qk_nope_head_dim"] + size["qk_rope_head_dim"] + size["v_head_dim"]
+        masked = context - min(context, size["index_topk"])
+        return 2 * ours.raw["num_hidden_layers"] * size["n_heads"] * width * new * masked
+    more, values = 0, ours.counts.values(T=new, S=context)
+    for p in costs_of(ours.counts)._pairs:
+        picked, every = p.keys.at(values), p.mask.kept(context)
+        if isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)) and 0 < picked != every:
+            more += p.flops(values) * (every - picked) // picked
+    return more
+
+
+def streams_read(ours: Model, new: int, context: int) -> int:
+    """The weighted sum of the streams that a part works on."""
+    more = 0
+    for node, layers in steps(ours, Role.READ_STREAMS):
+        linear = sum(flops(ours, inner, new, context) for inner in node.walk() if inner.role is Role.LINEAR)
+        more -= layers * (flops(ours, node, new, context) - linear)
+    return more
+
+
+def entries_averaged(ours: Model, new: int, context: int) -> int:
+    """The averages that entries are, in DeepSeek V4 the weighing of the indexer's heads, and the fit of n-grams."""
+    more = 0
+    for node, layers in steps(ours, Role.NGRAMS):
+        more -= layers * sum(leaf.flops.at(ours.counts.values(T=new, S=context)) for leaf in node.children if leaf.note)
+    for node, layers in steps(ours, Role.COMPRESSOR):
+        linear = sum(flops(ours, inner, new, context) for inner in node.walk() if inner.role is Role.LINEAR)
+        more -= layers * (flops(ours, node, new, context) - linear)
+    if ours.model_type == "deepseek_v4":
+        for node, layers in steps(ours, Role.INDEX_SCORES):
+            heads, width = (int(d) for d in node.inputs[0].shape[1:])
+            more -= layers * flops(ours, node, new, context) // (width + 1)
+    return more
+
+
+def pools_ahead(ours: Model, new: int, context: int) -> int:
+    """Of the scores of pools, those that a query of a prompt does not see."""
+    if ours.model_type != "qwen4_exp_text":
         return 0
-    width = size["qk_nope_head_dim"] + size["qk_rope_head_dim"] + size["v_head_dim"]
-    masked = context - min(context, size["index_topk"])
-    return 2 * ours.raw["num_hidden_layers"] * size["n_heads"] * width * new * masked
+    more, values = 0, ours.counts.values(T=new, S=context)
+    for p in costs_of(ours.counts)._pairs:
+        if isinstance(p.mask, Compressed):
+            more -= int(p.flops(values) * (1 - p.share(values)))
+    return more
 
 
 def masked_in_chunk(ours: Model, new: int, context: int) -> int:
@@ -223,6 +266,20 @@ def kept_twice(ours: Model, new: int, context: int) -> int:
     )
 
 
+def pooled_anew(ours: Model, new: int, context: int) -> int:
+    """The indexer's key of every token, without the pools' keys and those that wait."""
+    if ours.model_type != "qwen4_exp_text":
+        return 0
+    held = [k for k in ours.trace.kept if k.holds in (Holds.INDEX_KEYS, Holds.INDEX_WAITING)]
+    kept_here = sum(k.elements.at(ours.counts.values(S=context)) for k in held)
+    return sum(int(k.layer_count) * int(k.shape[-1]) for k in held[::2]) * context - kept_here
+
+
+def ids_kept(ours: Model, new: int, context: int) -> int:
+    """The last token ids, which are no fractions."""
+    return -sum(k.elements.at(ours.counts.values(S=context)) for k in ours.trace.kept if k.holds is Holds.TOKEN_IDS)
+
+
 @dataclass(frozen=True)
 class Convention:
     """A way of counting: the sentence for the page, and by how much theirs is more in a step of `new` tokens."""
@@ -254,14 +311,29 @@ FLOPS = {
         written_out,
     ),
     "not picked": Convention(
-        "transformers multiplies with every token and masks those that the indexer did not pick. Here the picked ones "
-        "count.",
+        "transformers multiplies with every token or entry and masks those that the indexer did not pick. Here the "
+        "picked ones count.",
         not_picked,
     ),
     "last row": Convention(
         "transformers’ code of Gemma 4 takes only the last token of a prompt through the layers that read another’s "
         "keys and values: they add nothing to the cache. Here all tokens count, as in training.",
         rows_for_keys,
+    ),
+    "streams": Convention(
+        "The weighted sum of residual streams that a part works on is counted here. In transformers it is "
+        "element-wise.",
+        streams_read,
+    ),
+    "entries": Convention(
+        "The averages that compressed entries are, the weighing of the heads that pick them and the fit of n-grams are "
+        "counted here. In transformers they are element-wise.",
+        entries_averaged,
+    ),
+    "pools ahead": Convention(
+        "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. Here a "
+        "product of all queries with all pools counts, of which some are masked.",
+        pools_ahead,
     ),
     "chunk before": Convention(
         "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
@@ -297,6 +369,14 @@ CACHE = {
     ),
     "whole text": Convention(
         "transformers’ code of GPT-Neo keeps every row, also in the layers that see a window.", whole_text
+    ),
+    "pooled anew": Convention(
+        "transformers’ code of Qwen4-Exp keeps the indexer’s key of every token and averages them anew in each step. Here "
+        "the averages are kept.",
+        pooled_anew,
+    ),
+    "ids": Convention(
+        "The last token ids, which look n-grams up, are whole numbers and not among the counted ones there.", ids_kept
     ),
     "repeated": Convention(
         "transformers’ code of Falcon keeps the keys and values of every query head, also where several share them.",

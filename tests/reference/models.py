@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM
+import transformers
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForMaskedLM,
+)
 
 from . import ENCODERS
 from .configs import configs
@@ -38,7 +45,11 @@ def build(model_type: str) -> torch.nn.Module:
     if model_type in TOWERLESS:
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
-    model = make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+    if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        make = getattr(transformers, type(config).__name__.removesuffix("Config") + "ForCausalLM")
+        model = make._from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+    else:
+        model = make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)

@@ -56,7 +56,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, fold_rope, key, read_rope
+from .config import Config, Interval, Positive, Raw, Size, activation, config, fold_rope, key, read_rope
 from .qwen2_moe import EXPERT, FUSED
 
 # The names of `layer_types`, and the ratio that each has in the published lists.
@@ -88,7 +88,7 @@ class DeepSeekV4(Config):
     n_layers: Size = key("num_hidden_layers")
     norm_eps: Positive = key("rms_norm_eps", 1e-6)
     n_streams: Size = key("hc_mult", 4)
-    stream_rounds: Size = key("hc_sinkhorn_iters", 20)
+    stream_rounds: Interval = key("hc_sinkhorn_iters", 20)
     stream_floor: float = key("hc_eps", 1e-6)
     # attention
     n_heads: Size = key("num_attention_heads")

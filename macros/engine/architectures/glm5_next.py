@@ -41,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key
+from .config import Count, Interval, Positive, Raw, Size, Taps, activation, config, fixed, key
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
@@ -83,7 +83,7 @@ class Glm5Next(GlmMoEDsa):
     sees_tail: bool = key("index_kpool_always_select_tail", True)
     gate_limit: Positive = key("swiglu_limit", 10.0)
     n_streams: Size = key("hc_mult", 4)
-    stream_rounds: Size = key("hc_sinkhorn_iters", 20)
+    stream_rounds: Interval = key("hc_sinkhorn_iters", 20)
     stream_floor: float = key("hc_eps", 1e-6)
 
     ignored = (GlmMoEDsa.ignored - {"layer_types"}) | {"first_k_dense_replace"}

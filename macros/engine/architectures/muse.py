@@ -105,7 +105,7 @@ class MuseSpark(MuseGlimmer):
     n_experts: Size = key("num_local_experts", also=("num_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
-    d_expert: Size = key("moe_hidden_size")
+    d_latent: Size = key("moe_hidden_size")
     d_ff_expert: Size = key("moe_intermediate_size")
     gate_temperature: Positive = key("residual_gate_temperature", 0.3)
 
@@ -201,7 +201,7 @@ def mixture_of_experts(x: Array, w: Weights, c: MuseSpark) -> Array:
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts) * c.head_scale)
     chosen = top_k(fit + w.buffer("gate.e_score_correction_bias", c.n_experts), c.n_experts_per_token)
     shares = routing_weights(fit, chosen, normalise=True, scale=c.routed_scale)
-    narrow = rms_norm(linear(x, w, "pre_expert_proj", c.d_expert), w, "pre_expert_norm", c.norm_eps, offset=1)
+    narrow = rms_norm(linear(x, w, "pre_expert_proj", c.d_latent), w, "pre_expert_norm", c.norm_eps, offset=1)
     y = gated_experts(narrow, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation))
     y = scaled_norm(y, w, "experts.post_expert_norm", c.output_norm_eps)
     return linear(combine(y, shares), w, "post_expert_proj", c.d_model)

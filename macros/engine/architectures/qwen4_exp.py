@@ -46,7 +46,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, Taps, config, fixed, key, mixers_of, read_rope
+from .config import Interval, Size, Taps, config, fixed, key, mixers_of, read_rope
 from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
 
 # Which of a layer's convolutions a cache entry belongs to, and the last ids.
@@ -81,8 +81,8 @@ class Qwen4Exp(Qwen35MoE):
     d_ngram_conv: Taps = key("ple_conv_kernel_size", 4)
     longest_ngram: Taps = key("ngram_size", 3)
     n_ngram_heads: Size = key("heads_per_ngram", 8)
-    ngram_rows: Size = key("ngram_vocab_size_base", 20_000_000)
-    ngram_rows_divisor: Size = key("make_ngram_vocab_size_divisible_by", 128)
+    ngram_rows: Interval = key("ngram_vocab_size_base", 20_000_000)
+    ngram_rows_divisor: Interval = key("make_ngram_vocab_size_divisible_by", 128)
     end_of_text: int | list[int] | None = key("eos_token_id", None)
     attention_gate: Literal[True] = fixed(True)
 
