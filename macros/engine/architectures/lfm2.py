@@ -111,11 +111,16 @@ class LFM2(ShortConvolutions):
     d_ff: Size = derived(lambda c: c.adjusted(c.stated_d_ff) if c.adjust_d_ff else c.stated_d_ff)
 
     def adjusted(self, width: int) -> int:
-        """Two thirds of a width, times the factor, then up to the next multiple."""
-        width = int(2 * width / 3)
-        if self.d_ff_factor is None:
-            return width
-        return -(-int(self.d_ff_factor * width) // self.d_ff_multiple) * self.d_ff_multiple
+        """Two thirds of a width, times the factor, then up to the next multiple. Raises `Problem` for nothing."""
+        adjusted = int(2 * width / 3)
+        if self.d_ff_factor is not None:
+            adjusted = -(-int(self.d_ff_factor * adjusted) // self.d_ff_multiple) * self.d_ff_multiple
+        if adjusted == 0:
+            raise Problem(
+                f"intermediate_size = {width} and block_ffn_dim_multiplier leave no feed-forward part",
+                "correct one of them",
+            )
+        return adjusted
 
     @property
     def mixers(self) -> list[str]:

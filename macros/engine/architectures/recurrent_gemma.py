@@ -66,13 +66,19 @@ class RecurrentGemma(Config):
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # feed-forward
     stated_d_ff: Interval = key("intermediate_size")
-    d_ff: Size = derived(lambda c: c.stated_d_ff // 2)
+    d_ff: Size = derived(lambda c: c.one_half())
     activation: str = key("hidden_activation", "gelu_pytorch_tanh")
     # head
     cap: Positive = key("logits_soft_cap", 30.0)
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset("embeddings_scale_by_sqrt_dim final_w_init_variance_scale w_init_variance_scale".split())
+
+    def one_half(self) -> int:
+        """The width of one half. Raises `Problem` where there are no halves."""
+        if self.stated_d_ff < 2:
+            raise Problem("intermediate_size = 1: expected the width of two halves", "correct the value")
+        return self.stated_d_ff // 2
 
     def check(self) -> None:
         activation(self.activation)
