@@ -150,7 +150,8 @@ class Model:
         config.json that the architecture does not know.
         """
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
-        caveat = (self.preset.caveat,) if self.preset and self.preset.caveat else ()
+        said = self.preset.caveat if self.preset else self.config.caveat
+        caveat = (said,) if said else ()
         names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
             f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
         )

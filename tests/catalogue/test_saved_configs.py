@@ -60,6 +60,11 @@ def test_which_part_is_described_and_which_are_left_out(load, name):
         assert model.model_type == raw["text_config"]["model_type"] and str(model.parts) in model.warnings[0]
 
 
+@pytest.mark.parametrize("name", ["bert", "modernbert", "llama"])
+def test_an_encoder_says_that_it_writes_no_text(load, name):
+    assert any("encoder" in said for said in load(SAVED[name]["config"]).warnings) == (name != "llama")
+
+
 def test_parts_beside_the_language_models_own_keys_are_left_out_too(load):
     vision = {"model_type": "some_vision", "hidden_size": 7}
     model = load(with_keys("llama", vision_config=vision, audio_config={"layers": 3}, quantization_config={"bits": 4}))

@@ -39,6 +39,10 @@ class Bert(Config):
     # head
     tied: Literal[True] = key("tie_word_embeddings", True)
 
+    caveat = (
+        "An encoder reads a text at once, and writes none. "
+        "What is said of a step after a prompt is said of a text of one token."
+    )
     ignored = frozenset(
         {
             "attention_probs_dropout_prob",

@@ -118,6 +118,7 @@ class Config:
     """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions."""
 
     ignored: ClassVar[frozenset[str]] = frozenset()
+    caveat: ClassVar[str] = ""  # what the costs of every model of this architecture leave out of account
 
     def __post_init__(self) -> None:
         for k in fields_of(type(self)):

@@ -27,6 +27,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
+from .bert import Bert
 from .config import (
     Config,
     Interval,
@@ -88,6 +89,7 @@ class ModernBert(Config):
     decoder_bias: bool = key("decoder_bias", True)
     tied: bool = key("tie_word_embeddings", True)
 
+    caveat = Bert.caveat
     ignored = frozenset(
         {
             "initializer_cutoff_factor",
