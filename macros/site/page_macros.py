@@ -94,7 +94,7 @@ def macros(env) -> dict[str, Callable]:
         """One layer with every step in it as a diagram; `kind` chooses where a model has several."""
         return diagrams.block(model, kind, highlight, link=to_page)
 
-    def layer_drawing(folder=real_numbers.FOLDER):
+    def layer_drawing(folder: str = real_numbers.FOLDER):
         """One layer of a checkpoint with every step in it as a diagram."""
         return real_numbers.layer_drawing(folder, to_page)
 
