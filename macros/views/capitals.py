@@ -125,13 +125,16 @@ def _shares(here: Run) -> list[np.ndarray]:
 def choose_country() -> Html:
     """The place where a reader chooses a country and a sentence, and goes on word by word; without a script, one
     example."""
+    layer, head = most("name")
     return tag(
         "div",
         real_numbers.top_words(),
         real_numbers.logit_lens(),
-        attention_of("name"),
+        real_numbers.attention_table(layer, head),
         cls="ep-tool",
         data_tool="capitals",
+        data_layer=layer,
+        data_head=head,
     )
 
 

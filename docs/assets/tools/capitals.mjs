@@ -5,7 +5,7 @@ import { GPT2, softmax, tensors } from "../gpt2.mjs"
 import { labelled, make, remember, replace, select, table } from "./elements.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url), SHOWN = 8, COMPARED = 5
-const DEFAULTS = { country: "France", sentence: "0", added: "", layer: "0", head: "0", temperature: "1" }
+const FIRST = { country: "France", sentence: "0", added: "", temperature: "1" }
 const read = async (name, as) => {
   const answer = await fetch(new URL(name, FOLDER))
   if (!answer.ok) throw new Error(`${name} cannot be read: ${answer.status}`)
@@ -32,6 +32,7 @@ const filled = (sentence, country) => start(sentence).split(" ").map(word => wor
 
 export async function mount(place) {
   const { countries, sentences } = await facts(), given = new URLSearchParams(location.search)
+  const DEFAULTS = { ...FIRST, layer: place.dataset.layer, head: place.dataset.head } // the head of the example that stands there
   const state = { ...DEFAULTS, ...Object.fromEntries([...given].filter(([name]) => Object.hasOwn(DEFAULTS, name))) }
   if (!countries.some(c => c.country === state.country)) state.country = DEFAULTS.country
   if (!sentences[state.sentence]) state.sentence = DEFAULTS.sentence
