@@ -35,6 +35,7 @@ export async function mount(place) {
   const DEFAULTS = { ...FIRST, layer: place.dataset.layer, head: place.dataset.head } // the head of the example that stands there
   const state = { ...DEFAULTS, ...Object.fromEntries([...given].filter(([name]) => Object.hasOwn(DEFAULTS, name))) }
   if (!countries.some(c => c.country === state.country)) state.country = DEFAULTS.country
+  for (const name of ["sentence", "layer", "head"]) if (!/^\d+$/.test(state[name])) state[name] = DEFAULTS[name]
   if (!sentences[state.sentence]) state.sentence = DEFAULTS.sentence
   if (!(state.temperature > 0)) state.temperature = DEFAULTS.temperature
 
