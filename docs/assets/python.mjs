@@ -368,6 +368,7 @@ const Enum = makeClass("Enum", object), StrEnum = makeClass("StrEnum", object);
 Enum.$made = isEnum(), StrEnum.$made = isEnum("text");
 const NamedTuple = makeClass("NamedTuple", object);
 NamedTuple.$made = c => dataclass(c);
+define(NamedTuple.prototype, Symbol.iterator, function* () { for (const f of this.$class.$fields) yield this[f.name]; });
 // A whole number or a text of a class of its own: `$int` or `$text` is what it is.
 const PyInt = makeClass("int", object);
 define(PyInt.prototype, "__new__", function (cls, value) {
@@ -401,7 +402,7 @@ const Exception = exception("Exception", null);
 const ValueError = exception("ValueError", Exception), TypeError$ = exception("TypeError", Exception);
 const KeyError = exception("KeyError", Exception), IndexError = exception("IndexError", Exception);
 const AttributeError = exception("AttributeError", Exception), OverflowError = exception("OverflowError", Exception);
-const ZeroDivisionError = exception("ZeroDivisionError", Exception);
+const ZeroDivisionError = exception("ZeroDivisionError", Exception), NotImplementedError = exception("NotImplementedError", Exception);
 const TypeError_ = m => TypeError$(m), AttributeError_ = m => AttributeError(m);
 const raised = e => e.$isClass ? e() : e;
 const catches = (error, kind) => isinstance(error, kind) || (error instanceof RangeError && isinstance(OverflowError(""), kind));
@@ -661,7 +662,7 @@ PyText.$builtin = str;
 const float = builtin("float", x => x != null && x.__float__ ? x.__float__() : Number(plain(x)), x => typeof x === "number");
 const bool = builtin("bool", x => truth(x), x => typeof x === "boolean");
 const list = builtin("list", (x = []) => [...x], Array.isArray);
-const tuple_ = builtin("tuple", tuple, Array.isArray);
+const tuple_ = builtin("tuple", tuple, x => Array.isArray(x) || x instanceof NamedTuple);
 const pairs = x => x instanceof Dict ? x.map.values() : call(x, "items");
 const entries = x => x instanceof Dict ? [...x.map.values()] : [...x];
 const dict = builtin("dict", withKeywords((x, given) => {
@@ -1256,7 +1257,7 @@ export const py = {
   filter, pairs, reversed, iter, next, abs, divmod, hash, getattr, hasattr, setattr, callable, ord, round, repr, id: x => BigInt(id(x)),
   format, formatRepr: x => repr(x), formatStr: (x, spec) => format(str(x), spec), entries,
   keywords: d => Object.fromEntries(entries(d)), dictOf: pairs => new Dict(pairs),
-  Exception, ValueError, TypeError: TypeError$, KeyError, IndexError, AttributeError, OverflowError, ZeroDivisionError,
+  Exception, ValueError, TypeError: TypeError$, KeyError, IndexError, AttributeError, OverflowError, ZeroDivisionError, NotImplementedError,
   property: f => new Property(f), classmethod: f => { f.$isClassMethod = true; return f; }, staticmethod: f => f,
   alias, module, imported, parse, Dict, Fraction, running: "",
   // A function of a class as one that takes its object first, for a decorator, and back.
