@@ -95,8 +95,6 @@ SYMBOLS = (
     Symbol("d_ngram_conv", "", "tokens that the convolution after a table of n-grams mixes"),
     Symbol("d_state", "", "numbers of state for each inner channel of a state-space layer", "N"),
     Symbol("d_conv", "", "tokens that a short convolution looks back on, the token itself included"),
-    Symbol("d_head_conv", "", "tokens that a convolution inside each head looks back on, the token itself included"),
-    Symbol("d_router", "", "width that a token is narrowed to before its router"),
     Symbol("dt_rank", "", "width that the step size of a state-space layer is computed from", "R"),
     Symbol("n_blocks", "", "blocks of attention and feed-forward part that several layers share"),
     Symbol("d_both", "", "width of the vector that a shared block sees, with the token’s embedding beside it"),

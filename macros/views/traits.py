@@ -73,7 +73,8 @@ def biases(m: Model) -> str:
 
 
 HEAD_BIAS = ("lm_head.bias", "decoder.bias", "predictions.bias")
-CONVOLUTION, STEP_SIZE, CHOICE = ("conv1d.bias",), ("dt_bias", "dt_proj.bias"), ("correction_bias",)
+CONVOLUTION, STEP_SIZE = ("conv1d.bias", "conv_1d.bias", "conv.conv.bias"), ("dt_bias", "dt_proj.bias")
+CHOICE = ("correction_bias", "expert_bias", "balancing_biases")
 INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE
 
 

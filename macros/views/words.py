@@ -1094,47 +1094,6 @@ WEIGHTS = {
         "Trained for each channel; the gate makes it slower or faster for a token.",
         term="decay",
     ),
-    # ZAYA
-    "v_proj_current": _V._replace(title="Make the first half of the values", equation=r"v = x_t \, W_v^{\top}"),
-    "v_proj_delayed": _V._replace(
-        title="Make the other half, for the next token",
-        equation=r"v' = x_{t-1} \, W_{v'}^{\top}",
-        why="Half of each token’s values comes of the token before.",
-    ),
-    "conv_qk_depthwise": _CONV,
-    "conv_qk_grouped": _CONV._replace(
-        title="Mix the channels of each head over the last few tokens",
-        why="Queries and keys see the tokens just before.",
-    ),
-    "qk_norm.temp": Words(
-        "Scale the keys", r"\tau \, k", "A trained number for each key/value head.", "k", term="QK-norm"
-    ),
-    **{
-        f"{of}_{part}": Words(
-            title, sign, "Each channel of the stream, and of what is added to it.", term="residual connection"
-        )
-        for of in ("hidden_states", "residual")
-        for part, title, sign in (("scale", "Scale each channel", r"\odot s"), ("bias", "Shift each channel", "+ b"))
-    },
-    "input_hidden_states_scale": Words("Scale each channel", r"\odot s", "", term="embedding scaling"),
-    "input_hidden_states_bias": Words("Shift each channel", "+ b", "", term="embedding scaling"),
-    "gate.down_proj": Words(
-        "Narrow, for the router",
-        r"r = x \, W^{\top}",
-        "The router has layers of its own, and remembers what it made a layer before.",
-        term="router",
-    ),
-    "router_states_scale": Words(
-        "Add what the router made a layer before",
-        r"r + s \odot r'",
-        "Choices agree from layer to layer.",
-        term="router",
-    ),
-    "router_mlp.norm": _norm("Normalise before the router’s layers"),
-    "router_mlp.fc1": Words("A layer of the router", r"r \, W_1^{\top} + b", "", term="router"),
-    "router_mlp.fc2": Words("A layer of the router", r"r \, W_2^{\top} + b", "", term="router"),
-    "router_mlp.out_proj": _ROUTER,
-    "balancing_biases": _ROUTER_BIAS,
     # Zamba 2
     **{
         f"{name}.{place}": words

@@ -509,9 +509,13 @@ def mamba2(D: int, heads: int, width: int, groups: int, state: int, kernel: int,
 
 
 def nemotron_h(c):
-    D, N, K, H = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    D, N, K = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    H = c.get("head_dim") or c["attention_head_dim"]
     E, W, b = c.get("n_routed_experts") or 0, c.get("moe_intermediate_size") or 0, c.get("mlp_bias", False)
-    pattern = c["hybrid_override_pattern"]
+    letters = {"mamba": "M", "attention": "*", "moe": "E"}
+    pattern = c.get("hybrid_override_pattern") or "".join(letters[kind] for kind in c["layers_block_type"])
+    latent = c.get("moe_latent_size") or 0
+    expert = 2 * (latent or D) * W
     each = {
         "M": mamba2(
             D,
@@ -525,11 +529,11 @@ def nemotron_h(c):
         ),
         "*": attention(D, N, K, H),
         "-": plain(D, c.get("intermediate_size") or 0, b),
-        "E": E * 2 * D * W + E * D + plain(D, c.get("moe_shared_expert_intermediate_size") or 0, b),
+        "E": E * expert + E * D + 2 * D * latent + plain(D, c.get("moe_shared_expert_intermediate_size") or 0, b),
     }
     total = ends(c, False) + D + sum(each[kind] + D for kind in pattern)
     return Form(
-        total, 2 * pattern.count("*") * K * H, pattern.count("E") * 2 * D * W, (E, c.get("num_experts_per_tok") or 0)
+        total, 2 * pattern.count("*") * K * H, pattern.count("E") * expert, (E, c.get("num_experts_per_tok") or 0)
     )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
@@ -42,6 +43,7 @@ from ..ops.recurrence import CONVOLUTION_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import (
+    Interval,
     Positive,
     Raw,
     Size,
@@ -91,9 +93,9 @@ class Zaya(Llama):
     d_head: Size = key("head_dim", 128)
     sliding_window: Size | None = key("sliding_window", None)
     d_conv: Taps = key("cca_time0", 2)
-    d_head_conv: Taps = key("cca_time1", 2)
+    d_head_conv: Annotated[int, Meta(gt=0, le=255)] = key("cca_time1", 2)
     # experts
-    d_router: Size = key("router_hidden_size", 256)
+    d_router: Interval = key("router_hidden_size", 256)
     n_experts: Size = key("num_experts", 16, also=("num_local_experts",))
     n_experts_per_token: Literal[1] = key("num_experts_per_tok", 1)
     d_ff: Size = key("moe_intermediate_size")
