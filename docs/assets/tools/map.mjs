@@ -21,7 +21,7 @@ export function areaMap(now, before, titles, colours) {
     const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
     return shape("svg", { class: `ep-svg ${cls}`, viewBox: `0 0 ${width} ${tall}`, role: "img", "aria-label": `Where the parameters are: ${said(now, titles)}` }, ...parts)
   })
-  const used = now.counts.active !== now.counts.total ? " The darker part is what one token uses." : ""
+  const used = now.counts.active !== now.counts.total ? " In the stronger colour: what one token uses." : ""
   const scale = maps.length > 1 ? " Both to one scale." : ""
   return make("figure", { class: "ep-map" }, drawings, make("figcaption", {}, `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`))
 }
