@@ -26,6 +26,7 @@ ENTRIES = (
 )
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"
+RUNTIME = "python.mjs"
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,14 @@ def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _So
     return seen
 
 
+def _without_comments(script: str) -> str:
+    """A script without the lines that are comments, and without what its lines are indented by."""
+    lines = (line.strip() for line in script.split("\n"))
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
 def files() -> dict[str, str]:
-    """Every file by its name: `engine.mjs`, and one for each module of an architecture."""
+    """Every file by its name: `engine.mjs`, what it means by Python, and one for each module of an architecture."""
     core = _in_order(ENTRIES, {})
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
     names = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__")
@@ -74,9 +81,10 @@ def files() -> dict[str, str]:
 
     modules = {model_type: this.name for model_type, this in architectures().items()}
     texts = {
-        "engine.mjs": 'import{py}from"../python.mjs";const M={};\n'
+        RUNTIME: _without_comments((Path(__file__).parent / RUNTIME).read_text("utf-8")),
+        "engine.mjs": f'import{{py}}from"./{RUNTIME}";const M={{}};\n'
         + "".join(module(name, source) for name, source in core.items())
-        + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n"
+        + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n",
     }
     for name, source in others.items():
         needed = [n for n in dict.fromkeys(imports(source.tree, source.name)) if n in others]

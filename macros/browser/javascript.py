@@ -2,7 +2,7 @@
 site is built, so that the browser runs the very forward passes and counts, and no formula is written twice.
 
 A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed
-by value, an operator of a class, a keyword argument) is in `docs/assets/python.mjs`, called `py` in what is written
+by value, an operator of a class, a keyword argument) is in `python.mjs`, called `py` in what is written
 here. Annotations are left out but for those of a class's fields, which the configs read. A tuple becomes an array like
 a list: a module must not tell the two apart. A construct that is not known stops the build with its place.
 """

@@ -20,7 +20,7 @@ FOLDER = "assets/engine"
 def generated() -> list[Generated]:
     """Every file of the tools that is not in `docs/`."""
     scripts = (Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items())
-    models = (Generated(f"{FOLDER}/models/{slug}.json", _json(presets.model(slug).raw)) for slug in _listed())
+    models = (Generated(f"{FOLDER}/models/{slug}.json", _model(slug)) for slug in _listed())
     small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes()) for name in OF_SMALL)
     return [*scripts, *models, Generated(DATA, data()), *small]
 
@@ -48,9 +48,6 @@ def data() -> str:
         slug: {
             "name": presets.preset(slug).name,
             "family": presets.preset(slug).family,
-            "page": _address(slug),
-            "caveat": presets.preset(slug).caveat,
-            "context": presets.model(slug).longest_context[0],
         }
         for slug in _listed()
     }
@@ -61,7 +58,7 @@ def data() -> str:
             "peak_flops": a.peak_flops,
             "bytes_per_second": a.bytes_per_second,
             "memory_bytes": a.memory_bytes,
-            "source": a.source,
+            "source": "",  # which no tool shows
         }
         for slug, a in accelerators().items()
     }
@@ -69,6 +66,13 @@ def data() -> str:
     titles = {str(part.role): words.group(part.node) for part in parts}
     colours = {category.value: kind.colour for category, kind in PARTS.items()}
     return _json({"models": models, "accelerators": machines, "titles": titles, "colours": colours})
+
+
+def _model(slug: str) -> str:
+    """What a tool needs of one model."""
+    preset, model = presets.preset(slug), presets.model(slug)
+    address = _address(slug)
+    return _json({"page": address, "caveat": preset.caveat, "context": model.longest_context[0], "keys": model.raw})
 
 
 def _json(what: object) -> str:

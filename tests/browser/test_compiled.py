@@ -2,15 +2,12 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-from macros.browser.bundle import files
+from macros.browser.bundle import PACKAGE, RUNTIME, files
 from macros.browser.javascript import Unknown, compile_module
 from macros.engine.architectures import architectures
-
-ASSETS = Path(__file__).parent.parent.parent / "docs" / "assets"
 
 
 def test_every_architecture_is_compiled():
@@ -24,7 +21,7 @@ def test_every_architecture_is_compiled():
 
 def test_what_the_modules_call_is_there():
     """Every name of Python's that a module uses is one of those that `python.mjs` hands out."""
-    source = (ASSETS / "python.mjs").read_text("utf-8")
+    source = (PACKAGE / "browser" / RUNTIME).read_text("utf-8")
     given = set(re.findall(r"(?:^|[{,\n]) *(\w+)(?=[,:(\n])", source[source.index("export const py = {") :]))
     used = {name for text in files().values() for name in re.findall(r"\bpy\.(\w+)", text)}
     assert used - given <= {

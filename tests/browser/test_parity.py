@@ -56,8 +56,7 @@ globalThis.ready = true
 def engine(tmp_path_factory):
     """A folder with the compiled engine and a page that compares."""
     folder = tmp_path_factory.mktemp("engine")
-    for name in ("python.mjs", "model.mjs"):
-        shutil.copy(ASSETS / name, folder)
+    shutil.copy(ASSETS / "model.mjs", folder)
     (folder / "engine").mkdir()
     for name, text in files().items():
         (folder / "engine" / name).write_text(text, "utf-8")

@@ -1,7 +1,7 @@
 // Two to four models side by side, each from the site's own; every number is the engine's.
 
 import { categories, conditions, fieldsOf, figure, FIGURES, py } from "../model.mjs"
-import { bytes, count, data, exact, grouped, keysOf, labelled, make, modelOf, modelsByFamily, remember, replace, select, show } from "./kit.mjs"
+import { about, bytes, count, data, exact, grouped, labelled, make, modelOf, modelsByFamily, remember, replace, select, show } from "./kit.mjs"
 
 const FIRST = ["llama3.1-8b", "qwen3-8b"], MOST = 4
 const DEFAULTS = { context: "8192", weights: "bfloat16", cache: "bfloat16", on: "h100" }
@@ -44,7 +44,7 @@ export async function mount(place) {
   }
 
   async function update() {
-    const all = await Promise.all(chosen.map(slug => keysOf(slug).then(modelOf))), names = chosen.map(slug => models.get(slug).read("name"))
+    const files = await Promise.all(chosen.map(about)), all = await Promise.all(files.map(({ keys }) => modelOf(keys))), names = chosen.map(slug => models.get(slug).read("name"))
     const context = /^\d+$/.test(state.context) && BigInt(state.context) > 0n ? BigInt(state.context) : 1n
     const machine = accelerators.get(state.on), at = conditions({ context, format: state.weights, dtype: state.cache, accelerator: machine })
     const head = ["", ...names.map(name => `#${name}`)]
@@ -71,19 +71,19 @@ export async function mount(place) {
     show(ofParts, "Where the parameters are", head, parts)
     show(ofSizes, "Hyperparameters; a row that differs is marked", head, sizes)
     replace(more,
-      chosen.map(slug => models.get(slug).read("caveat")).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
-      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: pageOf(chosen[i]) }, name)]), "."))
+      files.map(file => file.caveat).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
+      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: new URL(files[i].page, root) }, name)]), "."))
     remember({ models: chosen.join(), ...Object.fromEntries(Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])) })
     drawDiagrams()
   }
 
   // The drawings of the models' pages beside each other, fetched once somebody opens them.
-  const pageOf = slug => new URL(models.get(slug).read("page"), new URL("../../", import.meta.url))
+  const root = new URL("../../", import.meta.url)
   let drawn = ""
   async function drawDiagrams() {
     if (!diagrams.open || drawn === chosen.join()) return
     drawn = chosen.join()
-    const slugs = [...chosen], all = await Promise.all(slugs.map(slug => drawingsOf(pageOf(slug))))
+    const slugs = [...chosen], all = await Promise.all(slugs.map(async slug => drawingsOf(new URL((await about(slug)).page, root))))
     if (drawn !== slugs.join()) return // others are chosen by now
     mark(all)
     const rows = Array.from({ length: Math.max(...all.map(drawings => drawings.length)) }, (_, i) => make("div", { class: "ep-beside" }, all.map((drawings, n) =>

@@ -8,11 +8,11 @@ export * from "./elements.mjs"
 export { said }
 
 const fetched = name => fetch(new URL(`../engine/${name}`, import.meta.url)).then(answer => answer.text()).then(py.parse)
-const keys = new Map()
-// The keys of a listed model's config.
-export function keysOf(slug) {
-  if (!keys.has(slug)) keys.set(slug, fetched(`models/${slug}.json`))
-  return keys.get(slug)
+const files = new Map()
+// A listed model: the keys of its config, its page, what is to be said of it, the context that it is made for.
+export function about(slug) {
+  if (!files.has(slug)) files.set(slug, fetched(`models/${slug}.json`).then(file => Object.fromEntries(py.entries(file))))
+  return files.get(slug)
 }
 
 let loaded

@@ -4,7 +4,7 @@
 import { CACHE_BYTES, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, groupsOf, isProblem, languagePart, py, WAYS } from "../model.mjs"
 import { areaMap } from "./map.mjs"
 import { reconciled, tensorList } from "./tensors.mjs"
-import { bytes, count, data, difference, exact, grouped, json, keysOf, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
+import { about, bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
 
 const DEFAULTS = { model: "llama3-8b", context: "8192", batch: "1", weights: "bfloat16", cache: "bfloat16", on: "h100", devices: "1" }
 const CONDITIONS = Object.keys(DEFAULTS).slice(1)
@@ -57,7 +57,7 @@ export async function mount(place) {
     return { ...chosen, set, ...(config ? { own: config } : {}) }
   }
 
-  let published // the keys that the page starts from
+  let published, listedAs = {} // the keys that the page starts from, and what else is known of a listed model
   // And those with what was set.
   function changed(base, config) {
     let keys = new py.Dict(py.entries(base))
@@ -75,9 +75,9 @@ export async function mount(place) {
   async function update(isSameModel = false) {
     const started = performance.now(), mine = ++turn
     try {
-      const keys = own ? state.own : await keysOf(state.model)
+      const file = own ? { keys: state.own } : await about(state.model)
       if (mine !== turn) return // a later change is under way
-      if (!(published = keys)) return void (results.hidden = true)
+      if (!(published = (listedAs = file).keys)) return void (results.hidden = true)
       const before = await modelOf(published), now = await modelOf(await wayOf(before))
       if (mine !== turn) return
       base = before
@@ -189,7 +189,7 @@ export async function mount(place) {
 
   // What follows from the hyperparameters alone.
   function drawModel([now, before]) {
-    const { name, page, caveat } = own ? {} : Object.fromEntries(py.entries(models.get(state.model)))
+    const { page, caveat } = listedAs, name = models.get(state.model).read("name")
     replace(map, areaMap(now, before, titles, colours))
     replace(more,
       make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), " = ", make("code", {}, now.counts.total_poly.text(name => grouped(py.int(now.counts.trace.symbols.read(name))))), ` = ${grouped(now.counts.total)}`),
@@ -202,7 +202,7 @@ export async function mount(place) {
 
   // The longest context that fits, and whether the model was made for so much.
   function longest(context) {
-    const end = own ? null : models.get(state.model).read("context", null)
+    const end = listedAs.context ?? null
     if (context === null) return "The longest context that fits has no end: what is kept stops growing before."
     if (!context) return "No context is short enough."
     return `The longest context that fits is ${grouped(context)} tokens${end !== null && context > end ? `; the model is made for ${grouped(end)}` : ""}.`
