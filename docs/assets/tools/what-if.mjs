@@ -3,7 +3,6 @@
 
 import { CACHE_BYTES, conditions, continued, fieldsOf, figure, FIGURES, FORMATS, groupsOf, isProblem, languagePart, py, WAYS } from "../model.mjs"
 import { areaMap } from "./map.mjs"
-import { reconciled, tensorList } from "./tensors.mjs"
 import { about, bytes, count, data, difference, exact, grouped, json, labelled, make, modelOf, modelsByFamily, percent, remember, replace, said, select, show } from "./kit.mjs"
 
 const DEFAULTS = { model: "llama3-8b", context: "8192", batch: "1", weights: "bfloat16", cache: "bfloat16", on: "h100", devices: "1" }
@@ -17,7 +16,7 @@ export async function mount(place) {
   if (!models.has(state.model)) state.model = DEFAULTS.model
   if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
   let turn = 0, base // what the page starts from
-  let listed = null // the tensors of a file, by their names
+  let listed = null, files // the tensors of a file, by their names, and the script that reads them, once there is one
   let shown // the last model that could be: the fields that are drawn are its
 
   const answer = make("p", { class: "ep-answer", role: "status" }), problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
@@ -193,7 +192,7 @@ export async function mount(place) {
     replace(map, areaMap(now, before, titles, colours))
     replace(more,
       make("p", { class: "ep-formula" }, "Total: ", make("code", {}, py.str(now.counts.total_poly)), " = ", make("code", {}, now.counts.total_poly.text(name => grouped(py.int(now.counts.trace.symbols.read(name))))), ` = ${grouped(now.counts.total)}`),
-      listed ? reconciled(now, listed) : null,
+      listed ? files.reconciled(now, listed) : null,
       now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
       make("p", { class: "ep-conventions" }, "Times are the least possible. ", caveat ? `${caveat} ` : "", page ? make("a", { href: new URL(page, new URL("../../", import.meta.url)) }, `${name}, everything`) : ""))
     drawParts()
@@ -270,7 +269,8 @@ export async function mount(place) {
     if (state.own) area.value = json(state.own)
     const tensors = make("input", { type: "file", accept: ".json,.safetensors", onchange: async () => {
       try {
-        listed = tensors.files[0] ? await tensorList(tensors.files[0]) : null
+        files ??= await import("./tensors.mjs")
+        listed = tensors.files[0] ? await files.tensorList(tensors.files[0]) : null
         await update()
       } catch (error) {
         problem.hidden = false
