@@ -107,6 +107,7 @@ class Role(StrEnum):
     COMPRESSOR = "compress", "token compression"
     GROUPED_LINEAR = "grouped_linear", "grouped output projection"
     # residual streams
+    DEPTH_AVERAGE = "average_by_fit", "attention residuals"
     SPREAD_STREAMS = "spread", "hyper-connections"
     STREAM_SHARES = "stream_shares", "hyper-connections"
     NGRAMS = "ngrams", "n-gram embedding"

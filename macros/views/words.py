@@ -281,6 +281,11 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "A matrix for each group is far smaller than one for all heads.",
     ),
     # residual streams
+    Role.DEPTH_AVERAGE: Words(
+        "Attend to the blocks of layers before",
+        r"\sum_m \mathrm{softmax}_m(q \cdot \tilde{x}_m) \, \tilde{x}_m",
+        "A trained query chooses from which depth a part reads, where others read the sum of all.",
+    ),
     Role.SPREAD_STREAMS: Words(
         "Begin several streams", r"x_m = x", "Each starts with the token’s vector; the layers tell them apart."
     ),
@@ -843,6 +848,31 @@ WEIGHTS = {
     "post_expert_proj": Words(
         "Widen after the experts", r"y \, W^{\top}", "Back to the model’s width.", term="latent experts"
     ),
+    **dict.fromkeys(
+        ("attention_input.query", "mlp_input.query", "final_input.query"),
+        Words("The query to the depth", r"q", "Trained, the same for every token.", term="attention residuals"),
+    ),
+    "sink_proj": Words(
+        "Make a sink for each head",
+        r"s_0 = x \, W^{\top}",
+        "How much of the shares goes to no token.",
+        term="attention sink",
+    ),
+    **dict.fromkeys(
+        ("q_l2_clip.scale", "rel_l2_clip.scale"), Words("Scale before clipping", "", "Trained.", term="scaling")
+    ),
+    **dict.fromkeys(
+        ("k_sconv.static_weight", "v_sconv.static_weight"),
+        Words("Fixed taps", "", "Those of every token.", term="causal convolution"),
+    ),
+    **dict.fromkeys(
+        ("k_sconv.weight_proj", "v_sconv.weight_proj"),
+        Words("Make the taps", r"x \, W^{\top}", "Taps that the token chooses.", term="causal convolution"),
+    ),
+    **dict.fromkeys(("post_attention_convolution.conv1d", "post_mlp_convolution.conv1d"), _CONV),
+    "q_input_layernorm": _BEFORE_ATTENTION,
+    "k_input_layernorm": _BEFORE_ATTENTION,
+    "v_input_layernorm": _BEFORE_ATTENTION,
     "ngram_embedding": Words(
         "The table of n-grams", r"E", "Rows that a hash of the last ids chooses.", term="n-gram embedding"
     ),

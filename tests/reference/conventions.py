@@ -64,7 +64,11 @@ def rows_cut_off(ours: Model, new: int, context: int) -> int:
     if ours.model_type == "zaya":
         return 0
     rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
-    cut = [(node, layers) for node, layers in steps(ours, Role.CONVOLUTION) if not node.is_inside(Role.NGRAMS)]
+    cut = [
+        (node, layers)
+        for node, layers in steps(ours, Role.CONVOLUTION)
+        if not node.is_inside(Role.NGRAMS) and not linear_inside(ours, node, new, context)
+    ]
     return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in cut)
 
 
@@ -100,12 +104,25 @@ def not_picked(ours: Model, new: int, context: int) -> int:
     return more
 
 
+def linear_inside(ours: Model, node: Node, new: int, context: int) -> int:
+    """FLOPs of the linear maps inside a step."""
+    return sum(flops(ours, inner, new, context) for inner in node.walk() if inner.role is Role.LINEAR)
+
+
+def moving_taps(ours: Model, new: int, context: int) -> int:
+    """A convolution whose taps a linear map makes of each token."""
+    more = 0
+    for node, layers in steps(ours, Role.CONVOLUTION):
+        linear = linear_inside(ours, node, new, context)
+        more -= layers * (flops(ours, node, new, context) - linear) if linear else 0
+    return more
+
+
 def streams_read(ours: Model, new: int, context: int) -> int:
     """The weighted sum of the streams that a part works on."""
     more = 0
     for node, layers in steps(ours, Role.READ_STREAMS):
-        linear = sum(flops(ours, inner, new, context) for inner in node.walk() if inner.role is Role.LINEAR)
-        more -= layers * (flops(ours, node, new, context) - linear)
+        more -= layers * (flops(ours, node, new, context) - linear_inside(ours, node, new, context))
     return more
 
 
@@ -115,8 +132,7 @@ def entries_averaged(ours: Model, new: int, context: int) -> int:
     for node, layers in steps(ours, Role.NGRAMS):
         more -= layers * sum(leaf.flops.at(ours.counts.values(T=new, S=context)) for leaf in node.children if leaf.note)
     for node, layers in steps(ours, Role.COMPRESSOR):
-        linear = sum(flops(ours, inner, new, context) for inner in node.walk() if inner.role is Role.LINEAR)
-        more -= layers * (flops(ours, node, new, context) - linear)
+        more -= layers * (flops(ours, node, new, context) - linear_inside(ours, node, new, context))
     if ours.model_type == "deepseek_v4":
         for node, layers in steps(ours, Role.INDEX_SCORES):
             heads, width = (int(d) for d in node.inputs[0].shape[1:])
@@ -329,6 +345,9 @@ FLOPS = {
         "The averages that compressed entries are, the weighing of the heads that pick them and the fit of n-grams are "
         "counted here. In transformers they are element-wise.",
         entries_averaged,
+    ),
+    "taps": Convention(
+        "A convolution whose taps depend on the token is counted here. In transformers it is element-wise.", moving_taps
     ),
     "pools ahead": Convention(
         "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. Here a "

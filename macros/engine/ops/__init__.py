@@ -17,6 +17,7 @@ from .attention import (
     alibi,
     attend,
     causal_mask,
+    clip_length,
     head_norms,
     heads,
     masked,
@@ -106,12 +107,14 @@ from .recurrence import (
     selective_scan,
     short_convolution,
     softplus,
+    tap_conv,
     token_shift,
     wkv,
 )
 from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
 from .streams import (
     StreamShares,
+    average_by_fit,
     average_for_head,
     gather_for_head,
     mixed_streams,

@@ -184,8 +184,11 @@ def masked(x: Array, allowed: Array) -> Array:
 
 @step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
 def softmax_with_sink(x: Array, sinks: Array) -> Array:
-    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S]."""
-    sinks = sinks[:, None, None]
+    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S].
+
+    Where each token has sinks of its own, these are [N T].
+    """
+    sinks = sinks[:, None, None] if sinks.ndim == 1 else sinks[:, :, None]
     top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
     e = np.exp(x - top)
     return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
@@ -206,6 +209,13 @@ def alibi(k: Array, n_heads: int) -> Array:
     i = np.arange(n_heads, like=k)
     slopes = np.where(i < power, 2.0 ** ((i + 1) * (-8 / power)), 2.0 ** ((2 * (i - power) + 1) * (-4 / power)))
     return (slopes[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
+
+
+@step(Role.CLIP)
+def clip_length(x: Array, longest: float) -> Array:
+    """Shorten each vector that is longer than a bound to it: [… H] -> [… H]."""
+    length = np.sqrt((x * x).sum(axis=-1, keepdims=True))
+    return x * np.minimum(longest / (length + 1e-6), 1)
 
 
 @step(Role.PROFILE_BIAS)

@@ -111,6 +111,23 @@ def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, ap
     return np.einsum("twc,cw->tc", np.stack(taps, axis=1), w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
 
 
+@step(Role.CONVOLUTION)
+def tap_conv(x: Array, of: Array, w: Weights, cache: KVCache, width: int, n_heads: int) -> Array:
+    """A short convolution whose taps depend on the token, head by head, beside fixed ones: [T C], [T D] -> [T C].
+
+    The token itself is added; the sum is made as large as one vector.
+    """
+    T, C = x.shape
+    rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
+    cache.store(Holds.CONVOLUTION, rows[-width:], item_bytes=CONVOLUTION_BYTES)
+    windows = np.stack([rows[width - back : -back or None] for back in range(width)], axis=1)
+    fixed = np.einsum("twc,wc->tc", windows, w("static_weight", width, C), optimize=True)
+    taps = linear(of, w, "weight_proj", n_heads * width).reshape(T, n_heads, width)
+    moving = windows.reshape(T, width, n_heads, C // n_heads)
+    moving = np.einsum("twnh,tnw->tnh", moving, taps, optimize=True).reshape(T, C)
+    return (x + fixed + moving) * (2 * width + 1) ** -0.5
+
+
 @step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
 def token_shift(x: Array, cache: KVCache, holds: Holds) -> Array:
     """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""

@@ -23,6 +23,21 @@ class StreamShares(NamedTuple):
     mix: Array | None = None  # [T M M]: from, to; without, each stream stays as it is
 
 
+@step(Role.DEPTH_AVERAGE)
+def average_by_fit(sources: list[Array], w: Weights, name: str, n: int, eps: float) -> list[Array]:
+    """Averages of normed sources by their fit to trained queries: [T D] each, [D] or [n D] -> [T D] each.
+
+    Attention over the depth, the sums of blocks of layers, in the place of one residual sum (Inkling 2).
+    """
+    D = sources[0].shape[1]
+    x = np.stack(sources, axis=1)
+    x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    queries = w(name, n, D) if n > 1 else w(name, D)[None, :]
+    shares = softmax(np.einsum("tmd,nd->tnm", x, queries, optimize=True) * D**-0.5)
+    averages = np.einsum("tnm,tmd->tnd", shares, x, optimize=True)
+    return [averages[:, i] for i in range(n)]
+
+
 @step(Role.SPREAD_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
 def spread(x: Array, n_streams: int) -> Array:
     """Begin every stream with the same vector: [T D] -> [T M D]."""
