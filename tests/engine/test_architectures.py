@@ -234,7 +234,14 @@ def test_a_sliding_window_in_parts(window, cuts):
     assert (np.abs(full - whole).max() > 1e-3) == (window < len(ids))
 
 
-BUFFERS = ("e_score_correction_bias", "rotary_emb.alpha", "gate.tid2eid")
+BUFFERS = (
+    "e_score_correction_bias",
+    "rotary_emb.alpha",
+    "gate.tid2eid",
+    "layer_multipliers",
+    "heads_vocab_sizes",
+    "heads_offsets",
+)
 # transformers makes one shared expert of these, whatever the key says (of Nemotron-H, where there is a width for it).
 # Inkling's shared experts take their share of the chosen ones', and Cohere's are averaged with them, so that none is
 # not the same as silent ones.
