@@ -153,6 +153,6 @@ export function order(table) {
   }
 }
 
-const start = () => document.querySelectorAll(".md-content .ep-table").forEach(mount)
+const start = () => document.querySelectorAll(".md-content .ep-table:not(.ep-matrix)").forEach(mount)
 const now = () => globalThis.document$ ? document$.subscribe(start) : start()
 document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })
