@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
@@ -168,6 +169,25 @@ def ways_of_forgetting():
             assert [d.expr.text() for d in decay.shape] == ["T", "n_mamba_heads"]
 
 
+@claim
+def smallest_state():
+    """RecurrentGemma keeps a number for each channel in its recurrent layers; every third layer sees a window. No other
+    model with a state keeps as few numbers a channel."""
+
+    def numbers(m: Model) -> Fraction:
+        """Numbers of a layer's state for each channel of the stream."""
+        states = [k for k in m.counts.kept if k.row is None and k.holds not in NO_STATES]
+        first = min(states[0].layers)
+        return sum(Fraction(prod(map(int, k.shape)), width(m)) for k in states if first in k.layers)
+
+    griffin, having = of("recurrentgemma-2b"), [m for m in every() if not has_only_attention(m)]
+    having = [m for m in having if {k.holds for k in m.counts.kept if k.row is None} - set(NO_STATES)]
+    assert numbers(griffin) == 1 and all(numbers(m) > 1 for m in having if m.slug != griffin.slug) and len(having) > 10
+    attention = sorted({i for k in griffin.counts.kept if k.row is not None for i in k.layers})
+    assert attention == list(range(2, n_layers(griffin), 3))
+    assert griffin.counts.cache_bytes(2**20) == griffin.counts.cache_bytes(2**21)
+
+
 # The width
 
 
@@ -175,8 +195,10 @@ def ways_of_forgetting():
 def width_is_a_side():
     """Matrices without a side of d_model have a few percent of the parameters at most, a little more in OPT 350M (its
     two tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token, which is
-    looked up and never multiplied."""
+    looked up and never multiplied. Experts that work on latents are apart."""
     for m in every():
+        if m.raw.get("moe_latent_size"):
+            continue
         matrices = [w for w in matrices_of(m) if not w.name.endswith("embed_tokens_per_layer.weight")]
         other = [w for w in matrices if width(m) not in map(int, w.shape)]
         most = {"opt-350m": 0.1, "minicpm3-4b": 0.1, "youtu-llm-2b": 0.12}.get(m.slug, 0.05)
@@ -388,8 +410,9 @@ def llama_7b_misses_the_vocabulary():
 @claim
 def feed_forward_is_most_of_the_layers():
     """In each dense model with feed-forward parts these are more than half of the layers; of GPT-2 as a whole they
-    are less."""
-    dense = [m for m in every() if is_dense(m) and feed_forward_share(m)]
+    are less. Two are of another kind: attention and Mamba side by side, and one feed-forward part for many layers."""
+    apart = {"falcon-h1-0.5b", "zamba2-7b"}
+    dense = [m for m in every() if is_dense(m) and feed_forward_share(m) and m.slug not in apart]
     assert all(feed_forward_share(m, of_layers=True) > 0.5 for m in dense) and len(dense) > 100
     assert feed_forward_share(of("gpt2")) < 0.5
     m = of("gpt2")

@@ -426,7 +426,7 @@ COUNTED = {
     "those over latents": {Role.LATENT_SCORES, Role.MIX_LATENTS},
     "an indexer’s": {Role.INDEX_SCORES},
     "the weighted sum of the chosen experts": {Role.COMBINE},
-    "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV},
+    "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
     "convolutions": {Role.CONVOLUTION},
 }
 LEFT_OUT = {

@@ -205,9 +205,10 @@ def attention(
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, k, v = linear(x, shared, "q_proj", N * H), linear(x, shared, "k_proj", K * H), linear(x, shared, "v_proj", K * H)
     if c.attention_adapters:
-        name = f"model.layers.{kind.owner}.shared_transformer.self_attn.linear_{{}}_adapter_list"
+        place = f"model.layers.{kind.owner}.shared_transformer.self_attn"
         q, k, v = (
-            part + adapter(x, w, c, name.format(letter), c.d_both, numbers) for letter, part in zip("qkv", (q, k, v))
+            part + adapter(x, w, c, f"{place}.linear_{letter}_adapter_list", c.d_both, numbers)
+            for letter, part in zip("qkv", (q, k, v))
         )
     q, k, v = heads(q, N, H), heads(k, K, H), heads(v, K, H)
     if table is not None:
