@@ -339,6 +339,14 @@ def fold_table(raw: Raw, name: str) -> Raw:
     return {f"{name}.{k}": v for k, v in inside.items() if k not in left_out} | raw
 
 
+def take_table(raw: Raw, name: str) -> Raw:
+    """Take a table of keys out of a config; empty where it has none. Raises `Problem` for anything else."""
+    table: object = raw.pop(name, None) or {}
+    if not isinstance(table, Mapping):
+        raise Problem(f"{name} = {shorten(table)}: expected a table of keys", "correct the value")
+    return dict(cast("Mapping[str, Any]", table))
+
+
 def fold_rope(raw: Raw) -> Raw:
     """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
 

@@ -56,7 +56,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, activation, config, fold_rope, key, read_rope
+from .config import Config, Interval, Positive, Raw, Size, activation, config, fold_rope, key, read_rope, take_table
 from .qwen2_moe import EXPERT, FUSED
 
 # The names of `layer_types`, and the ratio that each has in the published lists.
@@ -151,9 +151,7 @@ class DeepSeekV4(Config):
             for name, part in table.items()
             if name in ("main", "compress")
         }
-        rates = raw.pop("compress_rates", None) or {}
-        if not isinstance(rates, Mapping):
-            raise Problem(f"compress_rates = {shorten(rates)}: expected a table of keys", "correct the value")
+        rates = take_table(raw, "compress_rates")
         for name, layer_type in (("compress_rate_csa", INDEXED), ("compress_rate_hca", HEAVY)):
             raw.setdefault(name, rates.get(layer_type))
         if isinstance(share, float) and raw.get("head_dim", 512):

@@ -6,12 +6,12 @@ rotary embedding at all, and clipped gates everywhere. The text model of a multi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import Problem, shorten
+from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     OF_INDEXER,
@@ -41,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Interval, Positive, Raw, Size, Taps, activation, config, fixed, key
+from .config import Count, Interval, Positive, Raw, Size, Taps, activation, config, fixed, key, take_table
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
@@ -92,9 +92,7 @@ class Glm5Next(GlmMoEDsa):
     def prepare(cls, raw: Raw) -> Raw:
         """The keys of the table `linear_attn_config` in transformers' spelling."""
         raw = super().prepare(raw)
-        table = raw.pop("linear_attn_config", None) or {}
-        if not isinstance(table, Mapping):
-            raise Problem(f"linear_attn_config = {shorten(table)}: expected a table of keys", "correct the value")
+        table = take_table(raw, "linear_attn_config")
         raw |= {ours: table[theirs] for ours, theirs in OF_TABLE.items() if theirs in table}
         if table and raw.get("linear_lower_bound") is None and table.get("safe_gate", True):
             raw["linear_lower_bound"] = -5.0

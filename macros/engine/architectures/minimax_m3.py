@@ -5,12 +5,12 @@ Source: MiniMaxAI/MiniMax-M3, config.json; tensor names of transformers. The tex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from ..errors import Problem, shorten
+from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -37,7 +37,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, config, fixed, key, read_rope
+from .config import Positive, Raw, Size, config, fixed, key, read_rope, take_table
 from .llama import Llama
 from .qwen2_moe import EXPERT, FUSED
 
@@ -112,16 +112,14 @@ class MiniMaxM3(Llama):
     def prepare(cls, raw: Raw) -> Raw:
         """The keys of the table `sparse_attention_config` and the lists of 0 and 1 in transformers' spelling."""
         raw = super().prepare(raw)
-        table = raw.pop("sparse_attention_config", None) or {}
-        if not isinstance(table, Mapping):
-            raise Problem(f"sparse_attention_config = {shorten(table)}: expected a table of keys", "correct the value")
+        table = take_table(raw, "sparse_attention_config")
         raw |= {ours: table[theirs] for ours, theirs in OF_TABLE.items() if theirs in table}
         for name, ones, zero, one in (
             ("layer_types", table.get("sparse_attention_freq"), "full_attention", "minimax_m3_sparse"),
             ("mlp_layer_types", raw.pop("moe_layer_freq", None), "dense", "sparse"),
         ):
             if raw.get(name) is None and isinstance(ones, list):
-                raw[name] = [one if on else zero for on in ones]
+                raw[name] = [one if on else zero for on in cast("list[int]", ones)]
         return raw
 
     def check(self) -> None:

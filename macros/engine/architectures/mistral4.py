@@ -30,6 +30,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Raw, activation, config, key, read_rope
 from .deepseek_v2 import LatentMoE, compress_query, latents, queries, read_out
+from .deepseek_v3 import GroupedExperts
 from .ministral import query_growth
 from .qwen2_moe import EXPERT, FUSED
 
@@ -92,7 +93,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Mistral4, table: RopeTabl
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x: Array, w: Weights, c: Mistral4) -> Array:
+def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))

@@ -72,7 +72,7 @@ class MistralLarge4(GlmMoEDsa):
     """Hyperparameters of Mistral Large 4, in forward order."""
 
     dense_layers: int = key("first_k_dense_replace", 1)
-    q_lora_rank: Size | None = fixed(None)
+    q_lora_rank: Size = fixed(0)
     no_rope_interval: int = key("no_rope_layer_interval", 4)
     no_rope_layers: list[int] = key(
         "no_rope_layers", lambda c: [int((i + 1) % max(c.no_rope_interval, 1) != 0) for i in range(c.n_layers)]
