@@ -390,8 +390,8 @@ CACHE = {
         "transformers’ code of GPT-Neo keeps every row, also in the layers that see a window.", whole_text
     ),
     "pooled anew": Convention(
-        "transformers’ code of Qwen4-Exp keeps the indexer’s key of every token and averages them anew in each step. Here "
-        "the averages are kept.",
+        "transformers’ code of Qwen4-Exp keeps the indexer’s key of every token and averages them anew in each step. "
+        "Here the averages are kept.",
         pooled_anew,
     ),
     "ids": Convention(
