@@ -351,7 +351,9 @@ OF_SHAPES = set(
     coverage_summary coverage_types coverage_mechanisms
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
-    python_config area_map independent_summary independent_table any_config data_fields
+    python_config area_map attention_table worked_score capitals_figure number_matrix logit_lens number_walk real_number
+    layer_drawing sentence_table top_words head_habits choose_country attention_of token_rows head_that_looks_at
+    independent_summary independent_table any_config data_fields
     """.split()
 )
 

@@ -311,8 +311,8 @@ ORIGINS = (
     (r"^arXiv", "the table of the maker’s paper"),
     (r"^[\w.-]+/[\w.-]+, model card", "the maker’s model card"),
     (
-        r"benchmark|statistics|public tables|README|prints",
-        "a count by others: a benchmark, a study, a program’s output",
+        r"benchmark|statistics|public tables|README|prints|several providers",
+        "a count by others: a benchmark, a study, a program’s output, a provider’s description",
     ),
 )
 
