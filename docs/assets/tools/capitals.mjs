@@ -41,7 +41,7 @@ export async function mount(place) {
 
   const results = make("div", {}, ...place.childNodes), said = make("p", { class: "ep-answer", role: "status" }), looks = make("div", { class: "ep-row" })
   const next = make("button", { type: "button", onclick: () => add() }, "Next word"), back = make("button", { type: "button", onclick: remove }, "One word back")
-  const warmth = make("output", {}, state.temperature)
+  const warmth = make("span", {}, state.temperature)
   const form = make("form", { class: "ep-whatif", onsubmit: event => event.preventDefault() },
     make("div", { class: "ep-row" },
       labelled("Country", select("country", countries.map(c => [c.country, c.country.replace(/^the /, "The ")]), state.country)),
@@ -53,7 +53,7 @@ export async function mount(place) {
     const { name, value } = event.target
     if (name === "country" || name === "sentence") state.added = ""
     state[name] = value
-    warmth.value = state.temperature
+    warmth.textContent = state.temperature
     show()
   })
 
