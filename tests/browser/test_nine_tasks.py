@@ -99,7 +99,7 @@ def answer(r):
 def cell(r, row, column):
     """A cell of a table by the words of its row and of its column's heading, to the last digit where it says so."""
     table = r.page.get_by_role("table").filter(has=r.page.get_by_role("columnheader", name=column)).first
-    headings = [" ".join(h.split()) for h in table.locator("thead th").all_inner_texts()]
+    headings = [" ".join(h.split()) for h in table.locator("thead tr > *").all_inner_texts()]
     found = table.locator("tbody tr").filter(has=r.page.get_by_role("rowheader", name=row, exact=True)).first
     shown = found.locator("th, td").nth(headings.index(column))
     return shown.locator("span[title]").first.get_attribute("title") or r.read(shown)

@@ -154,7 +154,7 @@ def test_models_stand_side_by_side(tool):
     for i, slug in enumerate(("qwen3-8b", "llama3.1-8b")):
         assert value(page, "Parameters", i) == f"{presets.model(slug).counts.total:,} parameters"
     page.get_by_role("button", name="One more").click()
-    page.get_by_label("Model 3").select_option("gpt2")
+    page.locator("select[name=model2]").select_option("gpt2")
     page.get_by_role("columnheader", name="GPT-2", exact=False).first.wait_for()
     assert "models=qwen3-8b%2Cllama3.1-8b%2Cgpt2" in page.url
 
