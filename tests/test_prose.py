@@ -380,7 +380,8 @@ def test_every_macro_was_asked_whether_it_shows_a_cost():
 
 
 def test_gpt3_says_what_its_attention_is():
-    assert {s for s in SLUGS if presets.preset(s).caveat} == {s for s in SLUGS if s.startswith("gpt3-")}
+    encoders = {m.slug for m in known() if m.model_type in ("bert", "modernbert")}
+    assert {s for s in SLUGS if presets.preset(s).caveat} - encoders == {s for s in SLUGS if s.startswith("gpt3-")}
 
 
 # Families, sources, FLOPs
@@ -390,7 +391,8 @@ def test_gpt3_says_what_its_attention_is():
 def test_no_biases_means_none(slug):
     """“none” stands where no tensor of the model is a bias, of a norm, a convolution or a router either."""
     counts = presets.model(slug).counts
-    biases = [w.name for w in counts.weights + counts.buffers if w.name.endswith("bias")]
+    ends = [w.name for w in counts.weights + counts.buffers if w.name.endswith("bias")]
+    biases = [name for name in ends if not name.endswith("position_bias")]  # a number for each place in a window
     said = traits.biases(presets.model(slug))
     assert (said == "none") == (not biases), f"{said}: {biases}"
     assert ("norm" in said) == any(
@@ -421,18 +423,26 @@ def test_where_the_published_totals_stand():
 
 # The conventions' two lists, item by item: what counts as FLOPs, and what does not.
 COUNTED = {
-    "linear maps": {Role.LINEAR, Role.CONV1D, Role.LATENT_QUERIES, Role.LATENT_VALUES},
-    "experts": {Role.EXPERT_LINEAR},
+    "linear maps": {Role.LINEAR, Role.GROUPED_LINEAR, Role.CONV1D, Role.LATENT_QUERIES, Role.LATENT_VALUES},
+    "experts": {Role.EXPERT_LINEAR, Role.SHARED_EXPERTS},
     "the head": {Role.UNEMBED},
-    "attention’s scores and averages": {Role.SCORES, Role.MIX},
+    "attention’s scores and averages": {Role.SCORES, Role.PROFILE_BIAS, Role.MIX},
     "those over latents": {Role.LATENT_SCORES, Role.MIX_LATENTS},
     "an indexer’s": {Role.INDEX_SCORES},
     "the weighted sum of the chosen experts": {Role.COMBINE},
+    "what mixes residual streams": {
+        Role.READ_STREAMS,
+        Role.STREAM_SHARES,
+        Role.WRITE_STREAMS,
+        Role.HEAD_STREAMS,
+        Role.ALTUP_PREDICT,
+    },
+    "the averages in a compressed cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
     "convolutions": {Role.CONVOLUTION},
 }
 LEFT_OUT = {
-    "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.SINUSOIDS, Role.LAST_ROW},
+    "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW},
     "norms": set(EVERY_NORM),
     "activation functions and gates": {
         Role.GELU,
@@ -445,6 +455,8 @@ LEFT_OUT = {
         Role.SIGMOID,
         Role.SOFTPLUS,
         Role.SOFT_CAP,
+        Role.CLIP,
+        Role.SPARSIFY,
     },
     "softmax": {Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.CAUSAL_MASK, Role.TEMPERATURE},
     "the choice of experts": {
@@ -453,10 +465,11 @@ LEFT_OUT = {
         Role.TOP_K,
         Role.ROUTING_WEIGHTS,
         Role.SPARSE_MIXER,
+        Role.HASHED_EXPERTS,
     },
     "rotations": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE},
     "biases and sums": set(),  # steps without a role of their own, inside others
-    "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT},
+    "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.SPREAD_STREAMS},
 }
 
 

@@ -364,7 +364,7 @@ class _Module:
         outer_yields, self.yields = self.yields, False
         above, self.temporary = self.temporary, 0  # names that come again and again make a smaller file
         parameters = self.parameters(node.args, skip=bool(self_name))
-        bound = dict.fromkeys([*parameters, *([self_name] if self_name else [])])
+        bound: dict[str, None] = dict.fromkeys([*parameters, *([self_name] if self_name else [])])
         names = [n for n in _Names(node.body).names if n not in bound]
         with self.scope([*bound, *names]):
             head = f"const {self.written(self_name)}=this;" if self_name else ""

@@ -71,7 +71,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
     name = asked.tokenizer.token if options.text is not None else None
     shares = softmax(scores[-1].astype(np.float64))
     best = np.argsort(-shares, kind="stable")[: options.top]
-    print_tokens([(token, shares[token]) for token in best], name)
+    print_tokens([(token, float(shares[token])) for token in best], name)
     if options.generate:
         print()
         print_tokens(chosen, name)

@@ -16,7 +16,7 @@ from .parameters import INDEX
 from .training import Training
 
 # Sizes that tensor parallelism cuts evenly.
-EVENLY = ("d_ff", "d_inner", "vocab_size")
+EVENLY = ("d_ff", "d_inner", "vocab_size", "per_layer_vocab_size")
 
 # What an array is cut along: the heads of a name, inner widths and the vocabulary, which are cut evenly, or nothing.
 # How it is cut: the share of each part of it, and what that is cut along.

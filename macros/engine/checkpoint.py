@@ -269,7 +269,7 @@ class Files(Mapping[str, Array]):
                 f"has no tensor {named(name)}, and the index says that it does", "download the file again", str(path)
             )
         dtype = file.get_slice(name).get_dtype()
-        if dtype not in ("F32", "F16", "BF16", "F64"):
+        if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # whole numbers are buffers: tables of a hash
             raise Problem(
                 f"{name} is stored as {dtype}",
                 "only float32, float16 and bfloat16 are read; quantised weights are not",

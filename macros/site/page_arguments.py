@@ -34,6 +34,10 @@ def _list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, tuple) and all(map(fits, value))
 
 
+def _several_texts(n: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and len(value) == n and all(map(_is_text, value))
+
+
 _numbers = _list_of(lambda value: isinstance(value, int | float) and not isinstance(value, bool))
 _TEXTS = Kind('text, or a list such as ["…", "…"]', lambda value: _is_text(value) or _list_of(_is_text)(value))
 _ANY = Kind(
@@ -54,12 +58,10 @@ KINDS = {
     "Sequence[str]": _TEXTS,
     "tuple": Kind("a list of whole numbers such as [1, 8, 64]", _list_of(_is_whole)),
     "Iterable[int]": Kind("a list of whole numbers", _list_of(_is_whole)),
-    "tuple[str, str, str]": Kind("a list of three texts", lambda value: _list_of(_is_text)(value) and len(value) == 3),
+    "tuple[str, str, str]": Kind("a list of three texts", _several_texts(3)),
     "Numbers": Kind("a list of numbers", _numbers),
     "Iterable[Numbers]": Kind("a list of lists of numbers", _list_of(_numbers)),
-    "Iterable[tuple[str, str]]": Kind(
-        'a list of pairs such as [["…", "…"]]', _list_of(lambda pair: _list_of(_is_text)(pair) and len(pair) == 2)
-    ),
+    "Iterable[tuple[str, str]]": Kind('a list of pairs such as [["…", "…"]]', _list_of(_several_texts(2))),
 }
 
 

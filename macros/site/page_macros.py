@@ -281,7 +281,7 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
     @wraps(function)
     def macro(*args, **kwargs):
         try:
-            args, kwargs = plain(args), {key: plain(value) for key, value in kwargs.items()}
+            args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
             page_arguments.check(name, signature, args, kwargs)
             return marked(function(*args, **kwargs))
         except Problem as problem:

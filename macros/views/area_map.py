@@ -92,7 +92,7 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
     drawn = treemap.drawn(areas, (0.0, 0.0, float(width), float(height)))
     return element(
         "svg",
-        joined(_field(fields[d.index], areas[d.index], d) for d in drawn),
+        joined(_field(fields[d.place], areas[d.place], d) for d in drawn),
         cls=f"ep-svg {cls}",
         viewBox=f"0 0 {width} {height}",
         role="group",

@@ -225,8 +225,9 @@ def top_words(
     scores = here.scores if layer is None else lens(here, _layer(here, layer))
     shares = softmax(scores.astype(np.float64) / temperature)
     rows = [
-        [here.asked.tokenizer.token(int(i)), _two(scores[i]), _percent(shares[i]), _bar(shares[i])]
+        [here.asked.tokenizer.token(int(i)), _two(float(scores[i])), _percent(share), _bar(share)]
         for i in np.argsort(-shares, kind="stable")[:top]
+        for share in [float(shares[i])]
     ]
     after = "" if layer is None else f" after layer {layer}"
     at = "" if temperature == 1 else f" at temperature {temperature:g}"
@@ -240,14 +241,13 @@ def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
     here = run(folder, text)
     layers = here.asked.model.counts.values()["n_layers"]
     final = int(np.argmax(here.scores))
-    rows = []
+    rows, last = [], here.asked.tokenizer.token(final)
     for layer in range(-1, layers):
         shares = softmax(lens(here, layer).astype(np.float64))
         best = int(np.argmax(shares))
         where = "Before the first layer" if layer < 0 else f"After layer {layer}"
-        words = here.asked.tokenizer.token(best), here.asked.tokenizer.token(final)
-        rows.append([where, words[0], _percent(shares[best]), _percent(shares[final])])
-    columns = ["Where", "Most likely word", number("Its share"), number(f"Share of “{words[1]}”")]
+        rows.append([where, here.asked.tokenizer.token(best), _percent(shares[best]), _percent(shares[final])])
+    columns = ["Where", "Most likely word", number("Its share"), number(f"Share of “{last}”")]
     name = f"After “{text}”, layer by layer"
     return table(name, columns, rows, name=name)
 

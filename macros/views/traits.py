@@ -75,7 +75,8 @@ def biases(m: Model) -> str:
 HEAD_BIAS = ("lm_head.bias", "decoder.bias", "predictions.bias")
 CONVOLUTION, STEP_SIZE = ("conv1d.bias", "conv_1d.bias", "conv.conv.bias"), ("dt_bias", "dt_proj.bias")
 CHOICE = ("correction_bias", "expert_bias", "balancing_biases")
-INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE
+BY_PLACE = ("position_bias",)  # a number for each place in a window, and no bias of a matrix
+INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE + BY_PLACE
 
 
 def inner_biases(m: Model) -> dict[str, bool]:

@@ -22,7 +22,7 @@ class Tensor(NamedTuple):
     """A tensor: its name, its parameters, the share of them that one token uses, and its parameters rounded."""
 
     name: str
-    count: int
+    parameters: int
     used: float
     said: str
 
@@ -32,7 +32,7 @@ class Area(NamedTuple):
 
     title: str
     n_layers: int
-    count: int
+    parameters: int
     said: str
     share: str
     tensors: tuple[Tensor, ...]
@@ -52,7 +52,7 @@ class Drawn(NamedTuple):
     """A part as it is drawn, by its place in the list: its own box, in it what a token uses, the lines around its
     tensors and around itself, and what is written."""
 
-    index: int
+    place: int
     box: Box
     used: list[Box]
     inner: list[Box]
@@ -62,15 +62,15 @@ class Drawn(NamedTuple):
 
 def drawn(areas: list[Area], box: Box) -> list[Drawn]:
     """The parts that hold anything, from the largest down."""
-    largest_first = sorted((i for i, area in enumerate(areas) if area.count), key=lambda i: -areas[i].count)
-    boxes = squarified([areas[i].count for i in largest_first], box)
+    largest_first = sorted((i for i, area in enumerate(areas) if area.parameters), key=lambda i: -areas[i].parameters)
+    boxes = squarified([areas[i].parameters for i in largest_first], box)
     return [_drawn(i, areas[i], own) for i, own in zip(largest_first, boxes)]
 
 
 def _drawn(index: int, area: Area, box: Box) -> Drawn:
     """A part: its tensors as fields within it, its name, and their names where there is room."""
-    tensors = sorted((tensor for tensor in area.tensors if tensor.count), key=lambda tensor: -tensor.count)
-    boxes = squarified([tensor.count for tensor in tensors], box)
+    tensors = sorted((tensor for tensor in area.tensors if tensor.parameters), key=lambda tensor: -tensor.parameters)
+    boxes = squarified([tensor.parameters for tensor in tensors], box)
     used = [
         (left, top, left + (right - left) * tensor.used, bottom)
         for tensor, (left, top, right, bottom) in zip(tensors, boxes)

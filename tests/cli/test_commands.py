@@ -241,7 +241,8 @@ def folder_of(name: str, path: Path, kind="one file", dtype=np.float32, rename=l
     """A checkpoint folder as the hub has them, made of a golden checkpoint."""
     g = golden(name)
     path.mkdir(exist_ok=True)
-    tensors = {rename(n): np.ascontiguousarray(t.astype(dtype)) for n, t in g.tensors.items()} | (extra or {})
+    as_stored = {n: t if t.dtype.kind == "i" else t.astype(dtype) for n, t in g.tensors.items()}
+    tensors = {rename(n): np.ascontiguousarray(t) for n, t in as_stored.items()} | (extra or {})
     (path / "config.json").write_text(json.dumps(g.raw))
     if kind == "one file":
         safetensors.save_file(tensors, path / "model.safetensors")
@@ -595,7 +596,7 @@ def test_a_trace_prints_what_each_step_gives(run, tmp_path):
     assert last[-3] == f"7×{g.raw['vocab_size']}"
     assert [float(x) for x in last[-2:]] == pytest.approx([g.logits.mean(), np.abs(g.logits).max()], abs=1e-4)
     assert sum("softmax" in line or "Turn scores into shares" in line for line in out.splitlines()) == g.config.n_layers
-    assert "attention only" in refused(run("run", folder_of("rwkv", tmp_path / "r"), "--tokens", "1", "--trace"))
+    assert "plain attention" in refused(run("run", folder_of("rwkv", tmp_path / "r"), "--tokens", "1", "--trace"))
 
 
 def test_a_tokenizer_that_is_missing_or_needs_its_library(run, tmp_path, monkeypatch):

@@ -480,7 +480,8 @@ def test_compute_of_one_token_is_its_active_weights_and_its_pairs(slug):
     costs = of(slug)
     tables = sum(
         int(w.count)
-        for w in costs.counts._touched_by(("embed", "embed_positions")) - costs.counts._touched_by(("unembed",))
+        for w in costs.counts._touched_by(("embed", "embed_positions", "embed_layers"))
+        - costs.counts._touched_by(("unembed",))
     )
     rule = 2 * (costs.counts.active - tables + used_again(costs))
     rest = costs.counts.decode_flops(1) - costs.pair_flops(1, 1)

@@ -349,7 +349,7 @@ def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
         slug: Fraction(raw["intermediate_size"], raw["hidden_size"])
         for slug in DISCLOSED
         if "intermediate_size" in (raw := presets.preset(slug).config)
-        and any(w.name.endswith("mlp.gate_proj.weight") for w in presets.model(slug).counts.weights)
+        and any(w.name.endswith(("mlp.gate_proj.weight", "mlp.Wi.weight")) for w in presets.model(slug).counts.weights)
         and presets.model(slug).counts.active == presets.model(slug).counts.total
     }
     for what, end in (("least d_ff", min), ("most d_ff", max)):

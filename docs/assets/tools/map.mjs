@@ -26,13 +26,13 @@ export function areaMap(now, before, titles, colours) {
   return make("figure", { class: "ep-map" }, drawings, make("figcaption", {}, `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`))
 }
 
-const said = (m, titles) => areasOf(m, titles, short, percent).filter(({ area }) => area.count).map(({ area }) => `${area.title} ${area.said}, ${area.share}`).join("; ")
+const said = (m, titles) => areasOf(m, titles, short, percent).filter(({ area }) => area.parameters).map(({ area }) => `${area.title} ${area.said}, ${area.share}`).join("; ")
 
 function map(areas, box, colours) {
   return treemap.drawn(areas.map(({ area }) => area), box).map(drawn => {
-    const { area, category } = areas[Number(drawn.index)], fill = colours.read(category)
+    const { area, category } = areas[Number(drawn.place)], fill = colours.read(category)
     return shape("g", {},
-      shape("title", {}, `${area.title}: ${grouped(area.count)} parameters, ${area.share}`),
+      shape("title", {}, `${area.title}: ${grouped(area.parameters)} parameters, ${area.share}`),
       shape("path", { d: path([drawn.box]), fill, "fill-opacity": treemap.IDLE }),
       shape("path", { d: path(drawn.used), fill, "fill-opacity": treemap.USED }),
       shape("path", { d: path(drawn.inner), class: "inner", fill: "none" }),
