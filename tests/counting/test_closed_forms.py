@@ -6,6 +6,7 @@ catalogue's models prove the forms (they give the reference totals), and random 
 
 from __future__ import annotations
 
+import closed_forms_recurrent
 import pytest
 from closed_forms import (
     BOOL,
@@ -812,6 +813,7 @@ FORMS = {
     "qwen3_next": delta(sparse_feed),
     "qwen3_5_text": delta(dense_feed),
     "qwen3_5_moe_text": delta(sparse_feed),
+    **closed_forms_recurrent.FORMS,
 }
 
 # Other names for one of these architectures, and GPT-3, which only its paper's table describes (`test_counts`).
@@ -1352,6 +1354,7 @@ RANDOM |= {
         )
     ),
     "ernie4_5": both(blocks(), flags(use_bias=BOOL)),
+    **closed_forms_recurrent.RANDOM,
 }
 
 

@@ -1,0 +1,413 @@
+"""The closed forms of the blocks with a state of fixed size (in some layers or in all), and random configs of them.
+
+Short convolutions, delta rules, Mamba's scans and the gated recurrence keep what does not grow with the text, so only
+the layers with attention have a cache. JetMoE stands here as well: its attention is a mixture, too.
+"""
+
+from __future__ import annotations
+
+from closed_forms import (
+    BOOL,
+    MOE,
+    Form,
+    attention,
+    blocks,
+    both,
+    ends,
+    fixed,
+    flags,
+    gated,
+    latent,
+    mamba2,
+    sizes,
+)
+
+
+def attends(c: dict) -> list[bool]:
+    """Which layers have attention, by `layer_types` or by the list of their indices."""
+    if c.get("layer_types"):
+        return [kind not in ("conv", "linear_attention") for kind in c["layer_types"]]
+    return [i in c["full_attn_idxs"] for i in range(c["num_hidden_layers"])]
+
+
+# --- short convolutions -----------------------------------------------------------------------------------------------
+
+
+def short_convolution(c: dict, D: int) -> int:
+    """Three vectors from one, a convolution over a few tokens, one matrix back."""
+    return 4 * D * D + D * c.get("conv_L_cache", 3) + (5 * D if c.get("conv_bias") else 0)
+
+
+def adjusted(c: dict) -> int:
+    """LFM2's width of the feed-forward part: two thirds, times a factor, up to the next multiple."""
+    F = c.get("block_ff_dim") or c["intermediate_size"]
+    if not c.get("block_auto_adjust_ff_dim", True):
+        return F
+    step = c.get("block_multiple_of", 256)
+    return step * -(-int(c.get("block_ffn_dim_multiplier", 1.0) * int(2 * F / 3)) // step)
+
+
+def lfm2(c):
+    D, L, N, K, H, _ = sizes(c)
+    full = sum(attends(c))
+    total = full * (attention(D, N, K, H) + 2 * H) + (L - full) * short_convolution(c, D)
+    total += L * (gated(D, adjusted(c)) + 2 * D) + D
+    return Form(total + ends({"tie_word_embeddings": c.get("tie_embedding", True), **c}, True), 2 * full * K * H)
+
+
+def lfm2_moe(c):
+    D, L, N, K, H, F = sizes(c)
+    full, E, one = sum(attends(c)), c["num_experts"], gated(D, c["moe_intermediate_size"])
+    moe = L - min(L, c.get("num_dense_layers", 2))
+    total = full * (attention(D, N, K, H) + 2 * H) + (L - full) * short_convolution(c, D)
+    total += moe * E * (one + D) + (L - moe) * gated(D, F) + L * 2 * D + D
+    return Form(total + ends(c, True), 2 * full * K * H, moe * one, (E, c["num_experts_per_tok"]))
+
+
+def lfm3(c):
+    D, L, N, K, H, F = sizes(c)
+    H = c.get("head_dim", 128)
+    full = sum(attends(c)) if c.get("layer_types") else sum(1 for i in range(1, L) if i % 2 == 0)
+    b, norms = c.get("attention_bias", False), 4 if c.get("use_sandwich_norm", True) else 2
+    gate = D * N if c.get("use_attention_gate", True) else 0
+    total = full * (attention(D, N, K, H, b, b) + 2 * H + gate)
+    total += (L - full) * short_convolution({"conv_L_cache": 7, **c}, D)
+    return Form(total + L * (gated(D, F) + norms * D) + D + ends(c, True), 2 * full * K * H)
+
+
+# --- delta rules ------------------------------------------------------------------------------------------------------
+
+
+def kimi_delta(D: int, heads: int, H: int, kernel: int, gate: int) -> int:
+    """Kimi's delta attention: q, k and v through convolutions, a decay per channel, two gates of `gate` parameters."""
+    inner = heads * H
+    return 4 * D * inner + 3 * inner * kernel + D * heads + heads + inner + H + 2 * gate
+
+
+def with_delta(linear, more=lambda c: 0):
+    """Delta attention, multi-head latent attention in the layers that have it in full, experts; never tied."""
+
+    def form(c: dict) -> Form:
+        D, L = c["hidden_size"], c["num_hidden_layers"]
+        layers, full = linear(c)
+        E, k, one = c["num_experts"], c["num_experts_per_token"], gated(D, c["moe_intermediate_size"])
+        moe = L - min(L, c.get("first_k_dense_replace", 1))
+        part = E * (one + D) + c.get("num_shared_experts", 1) * one
+        width = c["kv_lora_rank"] + c["qk_rope_head_dim"]
+        biases = (c.get("q_lora_rank") or 0) + width + D if c.get("attention_bias") else 0
+        total = full * (latent(c) + biases + more(c)) + (L - full) * layers + L * 2 * D
+        total += moe * part + (L - moe) * gated(D, c["intermediate_size"]) + D
+        return Form(total + 2 * c["vocab_size"] * D, full * width, moe * one, (E, k))
+
+    return form
+
+
+def kimi_layers(c: dict) -> tuple[int, int]:
+    """Parameters of one delta layer with its low-rank gates, and how many layers have full attention."""
+    D, linear = c["hidden_size"], c["linear_attn_config"]
+    heads, H = linear["num_heads"], linear["head_dim"]
+    gate = D * H + H * heads * H
+    return kimi_delta(D, heads, H, linear["short_conv_kernel_size"], gate), len(linear["full_attn_layers"])
+
+
+def ling_layers(c: dict) -> tuple[int, int]:
+    """The same with gates of full rank, and full attention where a group ends."""
+    D, N, H = c["hidden_size"], c["num_attention_heads"], c["head_dim"]
+    return kimi_delta(D, N, H, c["short_conv_kernel_size"], D * N * H), c["num_hidden_layers"] // c["layer_group_size"]
+
+
+def olmo_hybrid(c):
+    D, L, N, K, H, F = sizes(c)
+    full, b = sum(attends(c)), c.get("attention_bias", False)
+    heads, width = c["linear_num_value_heads"], c["linear_value_head_dim"]
+    keys, values = c["linear_num_key_heads"] * c["linear_key_head_dim"], heads * width
+    linear = 2 * D * keys + 3 * D * values + (2 * keys + values) * c["linear_conv_kernel_dim"]
+    linear += 2 * D * heads + 2 * heads + width
+    total = full * (attention(D, N, K, H, b, b) + (N + K) * H) + (L - full) * linear + L * (gated(D, F) + 2 * D) + D
+    return Form(total + ends(c, False), 2 * full * K * H)
+
+
+# --- Mamba 2, alone and with attention --------------------------------------------------------------------------------
+
+
+def mamba2_alone(c):
+    D, L = c["hidden_size"], c["num_hidden_layers"]
+    mixer = mamba2(
+        D,
+        c["num_heads"],
+        c["head_dim"],
+        c["n_groups"],
+        c["state_size"],
+        c["conv_kernel"],
+        c.get("use_bias", False),
+        c.get("use_conv_bias", True),
+    )
+    return Form(ends(c, False) + L * (mixer + D) + D, 0)
+
+
+def mixer_of(c: dict, width: int) -> int:
+    """Mamba 2 in the keys that begin with `mamba_`, its heads `width` wide."""
+    return mamba2(
+        c["hidden_size"],
+        c["mamba_n_heads"],
+        width,
+        c["mamba_n_groups"],
+        c["mamba_d_state"],
+        c["mamba_d_conv"],
+        c.get("mamba_proj_bias", False),
+        c.get("mamba_conv_bias", True),
+    )
+
+
+def bamba(c):
+    D, L, N, K, H, F = sizes(c)
+    full, b = len(c.get("attn_layer_indices") or ()), c.get("attention_bias", False)
+    mixer = mixer_of(c, c.get("mamba_expand", 2) * D // c["mamba_n_heads"])
+    total = full * attention(D, N, K, H, b, b) + (L - full) * mixer
+    return Form(total + L * (gated(D, F, c.get("mlp_bias", False)) + 2 * D) + D + ends(c, False), 2 * full * K * H)
+
+
+def falcon_h1(c):
+    """Both side by side in each layer; the scan's norm is left out unless the config asks for it."""
+    D, L, N, K, H, F = sizes(c)
+    inner, b = c["mamba_d_ssm"], c.get("attention_bias", False)
+    mixer = mixer_of(c, inner // c["mamba_n_heads"]) - (0 if c.get("mamba_rms_norm") else inner)
+    mixer += D * (c.get("projectors_bias", False) - c.get("mamba_proj_bias", False))
+    layer = attention(D, N, K, H, b, b) + mixer + gated(D, F, c.get("mlp_bias", False)) + 2 * D
+    return Form(ends(c, False) + L * layer + D, 2 * L * K * H)
+
+
+def zamba2(c):
+    """Mamba 2 in each layer; in the hybrid ones a shared block before it, over the layer's input and the embedding."""
+    D, L, N = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"]
+    K, W, b = c.get("num_key_value_heads") or N, 2 * D, c.get("add_bias_linear", False)
+    H, F = W // N, c.get("intermediate_size") or c.get("ffn_hidden_size") or 4 * D
+    inner = (c.get("mamba_expand") or c.get("expansion_factor", 2)) * D
+    heads = c.get("n_mamba_heads") or inner // c["mamba_headdim"]
+    state, kernel = (c.get("mamba_d_state") or c["state_size"]), (c.get("mamba_d_conv") or c["conv_dimension"])
+    mixer = mamba2(D, heads, inner // heads, c["mamba_ngroups"], state, kernel, b, True)
+    hybrid, rank = c["layers_block_type"].count("hybrid"), c.get("adapter_rank") or c.get("lora_rank", 128)
+    block = W * (N + 2 * K) * H + N * H * D + gated(D, F, b) + W + D
+    adapters = rank * (D + 2 * F)
+    if c.get("use_shared_attention_adapter") or c.get("use_shared_attention_lora"):
+        adapters += 3 * rank * 2 * W
+    total = L * (mixer + D) + min(hybrid, c.get("num_mem_blocks", 1)) * block + hybrid * (adapters + D * D) + D
+    return Form(total + ends(c, True), 2 * hybrid * K * H)
+
+
+# --- the gated recurrence, attention after convolutions, attention of experts -----------------------------------------
+
+
+def recurrent_gemma(c):
+    D, L, N, K, H, F = sizes(c)
+    R, F, b = c.get("lru_width") or D, F // 2, c.get("attention_bias", False)
+    kinds = c.get("block_types") or c.get("_block_types")
+    full = sum(1 for i in range(L) if kinds[i % len(kinds)] == "attention")
+    gates = 2 * (N * (R // N) ** 2 + R) + R
+    recurrent = 3 * D * R + 2 * R + D + R * (c["conv1d_width"] + 1) + gates
+    total = full * (attention(D, N, K, H, b, True)) + (L - full) * recurrent + L * (gated(D, F, True) + 2 * D) + D
+    return Form(total + ends(c, True), 2 * full * K * H)
+
+
+def zaya(c):
+    """Compressed attention: q and k through two convolutions, half of v a token late; a router with three layers."""
+    D, L, N, K, H, _ = sizes(c)
+    E, R, b, C = c["num_experts"], c["router_hidden_size"], c.get("attention_bias", False), (N + K) * H
+    one = gated(D, c["moe_intermediate_size"])
+    convolutions = C * (c["cca_time0"] + 1) + C * (H * c["cca_time1"] + 1)
+    router = D * R + R + R + 2 * (R * R + R) + R * (E + 1)
+    layer = attention(D, N, K, H, b, b) + convolutions + K + router + E * one + (2 + 8) * D
+    total = L * layer + (L - 1) * R + 2 * D + D + (c["vocab_size"] if c.get("lm_head_bias") else 0)
+    return Form(total + ends(c, True), 2 * L * K * H, L * one, (E, c.get("num_experts_per_tok", 1)))
+
+
+def jetmoe(c):
+    """The experts' queries and ways back share keys and values; each part has a router and a bias of its own."""
+    D, L, E = c["hidden_size"], c["num_hidden_layers"], c["num_local_experts"]
+    inner = c["num_key_value_heads"] * c["kv_channels"]
+    one = 2 * D * inner + gated(D, c["intermediate_size"])
+    layer = 2 * D * inner + E * one + 2 * E * D + 2 * D + 2 * D
+    return Form(ends(c, True) + L * layer + D, 2 * L * inner, L * one, (E, c["num_experts_per_tok"]))
+
+
+FORMS = {
+    "lfm2": lfm2,
+    "lfm2_moe": lfm2_moe,
+    "lfm3": lfm3,
+    "kimi_linear": with_delta(kimi_layers),
+    "bailing_hybrid": with_delta(ling_layers, lambda c: c["hidden_size"] * c["num_attention_heads"]),
+    "olmo_hybrid": olmo_hybrid,
+    "falcon_h1": falcon_h1,
+    "mamba2": mamba2_alone,
+    "bamba": bamba,
+    "zamba2": zamba2,
+    "recurrent_gemma": recurrent_gemma,
+    "zaya": zaya,
+    "jetmoe": jetmoe,
+}
+
+
+def in_turn(key: str, *kinds: str):
+    """The kinds of the layers one after the other, as many as the config has layers."""
+    return lambda c: c | {key: [kinds[i % len(kinds)] for i in range(c["num_hidden_layers"])]}
+
+
+def without(*keys: str):
+    return lambda c: {k: v for k, v in c.items() if k not in keys}
+
+
+MLA_AND_EXPERTS = fixed(
+    kv_lora_rank=(19, 23),
+    qk_nope_head_dim=(10, 14),
+    qk_rope_head_dim=(6, 22),
+    v_head_dim=(13, 17),
+    num_experts=8,
+    num_experts_per_token=(1, 2, 3),
+    moe_intermediate_size=(29, 31),
+    num_expert_group=(1, 2),
+    topk_group=1,
+    first_k_dense_replace=(0, 1, 2, 3),
+    num_shared_experts=(1, 2),
+    tie_word_embeddings=BOOL,
+    attention_bias=BOOL,
+)
+CONVOLUTION = both(fixed(conv_L_cache=(3, 4)), flags(conv_bias=BOOL))
+SCAN = both(
+    fixed(mamba_n_groups=(1, 2), mamba_d_state=(5, 7), mamba_d_conv=(3, 4)),
+    flags(mamba_conv_bias=BOOL, mamba_proj_bias=BOOL, attention_bias=BOOL, mlp_bias=BOOL),
+)
+
+
+def as_many_heads(c: dict) -> dict:
+    return c | {"num_key_value_heads": c["num_attention_heads"]}
+
+
+RANDOM = {
+    "lfm2": both(
+        blocks(square=True),
+        CONVOLUTION,
+        fixed(block_multiple_of=(8, 16)),
+        flags(block_auto_adjust_ff_dim=BOOL, block_ffn_dim_multiplier=(1.0, 1.1)),
+    ).map(in_turn("layer_types", "conv", "full_attention", "conv")),
+    "lfm2_moe": both(
+        blocks(square=True),
+        CONVOLUTION,
+        fixed(
+            num_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            num_dense_layers=(0, 1, 2),
+            conv_bias=BOOL,
+            **MOE,
+        ),
+        flags(use_expert_bias=BOOL),
+    ).map(in_turn("layer_types", "conv", "full_attention", "conv")),
+    "lfm3": both(
+        blocks(),
+        CONVOLUTION,
+        fixed(sliding_window=(4, 9)),
+        flags(use_sandwich_norm=BOOL, use_attention_gate=BOOL, attention_bias=BOOL),
+    ).map(in_turn("layer_types", "conv", "full_attention", "conv", "sliding_attention")),
+    "kimi_linear": both(
+        blocks(square=True),
+        MLA_AND_EXPERTS,
+        fixed(linear=((3, 7), (5, 11)), kernel=(3, 4), every=(2, 3)),
+        flags(q_lora_rank=(37, 41)),
+    )
+    .map(as_many_heads)
+    .map(
+        lambda c: (
+            without("linear", "kernel", "every")(c)
+            | {
+                "linear_attn_config": {
+                    "num_heads": c["linear"][0],
+                    "head_dim": c["linear"][1],
+                    "short_conv_kernel_size": c["kernel"],
+                    "full_attn_layers": [i for i in range(1, c["num_hidden_layers"] + 1) if i % c["every"] == 0],
+                    "kda_layers": [i for i in range(1, c["num_hidden_layers"] + 1) if i % c["every"]],
+                }
+            }
+        )
+    ),
+    "bailing_hybrid": both(
+        blocks(), MLA_AND_EXPERTS, fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3))
+    ).map(as_many_heads),
+    "olmo_hybrid": both(
+        blocks(square=True),
+        fixed(
+            num_hidden_layers=(2, 5),
+            linear_key_head_dim=(7, 11),
+            linear_value_head_dim=(13, 17),
+            linear_conv_kernel_dim=(3, 4),
+        ),
+        flags(attention_bias=BOOL, linear_allow_neg_eigval=BOOL),
+    )
+    .map(in_turn("layer_types", "linear_attention", "full_attention", "linear_attention"))
+    .map(lambda c: c | dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), c["num_key_value_heads"])),
+    "falcon_h1": both(
+        blocks(),
+        SCAN,
+        fixed(mamba_n_heads=(4, 6), mamba_d_ssm=(60, 84)),
+        flags(mamba_rms_norm=BOOL, projectors_bias=BOOL),
+    ).map(lambda c: c | {"mamba_d_head": c["mamba_d_ssm"] // c["mamba_n_heads"]}),
+    "mamba2": both(
+        fixed(
+            vocab_size=(97, 101),
+            hidden_size=(30, 42),
+            num_hidden_layers=(1, 2, 5),
+            num_heads=(4, 6),
+            n_groups=(1, 2),
+            state_size=(5, 7),
+            conv_kernel=(3, 4),
+        ),
+        flags(expand=(2, 4), use_bias=BOOL, use_conv_bias=BOOL, tie_word_embeddings=BOOL),
+    ).map(lambda c: c | {"head_dim": c.get("expand", 2) * c["hidden_size"] // c["num_heads"]}),
+    "bamba": both(blocks(square=True), SCAN, fixed(mamba_n_heads=4), flags(mamba_expand=(2, 4))).map(
+        lambda c: (
+            c
+            | {
+                "attn_layer_indices": list(range(1, c["num_hidden_layers"], 3)),
+                "mamba_d_head": c.get("mamba_expand", 2) * c["hidden_size"] // 4,
+            }
+        )
+    ),
+    "zamba2": both(
+        blocks(square=True).map(without("num_key_value_heads")),
+        fixed(
+            mamba_d_state=(5, 7),
+            mamba_d_conv=(3, 4),
+            mamba_ngroups=(1, 2),
+            n_mamba_heads=4,
+            adapter_rank=(3, 5),
+            num_mem_blocks=(1, 2),
+        ),
+        flags(use_shared_attention_adapter=BOOL, add_bias_linear=BOOL, use_mem_rope=BOOL, mamba_expand=(2, 4)),
+    ).map(in_turn("layers_block_type", "mamba", "hybrid", "hybrid")),
+    "recurrent_gemma": both(
+        blocks(square=True),
+        fixed(
+            intermediate_size=(66, 70),
+            attention_window_size=(4, 9),
+            conv1d_width=(3, 4),
+            widths=(2, 3),
+            block_types=(["recurrent", "recurrent", "attention"], ["attention", "recurrent"]),
+        ),
+        flags(attention_bias=BOOL),
+    ).map(lambda c: without("widths")(c) | {"lru_width": c["num_attention_heads"] * 2 * c["widths"]}),
+    "zaya": both(
+        blocks(),
+        fixed(
+            moe_intermediate_size=(29, 31),
+            num_experts=(3, 5),
+            num_experts_per_tok=1,
+            router_hidden_size=(7, 9),
+            cca_time0=(2, 3),
+            cca_time1=(2, 3),
+            sliding_window=(4, 9),
+        ),
+        flags(attention_bias=BOOL, lm_head_bias=BOOL),
+    ).map(in_turn("layer_types", "hybrid", "hybrid_sliding")),
+    "jetmoe": both(
+        blocks().map(without("num_attention_heads", "head_dim")),
+        fixed(kv_channels=(14, 22), num_local_experts=(3, 5), num_experts_per_tok=(1, 2)),
+    ),
+}
