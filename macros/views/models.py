@@ -312,7 +312,7 @@ ORIGINS = (
     (r"^[\w.-]+/[\w.-]+, model card", "the maker’s model card"),
     (r"the name$", "the name that the maker gave the model"),
     (
-        r"benchmark|statistics|public tables|README|prints|several providers|in total|total parameters",
+        r"benchmark|statistics|public tables|README|prints|by several|in total|total parameters",
         "a count by others: a benchmark, a study, a program’s output, a provider’s description",
     ),
 )
