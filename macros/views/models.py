@@ -310,7 +310,7 @@ ORIGINS = (
     (r"safetensors total|safetensors\.index\.json", "the header or index of a checkpoint on the Hugging Face Hub"),
     (r"^arXiv", "the table of the maker’s paper"),
     (r"^[\w.-]+/[\w.-]+, model card", "the maker’s model card"),
-    (r"the name$", "the name that the maker gave the model"),
+    (r"the name\b", "the name that the maker gave the model"),
     (
         r"benchmark|statistics|public tables|README|prints|by several|in total|total parameters",
         "a count by others: a benchmark, a study, a program’s output, a provider’s description",
