@@ -56,6 +56,10 @@ KINDS = {
     "object": _ANY,
     "Iterable[str]": _TEXTS,
     "Sequence[str]": _TEXTS,
+    "Iterable[str | tuple[str, str]]": Kind(
+        'a list of texts, or of pairs such as ["…", "…"]',
+        lambda value: _is_text(value) or _list_of(lambda one: _is_text(one) or _several_texts(2)(one))(value),
+    ),
     "tuple": Kind("a list of whole numbers such as [1, 8, 64]", _list_of(_is_whole)),
     "Iterable[int]": Kind("a list of whole numbers", _list_of(_is_whole)),
     "tuple[str, str, str]": Kind("a list of three texts", _several_texts(3)),

@@ -382,7 +382,10 @@ def _contradiction(model: Model) -> Html | str:
 
 
 def comparison(
-    slugs: Iterable[str], columns: Iterable[str], context: int | None = None, link: Link | None = None
+    slugs: Iterable[str],
+    columns: Iterable[str | tuple[str, str]],
+    context: int | None = None,
+    link: Link | None = None,
 ) -> Html:
     """Models × chosen figures; each model's name leads to its page."""
     slugs, labelled = tuple(_listed(slugs, "models")), [_labelled(c) for c in _listed(columns, "columns")]
