@@ -70,7 +70,7 @@ def macros(env) -> dict[str, Callable]:
         address = to_page(tool)
         return address and f"{address}?{name}={quote(slug)}"
 
-    def comparison(models: Iterable[str], columns: Iterable[str], context: int | None = None):
+    def comparison(models: Iterable[str], columns: Iterable[str | tuple[str, str]], context: int | None = None):
         """Models side by side: a row a model, a column for any figure that `value` gives."""
         return tables.comparison(models, columns, context, link=to_model)
 
