@@ -53,8 +53,14 @@ def sizes(c: dict):
     )
 
 
-def latent(c: dict, indexer: bool = False) -> int:
-    """Multi-head latent attention with its norms, and the indexer of sparse attention."""
+def indexer(c: dict, width: int) -> int:
+    """The indexer of sparse attention, with queries made from `width` numbers."""
+    D, N, H = c["hidden_size"], c["index_n_heads"], c["index_head_dim"]
+    return width * N * H + (D + 2) * H + D * N
+
+
+def latent(c: dict) -> int:
+    """Multi-head latent attention with its norms."""
     D, N = c["hidden_size"], c["num_attention_heads"]
     R, Q, nope, rope, v = (
         c["kv_lora_rank"],
@@ -64,10 +70,22 @@ def latent(c: dict, indexer: bool = False) -> int:
         c["v_head_dim"],
     )
     queries = D * Q + Q + Q * N * (nope + rope) if Q else D * N * (nope + rope)
-    n = queries + D * (R + rope) + R + R * N * (nope + v) + N * v * D
-    if indexer:
-        n += Q * c["index_n_heads"] * c["index_head_dim"] + (D + 2) * c["index_head_dim"] + D * c["index_n_heads"]
-    return n
+    biases = (Q or 0) + R + rope + D if c.get("attention_bias") else 0
+    return queries + D * (R + rope) + R + R * N * (nope + v) + N * v * D + biases
+
+
+def delta_net(c: dict) -> int:
+    """The gated delta rule: queries, keys, values, gate and way back, a convolution, two numbers a head, a norm."""
+    keys, values = (
+        c["linear_num_key_heads"] * c["linear_key_head_dim"],
+        c["linear_num_value_heads"] * c["linear_value_head_dim"],
+    )
+    return (
+        (2 * keys + values) * c["linear_conv_kernel_dim"]
+        + c["hidden_size"] * (2 * keys + 3 * values)
+        + 2 * (c["hidden_size"] + 1) * c["linear_num_value_heads"]
+        + c["linear_value_head_dim"]
+    )
 
 
 def mamba2(D: int, heads: int, width: int, groups: int, state: int, kernel: int, bias: bool, conv_bias: bool) -> int:
@@ -137,10 +155,20 @@ LATENT = st.fixed_dictionaries(
 
 
 def both(*parts):
+    """The keys of all the parts."""
     return st.tuples(*parts).map(lambda found: {k: v for part in found for k, v in part.items()})
 
 
 def fixed(**values):
+    """Each key, with its value or one of a tuple of values."""
     return st.fixed_dictionaries(
         {k: st.sampled_from(v) if isinstance(v, tuple) else st.just(v) for k, v in values.items()}
     )
+
+
+LATENT_BLOCKS = both(
+    blocks().map(
+        lambda c: {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}
+    ),
+    LATENT,
+)

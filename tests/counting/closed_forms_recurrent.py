@@ -13,6 +13,7 @@ from closed_forms import (
     attention,
     blocks,
     both,
+    delta_net,
     ends,
     fixed,
     flags,
@@ -94,8 +95,7 @@ def with_delta(linear, more=lambda c: 0):
         moe = L - min(L, c.get("first_k_dense_replace", 1))
         part = E * (one + D) + c.get("num_shared_experts", 1) * one
         width = c["kv_lora_rank"] + c["qk_rope_head_dim"]
-        biases = (c.get("q_lora_rank") or 0) + width + D if c.get("attention_bias") else 0
-        total = full * (latent(c) + biases + more(c)) + (L - full) * layers + L * 2 * D
+        total = full * (latent(c) + more(c)) + (L - full) * layers + L * 2 * D
         total += moe * part + (L - moe) * gated(D, c["intermediate_size"]) + D
         return Form(total + 2 * c["vocab_size"] * D, full * width, moe * one, (E, k))
 
@@ -119,11 +119,9 @@ def ling_layers(c: dict) -> tuple[int, int]:
 def olmo_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     full, b = sum(attends(c)), c.get("attention_bias", False)
-    heads, width = c["linear_num_value_heads"], c["linear_value_head_dim"]
-    keys, values = c["linear_num_key_heads"] * c["linear_key_head_dim"], heads * width
-    linear = 2 * D * keys + 3 * D * values + (2 * keys + values) * c["linear_conv_kernel_dim"]
-    linear += 2 * D * heads + 2 * heads + width
-    total = full * (attention(D, N, K, H, b, b) + (N + K) * H) + (L - full) * linear + L * (gated(D, F) + 2 * D) + D
+    total = (
+        full * (attention(D, N, K, H, b, b) + (N + K) * H) + (L - full) * delta_net(c) + L * (gated(D, F) + 2 * D) + D
+    )
     return Form(total + ends(c, False), 2 * full * K * H)
 
 

@@ -11,15 +11,18 @@ import pytest
 from closed_forms import (
     BOOL,
     LATENT,
+    LATENT_BLOCKS,
     MOE,
     Form,
     attention,
     blocks,
     both,
+    delta_net,
     ends,
     fixed,
     flags,
     gated,
+    indexer,
     latent,
     mamba2,
     plain,
@@ -176,7 +179,7 @@ def phimoe(c):
 def minicpm3(c):
     D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
     c = {"v_head_dim": D // c["num_attention_heads"], **c}
-    layer = latent(c, False) + 2 * D + gated(D, F, c.get("mlp_bias", False))
+    layer = latent(c) + 2 * D + gated(D, F, c.get("mlp_bias", False))
     return Form(ends(c, True) + L * layer + D, L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]))
 
 
@@ -295,7 +298,9 @@ def after(first: str):
     return lambda c, i: i >= c.get(first, 0)
 
 
-def deepseek(indexer=False, tied=False):
+def deepseek(indexed=False, tied=False):
+    """Latent attention and experts; with an indexer in each layer that does not share an earlier one's choice."""
+
     def form(c: dict) -> Form:
         D, L, F, W, n, k = (
             c["hidden_size"],
@@ -309,8 +314,14 @@ def deepseek(indexer=False, tied=False):
             1 for i in range(L) if i >= c.get("first_k_dense_replace", 0) and i % (c.get("moe_layer_freq") or 1) == 0
         )
         part = n * gated(D, W) + n * D + gated(D, W * (c.get("n_shared_experts") or 0))
+        own = L - (c.get("indexer_types") or ()).count("shared")
         return Form(
-            ends(c, tied) + L * (latent(c, indexer) + 2 * D) + moe * part + (L - moe) * gated(D, F) + D,
+            ends(c, tied)
+            + L * (latent(c) + 2 * D)
+            + (own * indexer(c, c["q_lora_rank"]) if indexed else 0)
+            + moe * part
+            + (L - moe) * gated(D, F)
+            + D,
             L * (c["kv_lora_rank"] + c["qk_rope_head_dim"]),
             moe * gated(D, W),
             (n, k),
@@ -516,18 +527,6 @@ def delta(feed):
 
     def form(c: dict) -> Form:
         D, L, N, K, H, _ = sizes(c)
-        keys, values = (
-            c["linear_num_key_heads"] * c["linear_key_head_dim"],
-            c["linear_num_value_heads"] * c["linear_value_head_dim"],
-        )
-        linear = (
-            (2 * keys + values) * c["linear_conv_kernel_dim"]
-            + D * (2 * keys + 2 * values)
-            + 2 * D * c["linear_num_value_heads"]
-            + 2 * c["linear_num_value_heads"]
-            + c["linear_value_head_dim"]
-            + values * D
-        )
         full = sum(
             1
             for i in range(L)
@@ -541,7 +540,7 @@ def delta(feed):
         gated_attention = attention(D, 2 * N, K, H, b, b) - N * H * D + 2 * H
         inside, one, experts = feed(c, D, L)
         return Form(
-            ends(c, False) + D + L * 2 * D + (L - full) * linear + full * gated_attention + inside,
+            ends(c, False) + D + L * 2 * D + (L - full) * delta_net(c) + full * gated_attention + inside,
             2 * full * K * H,
             one,
             experts,
@@ -801,8 +800,8 @@ FORMS = {
     "deepseek_v3": deepseek(),
     "kimi_k2": deepseek(),
     "glm4_moe_lite": deepseek(),
-    "deepseek_v32": deepseek(indexer=True),
-    "glm_moe_dsa": deepseek(indexer=True),
+    "deepseek_v32": deepseek(indexed=True),
+    "glm_moe_dsa": deepseek(indexed=True),
     "mamba": mamba,
     "falcon_mamba": mamba,
     "rwkv": rwkv,
@@ -1110,25 +1109,10 @@ RANDOM = {
         fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
         flags(moe_layer_start_index=(0, 1), moe_layer_interval=(1, 2), use_bias=BOOL),
     ),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite"), LATENT_BLOCKS),
     **{
         t: both(
-            blocks().map(
-                lambda c: (
-                    {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}
-                )
-            ),
-            LATENT,
-        )
-        for t in ("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite")
-    },
-    **{
-        t: both(
-            blocks().map(
-                lambda c: (
-                    {k: v for k, v in c.items() if k != "head_dim"} | {"num_key_value_heads": c["num_attention_heads"]}
-                )
-            ),
-            LATENT,
+            LATENT_BLOCKS,
             fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11)),
         )
         for t in ("deepseek_v32", "glm_moe_dsa")
