@@ -105,6 +105,14 @@ def mamba2(D: int, heads: int, width: int, groups: int, state: int, kernel: int,
     )
 
 
+def is_sparse(c: dict, i: int) -> bool:
+    """Whether layer i has experts: as listed (one of two ways), or from one layer on."""
+    if c.get("mlp_layer_types"):
+        return c["mlp_layer_types"][i] == "sparse"
+    listed = c.get("moe_layer_freq")
+    return bool(listed[i]) if isinstance(listed, list) else i >= c.get("first_k_dense_replace", 0)
+
+
 # --- random configs ---------------------------------------------------------------------------------------------------
 
 
@@ -172,3 +180,10 @@ LATENT_BLOCKS = both(
     ),
     LATENT,
 )
+
+
+def in_turns(base, **turns):
+    """Of each of the keys one of its lists, repeated: an entry for each layer."""
+    return both(base, fixed(**turns)).map(
+        lambda c: c | {k: (c[k] * c["num_hidden_layers"])[: c["num_hidden_layers"]] for k in turns}
+    )

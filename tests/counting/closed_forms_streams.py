@@ -19,7 +19,9 @@ from closed_forms import (
     fixed,
     flags,
     gated,
+    in_turns,
     indexer,
+    is_sparse,
     latent,
     sizes,
 )
@@ -40,14 +42,6 @@ def layered(layer, final=lambda c: c["hidden_size"], layers="num_hidden_layers",
 
 def experts(c: dict) -> int:
     return next((c[name] for name in EXPERTS if name in c), 0)
-
-
-def is_sparse(c: dict, i: int) -> bool:
-    """Whether layer i has experts: as listed (one of two ways), or from one layer on."""
-    if c.get("mlp_layer_types"):
-        return c["mlp_layer_types"][i] == "sparse"
-    listed = c.get("moe_layer_freq")
-    return bool(listed[i]) if isinstance(listed, list) else i >= c.get("first_k_dense_replace", 0)
 
 
 def feed(c: dict, i: int) -> tuple[int, int]:
@@ -275,13 +269,6 @@ FORMS = {
 # --- random configs ---------------------------------------------------------------------------------------------------
 
 
-def by_layer(base, **turns):
-    """Of each of the keys one of its lists, repeated: an entry for each layer."""
-    return both(base, fixed(**turns)).map(
-        lambda c: c | {k: (c[k] * c["num_hidden_layers"])[: c["num_hidden_layers"]] for k in turns}
-    )
-
-
 def without(base, *names: str):
     return base.map(lambda c: {k: v for k, v in c.items() if k not in names})
 
@@ -295,7 +282,7 @@ INDEXED = both(
 )
 STREAMS = fixed(hc_mult=(2, 3))
 MIXTURE = fixed(moe_intermediate_size=(29, 31), **MOE)
-RELATIVE = by_layer(
+RELATIVE = in_turns(
     both(
         without(blocks(), "tie_word_embeddings"),
         MIXTURE,
@@ -315,9 +302,9 @@ RELATIVE = by_layer(
 GATED = both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9)))
 RANDOM = {
     "axk1": both(LATENT_BLOCKS, flags(attention_bias=BOOL)),
-    "axk2": by_layer(both(INDEXED, fixed(gated_norm_rank=(3, 5))), mlp_layer_types=SPARSE),
-    "hy_v4": by_layer(both(INDEXED, STREAMS), mlp_layer_types=SPARSE, indexer_types=FULL),
-    "mistral_large4_text": by_layer(
+    "axk2": in_turns(both(INDEXED, fixed(gated_norm_rank=(3, 5))), mlp_layer_types=SPARSE),
+    "hy_v4": in_turns(both(INDEXED, STREAMS), mlp_layer_types=SPARSE, indexer_types=FULL),
+    "mistral_large4_text": in_turns(
         both(without(INDEXED, "q_lora_rank"), fixed(kv_source_layers=BOOL)),
         mlp_layer_types=SPARSE,
         indexer_types=FULL,
@@ -334,7 +321,7 @@ RANDOM = {
             }
         )
     ),
-    "glm5_next_text": by_layer(
+    "glm5_next_text": in_turns(
         both(
             INDEXED,
             STREAMS,
@@ -350,7 +337,7 @@ RANDOM = {
         indexer_types=(["full"],),
         layer_types=(["linear_attention", "indexed_attention"], ["indexed_attention"], ["linear_attention"]),
     ),
-    "deepseek_v4": by_layer(
+    "deepseek_v4": in_turns(
         both(
             blocks().map(lambda c: c | {"num_attention_heads": 6, "num_key_value_heads": 1}),
             STREAMS,
@@ -373,7 +360,7 @@ RANDOM = {
         ),
         compress_ratios=([0, 4, 128], [4], [128, 4], [0]),
     ),
-    "qwen4_exp_text": by_layer(
+    "qwen4_exp_text": in_turns(
         both(
             blocks(),
             MIXTURE,
@@ -424,7 +411,7 @@ RANDOM = {
         fixed(zero_expert_num=(0, 3)),
         flags(attention_bias=BOOL),
     ),
-    "minimax_m3_vl_text": by_layer(
+    "minimax_m3_vl_text": in_turns(
         both(
             blocks(),
             fixed(
@@ -442,10 +429,10 @@ RANDOM = {
         mlp_layer_types=SPARSE,
     ),
     "muse_glimmer_text": GATED,
-    "muse_spark_text": by_layer(
+    "muse_spark_text": in_turns(
         both(GATED, MIXTURE, fixed(num_local_experts=(5, 7), moe_hidden_size=(23, 37))), mlp_layer_types=SPARSE
     ),
-    "inkling_text": by_layer(both(RELATIVE, fixed(n_shared_experts=(1, 2))), mlp_layer_types=SPARSE),
+    "inkling_text": in_turns(both(RELATIVE, fixed(n_shared_experts=(1, 2))), mlp_layer_types=SPARSE),
     "inkling2_text": both(without(RELATIVE, "intermediate_size"), fixed(n_layers_per_attn_res_block=(1, 2, 3))).map(
         lambda c: c | {"unpadded_vocab_size": c["vocab_size"]}
     ),

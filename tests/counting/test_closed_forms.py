@@ -23,7 +23,9 @@ from closed_forms import (
     fixed,
     flags,
     gated,
+    in_turns,
     indexer,
+    is_sparse,
     latent,
     mamba2,
     plain,
@@ -618,7 +620,7 @@ def by_layer(
             total += D * (N * H + K * H + K * V + N * V) + norms * D + (2 * H if qk else 0) + more(c, i, D, N, H)
             total += (N * H + K * H + K * V + (D if out_bias else 0)) if b else 0
             cache += K * (H + V)
-            if c.get("mlp_layer_types") is None or c["mlp_layer_types"][i] == "sparse":
+            if is_sparse(c, i):
                 total += E * (D + bias + gated(D, W)) + gated(D, shared(c))
                 one += gated(D, W)
             else:
@@ -890,6 +892,7 @@ def test_the_checkpoints(model_type):
 
 
 OLD = fixed(vocab_size=(97, 101), n_positions=(31, 37), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1))
+INDEX = fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11))
 RANDOM = {
     "gpt2": both(OLD, flags(n_inner=(67, 71))),
     "openai-gpt": OLD,
@@ -1137,13 +1140,8 @@ RANDOM = {
         flags(moe_layer_start_index=(0, 1), moe_layer_interval=(1, 2), use_bias=BOOL),
     ),
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite"), LATENT_BLOCKS),
-    **{
-        t: both(
-            LATENT_BLOCKS,
-            fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11)),
-        )
-        for t in ("deepseek_v32", "glm_moe_dsa")
-    },
+    "deepseek_v32": both(LATENT_BLOCKS, INDEX),
+    "glm_moe_dsa": in_turns(both(LATENT_BLOCKS, INDEX), indexer_types=(["full"], ["full", "full", "shared"])),
     "mamba": both(
         fixed(
             vocab_size=(97, 101),
