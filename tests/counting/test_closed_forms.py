@@ -602,6 +602,7 @@ def by_layer(
     bias=0,
     tied=False,
     out_bias=True,
+    first_dense=0,
 ):
     """Layers that differ: heads, experts or none by `mlp_layer_types`, values as wide as they say, shared experts."""
 
@@ -620,7 +621,7 @@ def by_layer(
             total += D * (N * H + K * H + K * V + N * V) + norms * D + (2 * H if qk else 0) + more(c, i, D, N, H)
             total += (N * H + K * H + K * V + (D if out_bias else 0)) if b else 0
             cache += K * (H + V)
-            if is_sparse(c, i):
+            if is_sparse({"first_k_dense_replace": first_dense} | c, i):
                 total += E * (D + bias + gated(D, W)) + gated(D, shared(c))
                 one += gated(D, W)
             else:
@@ -632,6 +633,20 @@ def by_layer(
 
 def is_sliding(c: dict, i: int) -> bool:
     return bool(c.get("layer_types")) and c["layer_types"][i] == "sliding_attention"
+
+
+def mimo(c):
+    """Twice the heads of keys in layers with windows: unless listed, all but the first and each sixth."""
+    kinds = ["sliding_attention" if i and (i + 1) % 6 else "full_attention" for i in range(c["num_hidden_layers"])]
+    return by_layer(
+        first_dense=1,
+        experts=("n_routed_experts",),
+        qk=False,
+        out_bias=False,
+        value=lambda c: c["v_head_dim"],
+        heads=lambda c, i: (c["num_attention_heads"], c["num_key_value_heads"] * (2 if is_sliding(c, i) else 1)),
+        more=lambda c, i, D, N, H: N if is_sliding(c, i) else 0,
+    )({"layer_types": kinds} | c)
 
 
 def gemma3n(c):
@@ -733,7 +748,7 @@ FORMS = {
     "qwen3_vl_text": llama_like(**ATTENTION, **PER_HEAD),
     "qwen3_vl_moe_text": mixture(**ATTENTION, **PER_HEAD, sparse=every("decoder_sparse_step", "mlp_only_layers")),
     "mellum": by_layer(experts=("num_local_experts", "num_experts")),
-    "hy_v3": by_layer(shared=lambda c: c["num_shared_experts"] * c["moe_intermediate_size"]),
+    "hy_v3": by_layer(first_dense=1, shared=lambda c: c["num_shared_experts"] * c["moe_intermediate_size"]),
     "solar_open": by_layer(
         experts=("n_routed_experts",),
         qk=False,
@@ -763,14 +778,7 @@ FORMS = {
         more=lambda c, i, D, N, H: D * N,
         shared=lambda c: c["share_expert_dim"],
     ),
-    "mimo_v2_flash": by_layer(
-        experts=("n_routed_experts",),
-        qk=False,
-        out_bias=False,
-        value=lambda c: c["v_head_dim"],
-        heads=lambda c, i: (c["num_attention_heads"], c["num_key_value_heads"] * (2 if is_sliding(c, i) else 1)),
-        more=lambda c, i, D, N, H: N if is_sliding(c, i) else 0,
-    ),
+    "mimo_v2_flash": mimo,
     "cohere2_moe": by_layer(
         tied=True,
         norms=1,
