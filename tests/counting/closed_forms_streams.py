@@ -41,6 +41,7 @@ def layered(layer, final=lambda c: c["hidden_size"], layers="num_hidden_layers",
 
 
 def experts(c: dict) -> int:
+    """How many routed experts a layer has."""
     return next((c[name] for name in EXPERTS if name in c), 0)
 
 
@@ -60,6 +61,7 @@ def hyper(c: dict, rows: int, scales: int) -> int:
 
 
 def latents(c: dict) -> int:
+    """Cache elements a token: the latent, and the rotated key of all heads."""
     return c["kv_lora_rank"] + c["qk_rope_head_dim"]
 
 
@@ -80,6 +82,7 @@ def axk2(c, i):
 
 
 def picks(c: dict, i: int) -> bool:
+    """Whether layer i has an indexer of its own."""
     return c["indexer_types"][i] == "full"
 
 
@@ -217,19 +220,17 @@ def muse(c, i):
     return mixer + 5 * D + experts(c) * (D + one) + 2 * (D + 1) * inner, one, 2 * K * H
 
 
-def window(c: dict, i: int):
+def sight(c: dict, i: int) -> tuple[int, int, int, int]:
     """(N, K, H, distances) of a layer of Inkling, which differ in layers with a window."""
     if c["layer_types"][i] == "hybrid":
         return c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"], c["rel_extent"]
-    return *(c[f"swa_{name}"] for name in ("num_attention_heads", "num_key_value_heads", "head_dim")), c[
-        "sliding_window_size"
-    ]
+    return c["swa_num_attention_heads"], c["swa_num_key_value_heads"], c["swa_head_dim"], c["sliding_window_size"]
 
 
 def inkling(c, i):
     """Convolutions after keys, values and both parts, and profiles over distances in place of rotation."""
     D, k, r = c["hidden_size"], c["conv_kernel_size"], c["d_rel"]
-    N, K, H, distances = window(c, i)
+    N, K, H, distances = sight(c, i)
     mixer = attention(D, N, K, H) + D * N * r + r * distances + 2 * K * H * k + 2 * H
     inside, one = feed(c, i)
     sink = c["n_shared_experts"] * D if one else 0
@@ -239,7 +240,7 @@ def inkling(c, i):
 def inkling2(c, i):
     """Besides: gates, sinks, clipped norms, taps from the token in full layers, attention over earlier blocks."""
     D, k, r = c["hidden_size"], c["conv_kernel_size"], c["d_rel"]
-    N, K, H, distances = window(c, i)
+    N, K, H, distances = sight(c, i)
     full = c["layer_types"][i] == "hybrid"
     mixer = attention(D, N, K, H) + D * N * r + r * distances + 2 * K * H * k + D * N * H + D * N + N * (H + r)
     inputs = 3 if full else 1
