@@ -179,7 +179,7 @@ def test_it_finds_a_kind_a_maker_with_a_year_and_two_names_at_once(catalogue):
     find.fill("gqa")
     assert "Llama 3 8B" in names(page) and "GPT-2 Small" not in names(page) and "DeepSeek-V3" not in names(page)
     find.fill("meta 2025")
-    assert set(names(page)) == {"Llama 4 Maverick", "Llama 4 Scout"}
+    assert set(names(page)) == {"Llama 4 Maverick", "Llama 4 Scout", "Code World Model 32B"}
     find.fill("gpt-2 xl, qwen3 8b")
     assert set(names(page)) == {"GPT-2 XL", "Qwen3 8B"}
     find.fill("apache")
