@@ -435,7 +435,6 @@ COUNTED = {
         Role.STREAM_SHARES,
         Role.WRITE_STREAMS,
         Role.HEAD_STREAMS,
-        Role.ALTUP_PREDICT,
     },
     "the averages in a compressed cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
