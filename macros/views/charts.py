@@ -331,10 +331,12 @@ def ratio_chart(
         ticks = [(ratio, said) for ratio, said in RATIOS if y.least <= ratio <= y.most]
         drawn = [axes(x, y, powers(least, most), ticks, "parameters that the model has", "too high ↑   ↓ too low")]
         drawn.append(line((left, y(1)), (right, y(1)), "currentColor", 1.6))
-        for (e, r), address in zip(points, addresses):
+        # On a phone a point is too small to be hit: the links are those of the table.
+        led = addresses if frame.width > 400 else [None] * len(addresses)
+        for (e, r), address in zip(points, led):
             drawn.append(mark(KINDS[e.kind], x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address))
         below, height = legend(kinds, frame.height + 12)
-        role = "group" if any(addresses) else "img"
+        role = "group" if any(led) else "img"
         return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
 
     return figure([framed(draw)], caption, alternative, is_wide=True)
