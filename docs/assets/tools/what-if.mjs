@@ -35,7 +35,6 @@ export async function mount(place) {
     problem, answer,
     make("details", { class: "ep-hyper", open: true }, make("summary", {}, "Hyperparameters"), fields),
     make("div", { class: "ep-row" }, make("button", { type: "button", onclick: reset }, "As published"), make("button", { type: "button", onclick: copyLink }, "Copy the link")))
-  replace(place, form, results)
 
   form.addEventListener("input", event => {
     const { name, value } = event.target
@@ -297,6 +296,7 @@ export async function mount(place) {
   state.way = new URLSearchParams(location.search).get("way")
   if (state.way && !WAYS.has(state.way)) state.way = null
   await update()
+  replace(place, form, results) // all at once, so that nothing moves
 }
 
 const TITLES = { weight_bytes: "bytes of the weights", cache_bytes: "bytes of the cache", cache_bytes_per_token: "bytes of the cache for one more token", device_bytes: "bytes on each device, all together", largest_context: "longest context that fits, tokens" }
