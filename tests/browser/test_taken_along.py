@@ -40,7 +40,7 @@ def test_a_heading_sorts_what_stands_between_sums(open_page, site):
     page = open_page(urljoin(site, "models/llama/llama3-8b/"))
     page.wait_for_load_state("networkidle")
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
-    table = page.get_by_role("group", name="Parameters of Llama 3 8B", exact=True).get_by_role("table")
+    table = page.get_by_role("group", name="Parameter table of Llama 3 8B", exact=True).get_by_role("table")
     rows = "t => [...t.tBodies].map(b => [...b.rows].map(r => r.innerText))"
     given = table.evaluate(rows)
     button = table.get_by_role("columnheader", name="Parameters").get_by_role("button")
