@@ -455,7 +455,6 @@ LEFT_OUT = {
         Role.SOFTPLUS,
         Role.SOFT_CAP,
         Role.CLIP,
-        Role.SPARSIFY,
     },
     "softmax": {Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.CAUSAL_MASK, Role.TEMPERATURE},
     "the choice of experts": {

@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands)
     _run(commands)
     _add(commands)
+    _schema(commands)
     return whole
 
 
@@ -200,6 +201,20 @@ def _add(commands) -> None:
     adding.add_argument("--slug", help="the preset's file name without .toml (default: from the config's folder)")
     adding.add_argument(
         "--output", metavar="FILE", help="write here instead of standard output; never over an existing file"
+    )
+
+
+def _schema(commands) -> None:
+    describing = _command(
+        commands,
+        "schema",
+        "print the JSON Schema of presets",
+        "What a preset may hold, made from the definitions that read it. Editors complete and check a preset by it:\n"
+        ".taplo.toml names the file of the example.",
+        "every-parameter schema --output .cache/preset.schema.json",
+    )
+    describing.add_argument(
+        "--output", metavar="FILE", help="write here instead of standard output, over what is there"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`.
+"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `schema`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-from ..catalogue import checks, presets
+from ..catalogue import checks, preset_schema, presets
 from ..catalogue.presets import Model
 from ..counting.figures import Conditions
 from ..engine.errors import Problem, named, placed, seen
@@ -191,6 +193,21 @@ def add(options) -> int:
     return 0
 
 
+def schema(options) -> int:
+    """The JSON Schema of presets."""
+    text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
+    if options.output is None:
+        print(text, end="")
+        return 0
+    path = Path(options.output)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise Problem(f"cannot be written: {error.strerror}", "check the path", options.output) from None
+    return 0
+
+
 def _discard_output() -> None:
     """Keep the interpreter from writing, and failing, once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -204,4 +221,5 @@ COMMANDS = {
     "check": check,
     "run": run,
     "add": add,
+    "schema": schema,
 }

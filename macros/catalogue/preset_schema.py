@@ -1,0 +1,114 @@
+"""What a preset may hold, as JSON Schema: editors complete and check it while it is written.
+
+Made from the definitions that read presets: the keys of a config are those of its architecture's hyperparameters.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..engine.architectures import Architecture, architectures
+from ..engine.architectures.config import COMMON_IGNORED, Config, Key, fields_of
+from .presets import NULL, Preset
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+# A day, which TOML has as a value of its own, a month or a year.
+RELEASED: Schema = {
+    "description": 'a day, such as 2024-04-18, or "2024-04" or "2024" where it is not established',
+    "anyOf": [{"type": "string", "format": "date"}, {"type": "string", "pattern": r"^(19|20)\d\d(-(0[1-9]|1[0-2]))?$"}],
+}
+
+
+def schema() -> Schema:
+    """Of a file of `macros/presets`. Taplo and what builds on it read it; dates are strings to them."""
+    said = msgspec.json.schema(Preset)
+    kinds: Schema = said["$defs"]
+    kinds["Preset"]["properties"]["released"] = RELEASED
+    kinds["Preset"]["properties"]["config"] = {"$ref": "#/$defs/config"}
+    by_config: dict[type[Config], list[str]] = {}
+    for model_type, architecture in architectures().items():
+        by_config.setdefault(architecture.config, []).append(model_type)
+        kinds.setdefault(architecture.config.__name__, _config(architecture))
+    kinds["changes_nothing"] = {"enum": sorted(COMMON_IGNORED)}
+    kinds["config"] = {
+        "type": "object",
+        "required": ["model_type"],
+        "properties": {"model_type": {"enum": sorted(architectures())}},
+        "allOf": [
+            {
+                "if": {"properties": {"model_type": {"enum": types}}, "required": ["model_type"]},
+                "then": {"$ref": f"#/$defs/{config.__name__}"},
+            }
+            for config, types in by_config.items()
+        ],
+    }
+    return {"$schema": DIALECT, "$id": "preset.schema.json", "title": "A preset", **_without_null(said)}
+
+
+def _config(architecture: Architecture) -> Schema:
+    """The keys of an architecture's config: its hyperparameters, those that are read in another spelling, and those
+    that change nothing.
+    """
+    config = architecture.config
+    named = {k.key: k for k in fields_of(config) if k.key}
+    spelled = {name: k for k in named.values() for name in k.also}
+    others = {*filter(str.isidentifier, _read(config)), *config.ignored, "model_type"} - COMMON_IGNORED
+    return {
+        "title": architecture.name,
+        "description": (config.__doc__ or "").strip(),
+        "type": "object",
+        "properties": {name: _value(k) for name, k in (named | spelled).items()},
+        "propertyNames": {
+            "anyOf": [{"enum": sorted({*named, *spelled, *others})}, {"$ref": "#/$defs/changes_nothing"}]
+        },
+    }
+
+
+def _value(k: Key) -> Schema:
+    """What a key takes, its name on this site, and its default if that is a plain value."""
+    said = msgspec.json.schema(k.type)
+    plain = k.default is None or isinstance(k.default, (str, int, float))
+    default = {"default": k.default} if plain and k.default is not None else {}
+    # What another spelling or null stands for is read before the type is held against.
+    return {"description": k.field, **default, "anyOf": [said, {"const": NULL}]}
+
+
+def _read(config: type[Config]) -> Iterator[str]:
+    """The keys that are read before the fields are: older spellings, tables that are unfolded. They are the texts in
+    the functions that do so.
+    """
+    for kind in config.__mro__:
+        if function := vars(kind).get("prepare"):
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function.__func__)))
+            yield from (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    if any(k.key == "rope_parameters" for k in fields_of(config)):
+        yield from ("rope_scaling", "rope_theta", "partial_rotary_factor")
+
+
+def _without_null(said: Any) -> Any:
+    """TOML has no null: what may be null may be left out."""
+    if isinstance(said, dict):
+        kinds = [kind for kind in said.get("anyOf", []) if kind != {"type": "null"}]
+        more = kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {}
+        rest = {k: v for k, v in said.items() if k != "anyOf" and not (k == "default" and v is None)}
+        return {k: _without_null(v) for k, v in {**rest, **more}.items()}
+    return [_without_null(part) for part in said] if isinstance(said, list) else said
+
+
+def plain(table: Any) -> Any:
+    """A preset's table as JSON has it: dates as text."""
+    if isinstance(table, dict):
+        return {name: plain(value) for name, value in table.items()}
+    if isinstance(table, list):
+        return [plain(value) for value in table]
+    return table.isoformat() if isinstance(table, datetime.date) else table
