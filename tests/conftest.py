@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +20,10 @@ from fuzzing import CI
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--few", type=int, metavar="N", help="of the cases of each test only N, evenly chosen")
 
 
 def pytest_configure(config):
@@ -67,6 +71,13 @@ def pytest_collection_modifyitems(config, items):
         else:
             item.add_marker("quick")
             chosen.append(item)
+    if few := config.option.few:
+        cases = defaultdict(list)
+        for item in chosen:
+            cases[item.nodeid.partition("[")[0]].append(item)
+        kept = {id(c) for of_one in cases.values() for c in of_one[:: max(1, -(-len(of_one) // few))]}
+        left_out += [item for item in chosen if id(item) not in kept]
+        chosen = [item for item in chosen if id(item) in kept]
     config.hook.pytest_deselected(items=left_out)
     processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
     share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)

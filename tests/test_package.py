@@ -192,14 +192,9 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     )
     uv("pip", "install", "--python", python, "--requirements", requirements)
     uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
-    quiet = {
-        **os.environ,
-        "NO_MKDOCS_2_WARNING": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "CI": "",
-    }  # the random cases once
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
     rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
-    run(python, "-m", "pytest", "-q", "-m", "quick", *rooms, cwd=ROOT, env=quiet)
+    run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "4", *rooms, cwd=ROOT, env=quiet)
     built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
     assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
     assert not built.stdout, built.stdout[-3000:]

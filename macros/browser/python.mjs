@@ -922,7 +922,9 @@ const convert = (x, kind, at = "") => {
   if (chosen instanceof Type) {
     const name = chosen.origin.__name__;
     if (name === "Annotated") {
-      const value = convert(x, chosen.args[0], at), { gt: more, ge: least, le: most } = chosen.args[1].$meta;
+      const value = convert(x, chosen.args[0], at), { gt: more, ge: least, le: most, min_length: fewest, max_length: longest } = chosen.args[1].$meta;
+      if (fewest !== undefined && value.length < fewest) throw ValidationError(`Expected \`array\` of length >= ${str(fewest)}`);
+      if (longest !== undefined && value.length > longest) throw ValidationError(`Expected \`array\` of length <= ${str(longest)}`);
       const word = chosen.args[0] === float ? "float" : "int";
       if (more !== undefined && !gt(value, more)) throw ValidationError(`Expected \`${word}\` ${word === "int" ? `>= ${int(more) + 1n}` : `> ${repr(float(more))}`}`);
       if (least !== undefined && !ge(value, least)) throw ValidationError(`Expected \`${word}\` >= ${str(least)}`);

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+import tokenizers
 from reference import TESTS, close
 
 from macros.catalogue import capitals
@@ -103,7 +104,6 @@ def test_every_name_is_one_token_and_the_first_prompt_five(small):
 
 
 def test_the_library_cuts_as_we_do(small):
-    tokenizers = pytest.importorskip("tokenizers")
     library = tokenizers.Tokenizer.from_file(str(capitals.FOLDER / "tokenizer.json"))
     for facts in capitals.countries():
         for sentence in capitals.sentences():
