@@ -41,7 +41,8 @@ class Searching:
     def ask(self, question):
         """The results: kind, address, title, what is said."""
         # All files are there: what it waits for has come when the script ends.
-        self.engine.eval(f"answer = null; ask({json.dumps(question)}, core, load).then(found => answer = found.results); 0")
+        asked = json.dumps(question)
+        self.engine.eval(f"answer = null; ask({asked}, core, load).then(found => answer = found.results); 0")
         return json.loads(self.engine.eval("JSON.stringify(answer)"))
 
 
