@@ -181,7 +181,7 @@ def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
 
 
 @pytest.mark.slow("installs both ends of the ranges")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
 def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     """Mend: narrow the range in pyproject.toml to what works, and say there why."""
@@ -194,7 +194,7 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
     rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
-    run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "4", *rooms, cwd=ROOT, env=quiet)
+    run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "2", *rooms, cwd=ROOT, env=quiet)
     built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
     assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
     assert not built.stdout, built.stdout[-3000:]

@@ -13,6 +13,7 @@ from ..catalogue import presets
 from ..cli import catalogue, schema
 from ..cli.data import CSV_PATTERNS, VERSION, as_csv, as_json
 from ..dependencies import remembered
+from ..kept import kept
 from ..views.arguments import one_of
 from ..views.html import Html, code, table, text
 
@@ -42,6 +43,7 @@ def files(slugs: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 @remembered
+@kept
 def of_model(slug: str) -> tuple[str, str]:
     """What `describe --collapse --format json` and `--format csv` print."""
     model = presets.model(slug)

@@ -145,3 +145,4 @@ def on_post_build(config):
     gc.enable()
     if not preview.is_first:
         call("on_post_build", config)
+        call("on_post_build_late", config)

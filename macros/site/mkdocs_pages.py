@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+from .. import kept
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
 from . import model_pages, tool_files
+from .preview import preview
 
 log = logging.getLogger("mkdocs.macros.site")
 
+KEPT = ".cache/views.sqlite"
+
 
 def on_config(config):
-    """The families below "Models" in the navigation."""
+    """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
+    docs, settings = Path(config.docs_dir), Path(config.config_file_path)
+    pages = sorted(path.relative_to(docs) for path in docs.rglob("*.md"))
+    folders = [kept.PACKAGE, docs]
+    kept.begin(settings.parent / KEPT, folders, (settings.read_bytes(), pages), is_written=not preview.serving)
     if config.nav:
         config.nav = model_pages.with_families(config.nav)
     return config
@@ -40,3 +49,7 @@ def on_files(files, config):
             file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files
+
+
+def on_post_build_late(config):
+    kept.end()

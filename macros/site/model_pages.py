@@ -13,6 +13,7 @@ from ..catalogue.names import family_slug
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
+from ..kept import kept
 from ..views import diagrams, sheet, values, words
 from ..views.html import text
 from ..views.layers import layer_range
@@ -74,7 +75,7 @@ def families() -> dict[str, list[str]]:
 
     def order(slug: str) -> tuple:
         try:
-            size = presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
+            size = _total(slug)
         except Problem:
             size = 0
         return released(presets.preset(slug)), size, slug
@@ -83,6 +84,11 @@ def families() -> dict[str, list[str]]:
     for slug in sorted(readable(), key=order):
         members.setdefault(presets.preset(slug).family, []).append(slug)
     return dict(sorted(members.items(), key=lambda item: item[0].lower()))
+
+
+@kept
+def _total(slug: str) -> int:
+    return presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
 
 
 def readable() -> list[str]:
@@ -106,13 +112,19 @@ def problems() -> dict[str, Problem]:
 def problem(slug: str) -> Problem | None:
     """What is wrong with a preset."""
     try:
-        presets.verify_family(slug)
-        if presets.preset(slug).config is not None:
-            presets.model(slug).verify()
+        _verified(slug)
     except Problem as wrong:
         path = presets.file_of(slug)
         return wrong if wrong.where or not path else wrong.at(place(path))
     return None
+
+
+@kept
+def _verified(slug: str) -> bool:
+    presets.verify_family(slug)
+    if presets.preset(slug).config is not None:
+        presets.model(slug).verify()
+    return True
 
 
 def header(title: str, description: str, is_wide: bool = False) -> str:
@@ -146,6 +158,7 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
 
 
 @remembered
+@kept
 def model_page(slug: str) -> str:
     """Everything that a model's trace gives: the same calls for every model."""
     preset = presets.preset(slug)

@@ -9,6 +9,7 @@ from functools import wraps
 from html import unescape
 from urllib.parse import quote
 
+from .. import kept
 from ..catalogue.names import family_slug
 from ..engine.errors import Problem
 from ..views import area_map as area_maps
@@ -50,6 +51,7 @@ from .page_arguments import plain, usage
 from .terminal import terminal
 
 GLOSSARY = "reference/glossary.md"
+OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
 
@@ -252,8 +254,13 @@ def prepare(env) -> None:
 
 def register(env) -> None:
     """Register every macro with mkdocs-macros, and how their errors look."""
+
+    def place() -> str:
+        return page_errors.page_name(env)
+
     for name, function in macros(env).items():
-        env.macro(guarded(name, explained(function, env), lambda: page_errors.page_name(env)), name)
+        whole = kept_of(name, explained(function, env), place)
+        env.macro(guarded(name, whole, place), name)
     page_errors.register(set(macros(env)))
 
 
@@ -266,6 +273,24 @@ def explained(function: Callable, env) -> Callable:
         if not isinstance(result, Html) or TERMS.search(result) is None or not (page := link_to_page(env, GLOSSARY)):
             return result
         return Html(TERMS.sub(lambda m: m[1] + ", ".join(_entry(page, term) for term in m[2].split(", ")), result))
+
+    return macro
+
+
+def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable:
+    """The macro, with results that outlive the build where they come from presets, the code and the page's place."""
+    takes = inspect.signature(function)
+
+    @wraps(function)
+    def macro(*args, **kwargs):
+        def computed():
+            result = function(*args, **kwargs)
+            return isinstance(result, Html), result
+
+        if name in OF_MORE or "folder" in takes.bind(*args, **kwargs).arguments:
+            return function(*args, **kwargs)
+        is_html, content = kept.result(name, (place(), args, kwargs), computed)
+        return Html(content) if is_html else content
 
     return macro
 

@@ -9,6 +9,7 @@ from ..browser.bundle import files
 from ..catalogue import capitals, presets
 from ..counting.accelerators import accelerators
 from ..dependencies import remembered
+from ..kept import kept
 from ..views import words
 from ..views.charts import PARTS
 from . import model_pages
@@ -29,7 +30,16 @@ DATA = f"{FOLDER}/data.json"
 # The small model: what its page loads, and anybody may.
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
-_compiled = cache(files)
+
+
+@cache
+def _compiled() -> dict[str, str]:
+    return dict(_pairs())
+
+
+@kept
+def _pairs() -> list[tuple[str, str]]:
+    return list(files().items())
 
 
 def _listed() -> list[str]:
@@ -40,6 +50,7 @@ def _listed() -> list[str]:
 
 
 @remembered
+@kept
 def data() -> str:
     """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the
     area map says of a part, by the role of its step, and its colour, by what it does.

@@ -18,6 +18,7 @@ from small import configs
 from macros.catalogue import checks, presets
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
+from macros.engine.architectures.config import fields_of
 from macros.engine.errors import Problem, nearest
 from macros.engine.files import LARGEST
 from macros.site import model_pages
@@ -516,6 +517,22 @@ def test_no_value_of_any_key_gives_a_traceback(data):
         model.counts.decode_flops(4096), model.counts.cache_bytes(4096)
     except Problem as problem:
         one_line(problem)
+
+
+@pytest.mark.slow("every size of every architecture as 0 and as 1")
+def test_a_size_of_nothing_or_of_one_is_counted_or_refused():
+    tried = {}
+    for slug in presets.paths():
+        if presets.preset(slug).config is not None:
+            tried.setdefault((model := presets.model(slug)).architecture.name, model)
+    for model in tried.values():
+        for k in fields_of(model.architecture.config):
+            for value in (0, 1) if k.key and k.is_size else ():
+                raw = {name: given for name, given in model.raw.items() if name not in k.also} | {k.key: value}
+                try:
+                    assert presets.make("x", raw).counts.total > 0
+                except Problem as problem:
+                    one_line(problem)
 
 
 @examples(30)

@@ -118,7 +118,7 @@ def clean_build(folder: pathlib.Path, address: str) -> dict[str, bytes]:
     """What `mkdocs build` gives in the folder's present state, but for what only a published site has."""
     site = folder.parent / "clean"
     shutil.rmtree(site, ignore_errors=True)
-    built = build(folder, "-d", str(site), SITE_URL=address, PUBLISHED="no")
+    built = build(folder, "-d", str(site), SITE_URL=address, PUBLISHED="no", KEPT="no")
     assert built.returncode == 0, built.stderr[-3000:]
     return contents(site)
 

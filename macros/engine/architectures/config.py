@@ -131,9 +131,11 @@ class Config:
                     "correct the value",
                 )
             if k.is_size and value is not None:
-                if value > LARGEST_SIZE:  # one that was read is not
-                    what = f"{k.key or k.field} = {int(value)}, as follows from other sizes"
+                what = f"{k.key or k.field} = {int(value)}, as follows from other sizes"  # one that was read is right
+                if value > LARGEST_SIZE:
                     raise Problem(f"{what}: expected at most {LARGEST_SIZE}", "correct those")
+                if value < 1 and Size in (k.type, *get_args(k.type)):
+                    raise Problem(f"{what}: expected at least 1", "correct those")
                 value = Dim(int(value), k.field)
             object.__setattr__(self, k.field, value)
         self.check()

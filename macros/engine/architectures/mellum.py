@@ -41,6 +41,7 @@ class Mellum(Qwen3MoE):
     use_sliding_window: bool = fixed(True)
     sliding_window: Size | None = key("sliding_window", 1024)
     layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
+    n_experts: Size = key("num_experts", also=("num_local_experts",))
     normalise: bool = key("norm_topk_prob", True)
     decoder_sparse_step: int = fixed(1)
     mlp_only_layers: list[int] = fixed(None)

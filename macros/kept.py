@@ -1,0 +1,168 @@
+"""Results that outlive the process: in `.cache/`, each under the code and the presets that it was computed from.
+
+What a result used is known (`dependencies`), so a build makes only those anew that an edited preset goes into; after an
+edit of the code, or with another version of a library, none is taken. The folder is safe to delete: whatever is missing
+from it, cannot be read or is in doubt is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import sqlite3
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from .dependencies import Used, recording, use
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PACKAGE = Path(__file__).parent
+PRESETS = PACKAGE / "presets"
+STARTED = time.time()
+
+LAYOUT = "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, code TEXT, used TEXT, state TEXT, value BLOB)"
+
+
+def digest(*parts: object) -> str:
+    return hashlib.blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def files(folders: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    """(folder, file) of all that results are computed from besides presets and pages."""
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            is_other = path.suffix in (".pyc", ".md") or path.name.startswith(".") or PRESETS in path.parents
+            if not is_other and path.is_file():
+                yield folder, path
+
+
+class Store:
+    """The kept results of one state of the code; `pages` is what else every result depends on."""
+
+    def __init__(self, file: Path, folders: Iterable[Path], pages: object, is_written: bool):
+        self.file, self.folders, self.pages, self.is_written = file, list(folders), pages, is_written
+        self.new: dict[bytes, tuple[str, str, bytes]] = {}
+        self.states: dict[str, str] = {}  # by what was used, as it is written down
+        self.digests: dict[Used, str] = {}
+        self.presets = sorted(PRESETS.rglob("*.[tT][oO][mM][lL]"))
+        self.code = self.state_of_code()
+        self.database: sqlite3.Connection | None = None
+        try:
+            file.parent.mkdir(exist_ok=True)
+            self.database = sqlite3.connect(file, timeout=5, check_same_thread=False)
+            self.database.execute(LAYOUT)
+        except (OSError, sqlite3.Error) as error:
+            self.is_written = False
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                file.unlink()  # it is none; the next build makes one
+
+    def state_of_code(self) -> str:
+        contents = [(path.relative_to(folder), path.read_bytes()) for folder, path in files(self.folders)]
+        libraries = sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
+        named = [f"{name} {hashlib.blake2b(content, digest_size=16).hexdigest()}" for name, content in contents]
+        return digest(sys.version, self.pages, *libraries, *named)
+
+    def state(self, used: str) -> str:
+        """What the presets of a result hold now."""
+        if used not in self.states:
+            self.states[used] = digest(*(self.digest_of((kind, name)) for kind, name in json.loads(used)))
+        return self.states[used]
+
+    def digest_of(self, one: Used) -> str:
+        if one not in self.digests:
+            kind, slug = one
+            if kind == "preset":
+                contents = [path.read_bytes() for path in self.presets if path.stem == slug]
+                self.digests[one] = digest(*contents)
+            else:
+                self.digests[one] = digest(*(path.relative_to(PRESETS) for path in self.presets))
+        return self.digests[one]
+
+    def get(self, key: bytes) -> tuple[Any, list[Used]] | None:
+        """A result with what it used."""
+        if self.database is None:
+            return None
+        try:
+            asked = "SELECT used, state, value FROM results WHERE key = ? AND code = ?"
+            row = self.database.execute(asked, (key, self.code)).fetchone()
+            if row is None or self.state(row[0]) != row[1]:
+                return None
+            return json.loads(zlib.decompress(row[2])), [(kind, name) for kind, name in json.loads(row[0])]
+        except (sqlite3.Error, zlib.error, ValueError, TypeError):  # damaged
+            return None
+
+    def put(self, key: bytes, value: object, used: Iterable[Used]) -> None:
+        if self.is_written and all(kind in ("preset", "presets") for kind, _ in used):
+            written = json.dumps(sorted(used, key=str))
+            self.new[key] = written, self.state(written), zlib.compress(json.dumps(value).encode(), 1)
+
+    def close(self) -> None:
+        """Keeps what is new, unless something was saved since this process began to read."""
+        try:
+            if self.database is not None and self.new and not self.is_in_doubt():
+                with self.database:
+                    self.database.execute("DELETE FROM results WHERE code != ?", (self.code,))
+                    rows = ((key, self.code, *row) for key, row in self.new.items())
+                    self.database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
+            if self.database is not None:
+                self.database.close()
+        except sqlite3.Error:
+            pass
+
+    def is_in_doubt(self) -> bool:
+        read = [path for _, path in files(self.folders)] + list(PRESETS.rglob("*"))
+        return any(path.stat().st_mtime > STARTED for path in read) or self.state_of_code() != self.code
+
+
+_store: list[Store] = []  # of the build under way, if it keeps results
+
+
+def begin(file: Path, folders: Iterable[Path], pages: object, is_written: bool) -> None:
+    """For a build, unless it is told KEPT=no: `pages` is what else every result depends on."""
+    _store.clear()  # of a build that failed: nothing of it is kept
+    if os.environ.get("KEPT") != "no":
+        _store.append(Store(file, folders, pages, is_written))
+
+
+def end() -> None:
+    """The end of the build."""
+    while _store:
+        _store.pop().close()
+
+
+def result(name: str, arguments: object, compute: Callable[[], T]) -> T:
+    """What is computed, of a kind that JSON has or a tuple of such, from arguments whose `repr` says all of them."""
+    if not _store:
+        return compute()
+    store, key = _store[-1], bytes.fromhex(digest(name, repr(arguments)))
+    if (kept := store.get(key)) is not None:
+        value, used = kept
+        for one in used:
+            use(*one)
+        if not store.is_written:  # a preview, whose pages come and go
+            use("pages")
+        return cast(T, tuple(value) if isinstance(value, list) else value)
+    with recording() as used:
+        value = compute()
+    store.put(key, value, used)
+    return value
+
+
+def kept(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of plain arguments whose results outlive the process."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        name = f"{function.__module__}.{function.__qualname__}"
+        return result(name, (args, sorted(kwargs.items())), lambda: function(*args, **kwargs))
+
+    return wrapper

@@ -1,0 +1,122 @@
+"""Kept results: taken where nothing that they come from has changed, and nowhere else."""
+
+import json
+import sqlite3
+import zlib
+
+import pytest
+from copies import build, small_site
+
+from macros import kept
+from macros.dependencies import recording, use
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Code and two presets; `kept` reads these."""
+    (tmp_path / "code/presets/llama").mkdir(parents=True)
+    (tmp_path / "code/module.py").write_text("x = 1")
+    for slug in ("one", "other"):
+        (tmp_path / f"code/presets/llama/{slug}.toml").write_text(f'name = "{slug}"')
+    monkeypatch.setattr(kept, "PRESETS", tmp_path / "code/presets")
+    monkeypatch.setattr(kept, "STARTED", 1e12)
+    return tmp_path
+
+
+def ask(folder, pages="", slug="one"):
+    """A result that uses a preset, in a build of its own: (value, whether it was computed, what it used)."""
+    computed = []
+
+    def compute():
+        use("preset", slug)
+        computed.append(1)
+        return "a text", f"of {slug}"
+
+    kept.begin(folder / ".cache/views.sqlite", [folder / "code"], pages, is_written=True)
+    with recording() as used:
+        value = kept.result("view", (slug, 7), compute)
+    kept.end()
+    assert value == ("a text", f"of {slug}") and used == {("preset", slug)}
+    return bool(computed)
+
+
+def test_it_is_computed_once(folder):
+    assert ask(folder) and not ask(folder) and ask(folder, slug="other") and not ask(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "code/module.py").write_text("x = 2"),
+        lambda folder: (folder / "code/new.toml").write_text(""),
+        lambda folder: (folder / "code/presets/llama/one.toml").write_text('name = "One"'),
+        lambda folder: (folder / "code/presets/llama/one.toml").unlink(),
+        lambda folder: (folder / ".cache/views.sqlite").unlink(),
+        lambda folder: (folder / ".cache/views.sqlite").write_bytes(b"no database" * 999),
+    ],
+)
+def test_after_a_change_it_is_computed_again(folder, change):
+    assert ask(folder)
+    change(folder)
+    assert ask(folder)
+
+
+def test_another_preset_or_a_page_s_text_changes_nothing_but_other_pages_do(folder):
+    assert ask(folder)
+    (folder / "code/presets/llama/other.toml").write_text("")
+    (folder / "code/page.md").write_text("text")
+    assert not ask(folder) and ask(folder, pages="more")
+
+
+def test_what_was_saved_while_it_was_computed_keeps_nothing(folder, monkeypatch):
+    monkeypatch.setattr(kept, "STARTED", 0)
+    assert ask(folder) and ask(folder)
+
+
+def test_damaged_results_and_those_of_more_than_presets_are_computed(folder):
+    assert ask(folder)
+    with sqlite3.connect(folder / ".cache/views.sqlite") as database:
+        database.execute("UPDATE results SET value = ?", (b"no text",))
+    assert ask(folder)
+    kept.begin(folder / ".cache/views.sqlite", [folder / "code"], "", is_written=True)
+    assert kept.result("view", (), lambda: use("error") or "wrong") == "wrong"
+    assert not kept._store[0].new
+    kept.end()
+
+
+def test_a_file_that_is_no_database_is_made_anew(folder):
+    ask(folder)
+    (folder / ".cache/views.sqlite").write_bytes(b"no database" * 999)
+    assert ask(folder) and ask(folder) and not ask(folder)
+
+
+def test_a_folder_that_cannot_be_is_done_without(folder):
+    (folder / ".cache").write_text("a file")
+    assert ask(folder) and ask(folder)
+
+
+@pytest.mark.processes
+@pytest.mark.slow("builds a small site four times")
+def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):
+    folder = small_site(tmp_path / "site")
+
+    def pages(**variables):
+        done = build(folder, SITE_URL="https://example.org/", **variables)
+        assert done.returncode == 0, done.stderr[-3000:]
+        site = folder / "site"
+        return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+
+    first = pages()
+    assert pages() == first == pages(KEPT="no")
+    # Of results that say so it is seen that they are taken; what the edited preset goes into is computed.
+    with sqlite3.connect(folder / ".cache/views.sqlite") as database:
+        for key, value in database.execute("SELECT key, value FROM results").fetchall():
+            match json.loads(zlib.decompress(value)):
+                case [True, str(text)] if len(text) > 500:
+                    told = zlib.compress(json.dumps([True, f"<p>as kept</p>{text}"]).encode())
+                    database.execute("UPDATE results SET value = ? WHERE key = ?", (told, key))
+    preset = folder / "macros/presets/gpt/gpt2.toml"
+    preset.write_text(preset.read_text("utf-8").replace('name = "GPT-2', 'name = "The GPT-2'), "utf-8")
+    after = pages()
+    assert b"as kept" not in after["models/gpt/gpt2/index.html"] and b"The GPT-2" in after["models/gpt/gpt2/index.html"]
+    assert b"as kept" in after["models/llama/llama3-8b/index.html"]
