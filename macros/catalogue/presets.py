@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ import msgspec
 from ..counting.parameters import Counts
 from ..dependencies import Used, apart, remembered, use
 from ..engine.architectures import Architecture, find
-from ..engine.architectures.config import Config, fields_of
+from ..engine.architectures.config import Config, fields_of, plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
 from ..engine.files import check_data, place, read_json, read_text
 from ..engine.forward import trace
@@ -252,14 +252,14 @@ def read_preset(path: Path) -> Preset:
     unknown = _unknown_key(table, Preset)
     if unknown:
         raise Problem(*unknown)
+    blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
+    if blanks or wrong:
+        said = [f"to be filled in: {', '.join(blanks)}"] if blanks else []
+        raise Problem("; ".join([*said, *wrong]), "docs/reference/adding-a-model.md says what each key holds")
     try:
         preset = msgspec.convert(table, Preset)
-    except msgspec.ValidationError as error:
-        message, _, where = str(error).replace("`", "").partition(" - at $.")
-        raise Problem(
-            f"{where}: {message[:1].lower()}{message[1:]}" if where else message,
-            "correct it as in the page on adding a model",
-        ) from None
+    except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words
+        raise Problem(str(error).partition(" - at ")[0], "correct it") from None
     if preset.config is None and preset.published is not None:
         raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
     return preset
@@ -274,13 +274,47 @@ def _with_nulls(value: Any) -> Any:
     return [_with_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
+# The tables of a preset that have keys of their own.
+TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
+
+
+def blanks_of(table: Mapping[str, Any]) -> list[str]:
+    """The keys that a person has to fill in: what is missing, and what holds an empty text."""
+    return [where for where, _, value in _keys(table, Preset) if value is None or value == ""]
+
+
+def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[str]:
+    """Each value that cannot be, with what is expected."""
+    for where, kind, value in _keys(table, struct):
+        try:
+            if value is not None and value != "":
+                msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            inner = str(error).partition(" - at `$")[2].rstrip("`")
+            found = where + inner if inner else f"{where} = {shorten(value)}"
+            yield f"{found}: {plain_words(str(error))}"
+
+
+def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(name, type, value) of each key that a table has or has to have, those of its own tables one by one; None of one
+    that is missing.
+    """
+    for key in msgspec.structs.fields(struct):
+        value = table.get(key.encode_name)
+        inner = TABLES.get(key.name)
+        if inner and (isinstance(value, Mapping) or (value is None and key.required)):
+            yield from _keys(value or {}, inner, f"{key.name}.")
+        elif value is not None or key.required:
+            yield f"{where}{key.name}", key.type, value
+
+
 def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:
     """The first key of a preset that its structure does not know, with the nearest that it does."""
     known = struct.__struct_encode_fields__
     for name, value in table.items():
         if name not in known:
             return f"{where}{name}: unknown key", nearest(name, known, f"known ones: {', '.join(known)}")
-        inner = {"sources": Sources, "published": Published}.get(name)
+        inner = TABLES.get(name)
         if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
             return unknown
     return None
@@ -357,13 +391,38 @@ def preset(slug: str) -> Preset:
 
 
 def verify_family(slug: str) -> None:
-    """Raise `Problem` where another preset of the folder spells the family in another way: both would have one page."""
-    family, file = preset(slug).family, file_of(slug)
-    for other, path in paths().items():
-        if file and path.parent == file.parent and (spelt := _family(other)) not in (None, family):
+    """Raise `Problem` where more presets, or as many, spell the family in another way: it has one name and one page."""
+    family = preset(slug).family
+    spelt = spellings(family)
+    mine = [other for other, spelling in spelt.items() if spelling == family]
+    for spelling in dict.fromkeys(spelt.values()):
+        others = [other for other in spelt if spelt[other] == spelling]
+        if spelling != family and len(others) >= len(mine):
+            folder = family_slug(spelling)
+            moved = "" if folder == family_slug(family) else f", and move the file to macros/presets/{folder}"
             raise Problem(
-                f"family = {shorten(family)}, and that of {place(path)} is {shorten(spelt)}", "write both alike"
+                f"family = {shorten(family)}, and that of {place(paths()[others[0]])} is {shorten(spelling)}",
+                f'write family = "{spelling}"{moved}',
             )
+
+
+def spellings(family: str) -> dict[str, str]:
+    """The presets whose folder has the letters of this family, however they are joined, and the family of each."""
+    alike = _by_letters().get(_letters(family_slug(family)), ())
+    return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
+
+
+@remembered
+def _by_letters() -> dict[str, list[str]]:
+    """The presets of each folder, or of several whose names differ in hyphens alone."""
+    alike: dict[str, list[str]] = {}
+    for slug, path in paths().items():
+        alike.setdefault(_letters(path.parent.name), []).append(slug)
+    return alike
+
+
+def _letters(folder: str) -> str:
+    return folder.replace("-", "")
 
 
 def _family(slug: str) -> str | None:

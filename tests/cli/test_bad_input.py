@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -74,7 +75,7 @@ def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
 
     def clear():
-        for cached in (presets.paths, presets.preset, presets.model, model_pages.problem):
+        for cached in (presets.paths, presets._by_letters, presets.preset, presets.model, model_pages.problem):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
@@ -174,16 +175,17 @@ PRESETS = {
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
     "a misspelt key of a part": ("exact =", "exakt =", r'published\.exakt: unknown key; did you mean "exact"\?'),
-    "no name": ('name = "Tiny"\n', "", r"missing required field name"),
+    "no name": ('name = "Tiny"\n', "", r"to be filled in: name; .*adding-a-model"),
     "no sources": (
         '[sources]\nconfig = "someone/tiny, config.json"\nverified = 2026-11-01',
         "",
-        r"missing required field sources",
+        r"to be filled in: sources\.config, sources\.verified;",
     ),
-    "a number as name": ('"Tiny"', "3", r"name: expected"),
-    "an empty name": ('"Tiny"', '""', r"name: expected"),
+    "a number as name": ('"Tiny"', "3", r"name = 3: expected text, found a whole number"),
+    "an empty name": ('"Tiny"', '""', r"to be filled in: name;"),
     "a wrong date": ("released = 2024-04-18", 'released = "spring"', r"released = 'spring': expected a date"),
-    "no source of a date": ("released =", 'released_source = ""\nreleased =', r"released_source: expected"),
+    "no source of a date": ("released =", 'released_source = ""\nreleased =', r"to be filled in: released_source;"),
+    "no day": ("2026-11-01", '"spring"', r"sources\.verified = 'spring': expected a day, such as 2024-04-18"),
     "a misspelt source of a date": (
         "released =",
         'release_source = "a card"\nreleased =',
@@ -213,7 +215,12 @@ PRESETS = {
         "50_000\nexact = true",
         r"published\.parameters = 50,000, and the forward pass gives [\d,]+ \([+-]",
     ),
-    "zero published": ("50_000", "0", r"published\.parameters: expected"),
+    "zero published": ("50_000", "0", r"published\.parameters = 0: expected a whole number >= 1"),
+    "a wrong row": (
+        '"the model\'s card"\n',
+        '"the model\'s card"\nextra = [{ name = "masks", count = "3" }]',
+        r"published\.extra\[0\]\.count: expected a whole number, found text",
+    ),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
 }
 
@@ -236,13 +243,35 @@ def test_a_bad_preset(catalogue, name):
     assert re.search(found, text), text
 
 
+def test_all_that_is_to_be_filled_in_is_said_at_once(catalogue):
+    blanks = {
+        'name = "Tiny"': 'name = ""',
+        'organization = "Someone"\n': "",
+        "released = 2024-04-18": 'released = ""',
+        "verified = 2026-11-01": 'verified = ""',
+        "exact = false": "",
+        "parameters = 50_000": 'parameters = "many"',
+    }
+    text = TOML
+    for old, new in blanks.items():
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(Problem) as raised:
+        catalogue(text)
+    assert one_line(raised.value) == (
+        "macros/presets/llama/tiny.toml: to be filled in: name, organization, released, sources.verified, "
+        "published.exact; published.parameters = 'many': expected a whole number, found text; "
+        "docs/reference/adding-a-model.md says what each key holds"
+    )
+
+
 @pytest.mark.parametrize(
     "data, found",
     [
         (b"\xef\xbb\xbf" + TOML.encode(), "starts with a byte-order mark; save it as UTF-8 without one"),
         (TOML.replace("Tiny", "T\x00").encode(), "broken TOML"),
         (TOML.encode().replace(b"Someone", b"Some\xffone"), "line 4: byte 0xff is not UTF-8; save it as UTF-8"),
-        (b"", "missing required field"),
+        (b"", "to be filled in: name, family, organization, released, sources.config, sources.verified; docs/"),
         (b"\x80\x81", "line 1: byte 0x80 is not UTF-8"),
         (b"a = " + b"[" * 100_000, "broken TOML"),
     ],
@@ -280,7 +309,11 @@ def test_a_duplicate_slug(catalogue):
             "family = 'Llama', and the folder is 'mistral'; move the file to macros/presets/llama",
         ),
         ("llama/tiny.toml", TOML.replace('"Llama"', '"美洲驼"'), "family = '美洲驼': its pages have no address"),
-        ("llama/tiny.toml", TOML.replace('"Llama"', f'"{"L" * 300}"'), "family: expected str of length <= 100"),
+        (
+            "llama/tiny.toml",
+            TOML.replace('"Llama"', f'"{"L" * 300}"'),
+            f"family = '{'L' * 58}…: expected text of length <= 100",
+        ),
         ("llama/tiny.toml", TOML.replace('"Llama"', '"<b>"'), "'<b>' holds '<': expected plain text"),
         (
             "llama/tiny.toml",
@@ -320,9 +353,26 @@ def test_a_family_is_spelt_in_one_way(catalogue):
     """In another case it has the same page, which only one of the two would keep."""
     catalogue(TOML)
     catalogue(TOML.replace('"Llama"', '"LLaMA"'), slug="tinier")
-    found = "family = 'LLaMA', and that of macros/presets/llama/tiny.toml is 'Llama'; write both alike"
+    found = "family = 'LLaMA', and that of macros/presets/llama/tiny.toml is 'Llama'; write family = \"Llama\""
     assert found in one_line(model_pages.problems()["tinier"])
     assert found in checks.check("tinier").text and checks.check("tinier").state == "off"
+
+
+@pytest.mark.parametrize(
+    "odd, folder, mend",
+    [
+        ("Llama", "deepseek", "move the file to macros/presets/llama"),
+        ("Deepseek", "deepseek", "is 'DeepSeek'; write family = \"DeepSeek\""),
+        ("Deep Seek", "deep-seek", 'write family = "DeepSeek", and move the file to macros/presets/deepseek'),
+    ],
+)
+def test_the_spelling_of_the_fewer_is_wrong(catalogue, odd, folder, mend):
+    for slug in ("tiny", "tinier"):
+        catalogue(TOML.replace('"Llama"', '"DeepSeek"'), "deepseek", slug)
+    with contextlib.suppress(Problem):
+        catalogue(TOML.replace('"Llama"', f'"{odd}"'), folder, "odd")
+    assert list(model_pages.problems()) == ["odd"] and mend in one_line(model_pages.problems()["odd"])
+    assert [checks.check(slug).state for slug in ("tiny", "tinier", "odd")] == ["ok", "ok", "off"]
 
 
 def test_an_unknown_model(catalogue):

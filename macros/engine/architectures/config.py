@@ -220,7 +220,7 @@ class Config:
             try:
                 values[k.field] = msgspec.convert(value, k.type)
             except msgspec.ValidationError as error:
-                raise Problem(f"{name} = {shorten(value)}: {_plain(str(error))}", "correct the value") from None
+                raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
         return cls(**values), unknown
 
 
@@ -493,7 +493,7 @@ def _positives(name: str, value: object) -> tuple[float, ...]:
     return tuple(_positive(name, number) for number in cast("Sequence[object]", value))
 
 
-def _plain(message: str) -> str:
+def plain_words(message: str) -> str:
     """msgspec's message in plain words.
 
     "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text".
@@ -506,6 +506,7 @@ def _plain(message: str) -> str:
         "array": "a list",
         "object": "a table of keys",
         "null": "nothing",
+        "date": "a day",
     }
     message = message.partition(" - at ")[0]
     message = re.sub("`([^`]*)`", lambda types: " or ".join(words.get(w, w) for w in types[1].split(" | ")), message)
@@ -513,6 +514,7 @@ def _plain(message: str) -> str:
         "Expected ": "expected ",
         "got ": "found ",
         "Integer value out of range": "the number is too large",
+        "Invalid RFC3339 encoded date": "expected a day, such as 2024-04-18",
     }.items():
         message = message.replace(old, new)
     return message
