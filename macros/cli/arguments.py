@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         "  every-parameter fits llama3.3-70b --weights fp8 --context 32k --on h100\n"
         "  every-parameter check\n"
         '  every-parameter run capitals --text "The capital of France is"\n'
-        "  every-parameter add config.json --slug llama4-tiny\n",
+        "  every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny\n",
     )
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _describe(commands)
@@ -194,13 +194,22 @@ def _add(commands) -> None:
         commands,
         "add",
         "write the skeleton of a preset from a config.json",
-        "Writes TOML with [sources] and [published] to fill in, or says which key of the config is not known.",
-        "every-parameter add config.json --slug llama4-tiny --output macros/presets/llama/llama4-tiny.toml",
+        "Writes TOML with the config's keys, in the presets' order, and says what is to be filled in; or says which\n"
+        "key of the config is not known. With --family it stands at its place below macros/presets.",
+        "every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny",
     )
-    adding.add_argument("config", metavar="config.json")
-    adding.add_argument("--slug", help="the preset's file name without .toml (default: from the config's folder)")
+    adding.add_argument("config", metavar="config.json", help="the published file, or its folder")
+    adding.add_argument("--family", help="the family's name; a new one gets its folder")
     adding.add_argument(
-        "--output", metavar="FILE", help="write here instead of standard output; never over an existing file"
+        "--hub", metavar="REPOSITORY", help="where the file is from, as organization/name (default: from its folder)"
+    )
+    adding.add_argument(
+        "--slug", help="the preset's file name without .toml (default: from the repository's or the folder's name)"
+    )
+    adding.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write here instead of at its place or to standard output; never over an existing file",
     )
 
 

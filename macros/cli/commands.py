@@ -17,6 +17,7 @@ from ..catalogue import checks, preset_schema, presets
 from ..catalogue.presets import Model
 from ..counting.figures import Conditions
 from ..engine.errors import Problem, named, placed, seen
+from ..engine.files import place
 from . import changes, fits, sides
 from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
@@ -177,19 +178,23 @@ def run(options) -> int:
 
 
 def add(options) -> int:
-    """The skeleton of a preset for a config.json."""
-    text, warnings = skeleton(options.config, options.slug)
-    warn(options.config, warnings)
-    if options.output is None:
-        print(text, end="")
+    """The skeleton of a preset for a config.json, at its place where a family is given."""
+    made = skeleton(options.config, options.slug, options.family, options.hub)
+    output = Path(options.output) if options.output else made.path
+    if output is None:
+        warn(options.config, made.warnings)
+        print(made.text, end="")
         return 0
     try:
-        with open(options.output, "x", encoding="utf-8") as file:
-            file.write(text)
+        if not options.output:
+            output.parent.mkdir(exist_ok=True)
+        with output.open("x", encoding="utf-8") as file:
+            file.write(made.text)
     except FileExistsError:
-        raise Problem("exists already", "give another path, or remove it first", options.output) from None
+        raise Problem("exists already", "give another path, or remove it first", place(output)) from None
     except OSError as error:
-        raise Problem(f"cannot be written: {error.strerror}", "check the path", options.output) from None
+        raise Problem(f"cannot be written: {error.strerror}", "check the path", place(output)) from None
+    warn(place(output), made.warnings)
     return 0
 
 

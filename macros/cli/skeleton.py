@@ -1,38 +1,59 @@
-"""A preset's skeleton from a config.json: what can be known from it, and the lines that a person has to fill in."""
+"""A preset's skeleton from a config.json: what can be known from it, and empty what a person has to fill in."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
-from collections.abc import Mapping
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..catalogue.names import check_slug
-from ..catalogue.presets import NULL, Parts, make, paths
+from ..catalogue import presets
+from ..catalogue.names import check_family, check_hub, check_slug, family_slug
+from ..catalogue.presets import NULL, Parts, blanks_of, make, paths
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
-from ..engine.errors import Problem, named, nearest
+from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
 from .data import escaped
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings"})
 
+# How the hub's own programs call the folder of a repository.
+_DOWNLOADED = re.compile(r"models--([^/]+?)--([^/]+)")
 
-def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """TOML with the config's own keys, and empty [sources] and [published]; warnings, such as what is left out.
+
+class Skeleton(NamedTuple):
+    """A preset to be: the text of its file, what is to be said of it, and where it belongs, None without a family."""
+
+    text: str
+    warnings: tuple[str, ...]
+    path: Path | None
+
+
+def skeleton(file: str, slug: str | None = None, family: str | None = None, hub: str | None = None) -> Skeleton:
+    """TOML with the config's own keys, in the order that the presets have them.
 
     Raises `Problem` naming an unknown key.
     """
     path = Path(file)
     path = path / "config.json" if path.is_dir() else path
-    slug = slug or re.sub(r"[^a-z0-9.-]+", "-", path.resolve().parent.name.lower()).strip("-.") or "new-model"
+    hub = hub or hub_of(path)
+    name = hub.rpartition("/")[2] if hub else path.resolve().parent.name
+    slug = slug or re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "new-model"
     try:
         check_slug(slug)
     except Problem as problem:
         raise problem.at("--slug") from None
     if slug in paths():
         raise Problem(f"--slug {slug}: a preset of this name exists", "choose another with --slug")
+    if hub:
+        check_hub(hub)
+    said = [_about_family(family)] if family else []
     try:
         model = make(slug, read_json(path))
         raw = model.raw
@@ -42,49 +63,87 @@ def skeleton(file: str, slug: str | None = None) -> tuple[str, tuple[str, ...]]:
                 f"{named(model.unknown[0])}: unknown key of {model.architecture.name}",
                 nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"),
             )
-        counts = model.counts
+        said.append(f"the forward pass gives {model.counts.total:,} parameters")
     except Problem as problem:
         raise problem.at(str(path)) from None
     read = {spelling for k in fields_of(type(model.config)) for spelling in (k.key, *k.also)}
     left_out = [name for name in raw if name in COMMON_IGNORED - SHOWN - read]
+    config = {name: raw[name] for name in _as_presets_have_them(raw.keys() - left_out, raw)}
+    tables = {name: value for name, value in config.items() if isinstance(value, Mapping) and value}
+    described = ", ".join(["config.json", *filter(None, [model.parts and model.parts.described])])
     lines = [
-        f"# macros/presets/<family>/{slug}.toml",
-        f"# The forward pass gives {counts.total:,} parameters; "
-        f"the file holds {counts.total + counts.buffer_elements:,} numbers.",
-        f"name = {_value(slug)}",
-        'family = ""',
+        f"name = {_value(name if hub else slug)}",
+        f"family = {_value(family or '')}",
         'organization = ""',
-        'released = ""  # 2024-04-18, or "2024-04"',
-        '# released_source = "repository, file"',
-        '# hub = "organization/repository"',
-        '# licence = "Apache 2.0"',
-        '# licence_source = "repository, file"',
+        'released = ""',
+        *([f"hub = {_value(hub)}"] if hub else []),
         "",
         "[config]",
-        *(f"{_key(name)} = {_value(value)}" for name, value in raw.items() if name not in left_out),
+        *(f"{_key(name)} = {_value(value)}" for name, value in config.items() if name not in tables),
         "",
+        *(line for name, table in tables.items() for line in _table(name, table)),
         "[sources]",
-        'config = ""  # repository, file, revision',
-        'verified = ""  # the day it was last looked up, 2024-04-18',
-        'names = "transformers"  # "published" once the names were held against the published file',
+        f"config = {_value(f'{hub}, {described}' if hub else '')}",
+        f"verified = {datetime.date.today()}",
+        'names = "transformers"',
         *_parts(model.parts),
         "",
-        "[published]",
-        "parameters = 0  # as published by the maker or the hub, not as computed",
-        "exact = true  # false for a rounded figure",
-        "file = true  # false where it is not the number of values in the file at hub",
-        'source = ""',
-        "",
     ]
-    return "\n".join(lines), model.warnings
+    text = "\n".join(lines)
+    said.append(f"to be filled in: {', '.join(blanks_of(tomllib.loads(text)))}")
+    target = presets.FOLDER / family_slug(family) / f"{slug}.toml" if family else None
+    return Skeleton(text, (*model.warnings, *said), target)
+
+
+def hub_of(path: Path) -> str | None:
+    """The repository that a file was downloaded from, where the hub's own programs did that."""
+    for folder in path.resolve().parents:
+        if repository := _DOWNLOADED.fullmatch(folder.name):
+            return "/".join(repository.groups())
+    return None
+
+
+def _about_family(family: str) -> str:
+    """Whether a family is new. Raises `Problem` where its presets spell it in another way."""
+    check_family(family)
+    spelt = Counter(presets.spellings(family).values())
+    if spelt and family not in spelt:
+        [(usual, _)] = spelt.most_common(1)
+        raise Problem(f"--family {named(family)}: its presets have it as {shorten(usual)}", f'write --family "{usual}"')
+    if spelt:
+        return f"one of the family {family}"
+    perhaps = nearest(family, {presets.preset(slug).family for slug in paths()})
+    return f"the first of the family {family}" + (f"; {perhaps}" if perhaps else "")
+
+
+def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> list[str]:
+    """A config's keys in the order in which most presets have them; those that none has come last."""
+    before: Counter[tuple[str, str]] = Counter()
+    seen: set[str] = set()
+    for slug in paths():
+        there = [name for name in presets.preset(slug).config or () if name in names]
+        before.update(combinations(there, 2))
+        seen.update(there)
+
+    def place_of(name: str) -> tuple[bool, int]:
+        return name not in seen, sum(before[other, name] > before[name, other] for other in names)
+
+    return sorted([name for name in raw if name in names], key=place_of)
+
+
+def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a config's own table."""
+    yield f"[config.{_key(name)}]"
+    yield from (f"{_key(key)} = {_value(value)}" for key, value in table.items())
+    yield ""
 
 
 def _parts(parts: Parts | None) -> list[str]:
     """The lines of [sources] that say which part of a config is described."""
     if parts is None:
         return []
-    described = [f"part = {_value(parts.described)}  # the part that is described"] if parts.described else []
-    return [*described, f"left_out = {_value([key for key, _ in parts.left_out])}  # the parts that are not"]
+    described = [f"part = {_value(parts.described)}"] if parts.described else []
+    return [*described, f"left_out = {_value([key for key, _ in parts.left_out])}"]
 
 
 def _key(name: str) -> str:

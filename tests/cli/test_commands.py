@@ -24,6 +24,7 @@ from copies import ROOT
 from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
+from macros import dependencies
 from macros.__main__ import main
 from macros.catalogue import presets
 from macros.cli.commands import COMMANDS
@@ -634,31 +635,74 @@ def test_a_bar_counts_the_layers_of_long_work_in_a_terminal(monkeypatch):
 # --- add -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_skeleton_becomes_a_preset(run, tmp_path):
-    raw = {**presets.preset("llama3.1-8b").config, "bos_token_id": 1, "torch_dtype": "bfloat16", "head_dim": None}
-    (tmp_path / "config.json").write_text(json.dumps(raw))
-    status, out, err = run("add", tmp_path / "config.json", "--slug", "my-llama")
-    assert status == 0 and not err
-    kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")}
-    assert tomllib.loads(out)["config"] == kept | {"head_dim": presets.NULL} and "8,030,261,248" in out
-    file = tmp_path / "my-llama.toml"
-    file.write_text(out)
-    with pytest.raises(presets.Problem):  # what is to be filled in is not filled in
-        presets.read_preset(file)
-    filled = (
-        out.replace('family = ""', 'family = "Llama"')
-        .replace('organization = ""', 'organization = "Me"')
-        .replace('released = ""', 'released = "2024"')
-        .replace('config = ""', 'config = "config.json"')
-        .replace('verified = ""', "verified = 2026-11-01")
-        .replace('source = ""', 'source = "card"')
-        .replace("parameters = 0", "parameters = 8_030_261_248")
+@pytest.fixture
+def new_presets(tmp_path, monkeypatch) -> Path:
+    """A folder of presets of its own, with Llama 3 8B and no other."""
+    folder = tmp_path / "macros" / "presets"
+    (folder / "llama").mkdir(parents=True)
+    (folder / "llama" / "llama3-8b.toml").write_bytes(presets.paths()["llama3-8b"].read_bytes())
+    monkeypatch.setattr(presets, "FOLDER", folder)
+    monkeypatch.setattr("macros.engine.files.PACKAGE", tmp_path / "macros")
+    dependencies.forget({("presets", None)})
+    yield folder
+    monkeypatch.undo()
+    dependencies.forget({("presets", None)})
+
+
+def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
+    raw = {**presets.preset("llama3-8b").config, "bos_token_id": 1, "torch_dtype": "bfloat16", "head_dim": None}
+    (tmp_path / "config.json").write_text(json.dumps(dict(reversed(raw.items()))))
+    named = ("--family", "Else Where", "--hub", "Somebody/New_Llama-8B")
+    status, out, err = run("add", tmp_path / "config.json", *named)
+    path = new_presets / "else-where/new-llama-8b.toml"
+    place = "every-parameter: macros/presets/else-where/new-llama-8b.toml: "
+    assert (
+        status == 0
+        and out == ""
+        and err.splitlines()
+        == [
+            f"{place}the first of the family Else Where",
+            f"{place}the forward pass gives 8,030,261,248 parameters",
+            f"{place}to be filled in: organization, released",
+        ]
     )
-    file.write_text(filled)
-    preset = presets.read_preset(file)
-    model = presets.make("my-llama", preset.config, preset)
-    model.verify()
-    assert model.counts.total == 8030261248
+    made = tomllib.loads(path.read_text("utf-8"))
+    kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")} | {"head_dim": presets.NULL}
+    assert made["config"] == kept and list(made["config"])[:-1] == list(presets.preset("llama3-8b").config)
+    assert (made["name"], made["hub"]) == ("New_Llama-8B", "Somebody/New_Llama-8B") and "#" not in path.read_text()
+    assert made["sources"] == {
+        "config": "Somebody/New_Llama-8B, config.json",
+        "verified": datetime.date.today(),
+        "names": "transformers",
+    }
+    dependencies.forget({("presets", None), ("preset", "new-llama-8b")})
+    status, out, _ = run("check", "new-llama-8b")
+    assert status == 1 and "to be filled in: organization, released; docs/" in out
+    filled = path.read_text().replace('organization = ""', 'organization = "Me"').replace('""', '"2024"')
+    path.write_text(filled)
+    dependencies.forget({("preset", "new-llama-8b")})
+    status, out, _ = run("check")
+    assert status == 0 and "new-llama-8b                  8,030,261,248; no total published" in out
+    assert "exists" in refused(run("add", tmp_path, *named))
+
+
+def test_a_family_is_added_to_as_it_is_spelt(run, tmp_path, new_presets):
+    (tmp_path / "config.json").write_text(json.dumps(presets.preset("llama3-8b").config))
+    for spelling in ("llama", "LLaMA", "L lama"):
+        said = refused(run("add", tmp_path, "--family", spelling, "--slug", "x"))
+        assert f"--family {spelling}: its presets have it as 'Llama'; write --family \"Llama\"" in said
+    assert "have no address" in refused(run("add", tmp_path, "--family", "羊驼", "--slug", "x"))
+    assert "did you mean" in run("add", tmp_path, "--family", "Lama", "--slug", "x")[2]
+    status, _, err = run("add", tmp_path, "--family", "Llama", "--slug", "y")
+    assert status == 0 and "one of the family Llama" in err and (new_presets / "llama/y.toml").exists()
+
+
+def test_the_repository_of_a_downloaded_file_names_the_preset(run, tmp_path):
+    folder = tmp_path / "models--Some-Body--Llama-9B" / "snapshots" / "0123abcd"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(presets.preset("llama3-8b").config))
+    made = tomllib.loads(run("add", folder)[1])
+    assert made["hub"] == "Some-Body/Llama-9B" and made["name"] == "Llama-9B"
 
 
 @pytest.mark.parametrize("slug", ["gpt2", "llama3.1-8b", "mistral-7b-v0.1", "deepseek-v3", "gemma2-2b"])

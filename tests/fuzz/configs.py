@@ -171,7 +171,7 @@ def trial(case: Case, folder: Path) -> None:
     assert model.counts.total > 0 and text.isprintable() or all(map(str.isprintable, text.split("\n")))
     try:
         with within():
-            written, _ = skeleton(str(file), "a-new-one")
+            written = skeleton(str(file), "a-new-one").text
     except Problem as problem:
         return refused(problem)
     again = folder / "a-new-one.toml"
@@ -188,16 +188,14 @@ def described(model: Model) -> dict[str, Any]:
 
 
 def filled(skeleton: str) -> str:
-    """A skeleton with what a person has to fill in, and without a published total."""
+    """A skeleton with what a person has to fill in."""
     for empty, full in {
         'family = ""': 'family = "Llama"',
         'organization = ""': 'organization = "Somebody"',
         'released = ""': 'released = "2024"',
-        'config = ""  #': 'config = "config.json"  #',
-        'verified = ""': "verified = 2026-11-21",
+        'config = ""': 'config = "config.json"',
     }.items():
         assert empty in skeleton
         skeleton = skeleton.replace(empty, full, 1)
-    written = skeleton[: skeleton.index("\n[published]")]
-    tomllib.loads(written)
-    return written
+    tomllib.loads(skeleton)
+    return skeleton
