@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands)
     _run(commands)
     _add(commands)
+    _totals(commands)
     _schema(commands)
     return whole
 
@@ -210,6 +211,23 @@ def _add(commands) -> None:
         "--output",
         metavar="FILE",
         help="write here instead of at its place or to standard output; never over an existing file",
+    )
+
+
+def _totals(commands) -> None:
+    adding = _command(
+        commands,
+        "totals",
+        "read the published number of parameters from a checkpoint's files",
+        "PATH is a folder with *.safetensors, one such file, or a model.safetensors.index.json. Only the beginning of\n"
+        "a file is read, which lists its tensors, and may be all that was downloaded of it. Prints the lines of\n"
+        "[published]; with --preset they are added to the preset, and its tensors' names are held against the file's.",
+        "every-parameter totals path/to/llama4-tiny --preset llama4-tiny",
+    )
+    adding.add_argument("path", metavar="PATH")
+    adding.add_argument("--preset", metavar="SLUG", help="add them to this preset")
+    adding.add_argument(
+        "--hub", metavar="REPOSITORY", help="where the files are from (default: the preset's, or from their folder)"
     )
 
 

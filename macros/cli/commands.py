@@ -1,4 +1,5 @@
-"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `schema`.
+"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `totals`,
+`schema`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
@@ -26,6 +27,7 @@ from .describe import as_table
 from .printing import show
 from .run import predict
 from .skeleton import skeleton
+from .totals import totals as published_totals
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -198,6 +200,15 @@ def add(options) -> int:
     return 0
 
 
+def totals(options) -> int:
+    """The published number of parameters, from a checkpoint's headers or its index."""
+    lines, said = published_totals(options.path, options.hub, options.preset)
+    warn(options.path, said)
+    if not options.preset:
+        print(f"\n{lines}", end="")
+    return 0
+
+
 def schema(options) -> int:
     """The JSON Schema of presets."""
     text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
@@ -226,5 +237,6 @@ COMMANDS = {
     "check": check,
     "run": run,
     "add": add,
+    "totals": totals,
     "schema": schema,
 }

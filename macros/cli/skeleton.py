@@ -72,18 +72,18 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     tables = {name: value for name, value in config.items() if isinstance(value, Mapping) and value}
     described = ", ".join(["config.json", *filter(None, [model.parts and model.parts.described])])
     lines = [
-        f"name = {_value(name if hub else slug)}",
-        f"family = {_value(family or '')}",
+        f"name = {toml_value(name if hub else slug)}",
+        f"family = {toml_value(family or '')}",
         'organization = ""',
         'released = ""',
-        *([f"hub = {_value(hub)}"] if hub else []),
+        *([f"hub = {toml_value(hub)}"] if hub else []),
         "",
         "[config]",
-        *(f"{_key(name)} = {_value(value)}" for name, value in config.items() if name not in tables),
+        *(f"{_key(name)} = {toml_value(value)}" for name, value in config.items() if name not in tables),
         "",
         *(line for name, table in tables.items() for line in _table(name, table)),
         "[sources]",
-        f"config = {_value(f'{hub}, {described}' if hub else '')}",
+        f"config = {toml_value(f'{hub}, {described}' if hub else '')}",
         f"verified = {datetime.date.today()}",
         'names = "transformers"',
         *_parts(model.parts),
@@ -134,7 +134,7 @@ def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> lis
 def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
     """The lines of a config's own table."""
     yield f"[config.{_key(name)}]"
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in table.items())
+    yield from (f"{_key(key)} = {toml_value(value)}" for key, value in table.items())
     yield ""
 
 
@@ -142,21 +142,21 @@ def _parts(parts: Parts | None) -> list[str]:
     """The lines of [sources] that say which part of a config is described."""
     if parts is None:
         return []
-    described = [f"part = {_value(parts.described)}"] if parts.described else []
-    return [*described, f"left_out = {_value([key for key, _ in parts.left_out])}"]
+    described = [f"part = {toml_value(parts.described)}"] if parts.described else []
+    return [*described, f"left_out = {toml_value([key for key, _ in parts.left_out])}"]
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A JSON value in TOML. Tables stand inline; null, which TOML does not have, is `NULL`."""
     value = NULL if value is None else value
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, float):
         return repr(value)
     return escaped(json.dumps(value, ensure_ascii=False))  # JSON's escapes in pairs are none of TOML's
