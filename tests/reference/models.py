@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 import transformers
 from transformers import (
@@ -32,10 +35,10 @@ TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
 INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
 
 
-def build(model_type: str) -> torch.nn.Module:
-    """The model of a type's small config, each weight random, attention and experts by plain products."""
-    torch.manual_seed(SEED)
-    keys = {name: value for name, value in configs()[model_type].items() if name != "model_type"}
+def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
+    """The model of a config, its weights as transformers begins with them, attention and experts by plain products."""
+    model_type = raw["model_type"]
+    keys = {name: value for name, value in raw.items() if name != "model_type"}
     make = AutoModelForMaskedLM if model_type in ENCODERS else AutoModelForCausalLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
@@ -47,9 +50,14 @@ def build(model_type: str) -> torch.nn.Module:
     config = AutoConfig.for_model(model_type, **keys)
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         make = getattr(transformers, type(config).__name__.removesuffix("Config") + "ForCausalLM")
-        model = make._from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
-    else:
-        model = make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+        return make._from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+    return make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+
+
+def build(model_type: str) -> torch.nn.Module:
+    """The model of a type's small config, each weight random."""
+    torch.manual_seed(SEED)
+    model = unfilled(configs()[model_type])
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)
