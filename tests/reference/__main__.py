@@ -1,7 +1,8 @@
 """All comparisons: `python -m tests.reference`, from the repository, writes `macros/catalogue/independent.toml`.
 
 Needs `pip install -e '.[reference]'`; nothing is downloaded by it, torch runs on the CPU. Takes a minute. A difference
-that no convention explains ends it.
+that no convention explains ends it. `python -m tests.reference TYPE ...` compares these types alone, and leaves the
+others as they stand in the file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import datetime
 import json
 import math
 import platform
+import sys
+import tomllib
 from importlib.metadata import version
 
 from transformers import CONFIG_MAPPING
@@ -51,15 +54,20 @@ def value(content: object) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def main() -> None:
+def main(model_types: list[str]) -> None:
     assert not [t for t in ABSENT if t in CONFIG_MAPPING], "transformers has it by now: give it a small config"
+    versions = {"python": platform.python_version()} | {p: version(p) for p in ("numpy", "torch", "transformers")}
+    before = tomllib.loads(FILE.read_text("utf-8"))
+    assert not model_types or before["versions"] == versions, "other versions than the file's: compare all types"
     rows = {}
     for model_type in configs():
+        if model_types and model_type not in model_types:
+            rows[model_type] = before["types"][model_type]
+            continue
         print(model_type, flush=True)
         rows[model_type] = {key: content for key, content in compare(model_type).items() if content != {}}
     used = {name for row in rows.values() for key in row if key.endswith("_more") for name in row[key]}
     assert used == {*FLOPS, *CACHE}, "a convention that explains nothing"
-    versions = {"python": platform.python_version()} | {p: version(p) for p in ("numpy", "torch", "transformers")}
     parts = [
         f"{TITLE}\ndate = {datetime.date.today()}\ntokens = {PROMPT}",
         table("versions", versions),
@@ -72,4 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

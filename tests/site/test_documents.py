@@ -15,8 +15,13 @@ NAMED = re.compile(r"(?<![\w./-])(?:macros|docs|tests|\.ci)/[\w./-]*")
 
 
 def missing(document: str) -> list[str]:
-    """The files and folders of the repository that a document names and that are not there; `<slug>` ends a name."""
-    return [name for name in NAMED.findall(document) if not (ROOT / name.rstrip(".")).exists()]
+    """The files and folders of the repository that a document names and that are not there; `<slug>` ends a name.
+
+    A file that a document has its reader write is the title of its block.
+    """
+    written = re.findall(r'^```\w+ title="([^"]+)"$', document, re.M)
+    named = [name for name in NAMED.findall(document) if name not in written]
+    return [name for name in named if not (ROOT / name.rstrip(".")).exists()]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -28,6 +33,7 @@ def test_every_path_that_is_named_exists(path):
 def test_what_counts_as_a_path():
     right = "See `macros/engine/dims.py`, tests/golden/. Not a/macros/x, not `macros/presets/<family>/<slug>.toml`."
     assert missing(f"{right} In `macros/dims.py`.") == ["macros/dims.py"]
+    assert missing('In `macros/x.py`:\n\n```python title="macros/x.py"\npass\n```\n') == []
 
 
 def test_the_newest_entry_of_the_changelog_is_the_version():

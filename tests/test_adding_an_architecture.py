@@ -1,0 +1,99 @@
+"""The page on adding an architecture is followed, block by block: what it writes, what it changes, what it calls."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from copies import ROOT, environment, whole
+from reference import golden
+
+PAGE = ROOT / "docs/reference/adding-an-architecture.md"
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+MADE = "macros/engine/architectures/gpt_neox_japanese.py"
+
+
+class Block(NamedTuple):
+    language: str
+    file: str  # empty for commands
+    text: str
+
+
+def blocks() -> list[Block]:
+    found = re.findall(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', PAGE.read_text("utf-8"), re.M | re.S)
+    return [Block(*block) for block in found]
+
+
+def changed(text: str, lines: str) -> str:
+    """A file in which the lines with `-` and without a sign, which stand there once, are those with `+` and without."""
+    marked = [(line[:1], line[1:]) for line in lines.splitlines()]
+    old, new = ("\n".join(line for sign, line in marked if sign != other) + "\n" for other in "+-")
+    assert text.count(f"\n{old}" if not text.startswith(old) else old) == 1, f"changes something else by now:\n{old}"
+    return text.replace(old, new, 1)
+
+
+def write(folder: Path, block: Block) -> None:
+    path = folder / block.file
+    there = path.read_text("utf-8") if path.exists() else ""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(changed(there, block.text) if block.language == "diff" else there + block.text, "utf-8")
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """Those that can be run here: nothing is installed, and what needs torch waits for it."""
+    for line in block.text.splitlines():
+        program, *rest = shlex.split(line)
+        if program != "pip" and (HAS_TORCH or not any(word.startswith("tests.reference") for word in rest)):
+            yield [sys.executable, *(["-m", "macros"] if program == "every-parameter" else []), *rest]
+
+
+def test_its_blocks_fit_what_is_there(tmp_path):
+    """Each change finds its lines, the module is Python in this format, and the small config is the checkpoint's."""
+    for block in blocks():
+        if (ROOT / block.file).is_file() and not (tmp_path / block.file).exists():
+            (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / block.file, tmp_path / block.file)
+        if block.file and not block.file.startswith("macros/presets/"):  # that one is there once `add` has run
+            write(tmp_path, block)
+    module = (tmp_path / MADE).read_text("utf-8")
+    compile(module, MADE, "exec")
+    formatted = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--config", ROOT / "pyproject.toml", "-"],
+        input=module,
+        capture_output=True,
+        text=True,
+    )
+    assert formatted.stdout == module, formatted.stderr
+    small = json.loads((tmp_path / "tests/reference/configs.json").read_text("utf-8"))[0]
+    assert small == golden("gpt_neox_japanese").raw
+
+
+@pytest.mark.slow("follows the page on adding an architecture in a copy, with all tests that know the new type")
+@pytest.mark.timeout(600)
+def test_from_nothing_to_exact(tmp_path):
+    whole(tmp_path, "tests", "README.md", "pyproject.toml", ".ci", ".pre-commit-config.yaml", ".taplo.toml")
+    assert not (tmp_path / MADE).exists()
+    said = ""
+    for block in blocks():
+        if block.file:
+            write(tmp_path, block)
+            continue
+        for command in commands(block):
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environment(PYTHONPATH=str(tmp_path), CI=""), capture_output=True, text=True
+            )
+            assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+            said += done.stdout + done.stderr
+    assert "to be filled in: organization, released" in said
+    assert "1 models, 1 as published, 0 undisclosed, 0 off" in said
+    of_the_engine, of_all = map(int, re.findall(r"^=+ (\d+) passed", said, re.M))
+    assert 4 < of_the_engine < of_all
