@@ -16,6 +16,7 @@ from markdown import Markdown
 from markdown.extensions.abbr import AbbrExtension
 from markdown.extensions.toc import slugify
 from markdown.treeprocessors import Treeprocessor
+from markdown.util import HTML_PLACEHOLDER_RE
 
 from ...engine.errors import Problem
 
@@ -55,7 +56,12 @@ class Anchors(Treeprocessor):
     def run(self, root: Element) -> None:
         for term in root.iter("dt"):
             if "id" not in term.attrib:
-                term.set("id", anchor("".join(term.itertext())))
+                term.set("id", anchor(self.stashed("".join(term.itertext()))))
+
+    def stashed(self, text: str) -> str:
+        """The text with that of what other extensions have put aside, such as code."""
+        kept = self.md.htmlStash.rawHtmlBlocks
+        return HTML_PLACEHOLDER_RE.sub(lambda m: re.sub("<[^>]*>", "", str(kept[int(m[1])])), text)
 
 
 def anchor(term: str) -> str:
