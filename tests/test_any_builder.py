@@ -174,6 +174,22 @@ def test_a_plain_list_of_pages_is_enough_for_links():
 
 
 @pytest.mark.processes
+def test_threads_may_typeset_at_once_and_the_process_ends():
+    """V8 started by two of them at once ended it."""
+    program = """
+import threading
+from macros.views.mathml import mathml
+threads = [threading.Thread(target=mathml, args=(f"x_{n}",)) for n in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert "<math" in mathml("y")
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr[-500:]
+
+
+@pytest.mark.processes
 def test_the_generated_pages_are_plain_data():
     """Path, Markdown and navigation of each, in a Python that has no MkDocs."""
     program = """

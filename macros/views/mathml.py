@@ -7,30 +7,35 @@ import re
 import threading
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 from ..engine.errors import Problem
 
 TEMML = Path(__file__).with_name("temml.min.js")
 _OPTIONS = {"throwOnError": True, "strict": False, "trust": False}
-_engine = threading.local()  # a V8 context belongs to the thread that made it
+_engine = SimpleNamespace(context=None)  # of V8, which has a thread of its own: one for all threads of the process
+_turn = threading.Lock()  # two threads that start V8 at once end the process
 
 
-def _temml():
-    if not hasattr(_engine, "context"):
-        from py_mini_racer import JSEvalException, MiniRacer
+def _temml(latex: str, options: dict[str, object]) -> str:
+    """What Temml makes of a formula. Raises `_engine.error`."""
+    with _turn:
+        if _engine.context is None:
+            from py_mini_racer import JSEvalException, MiniRacer
 
-        _engine.context, _engine.error = MiniRacer(), JSEvalException
-        atexit.register(_engine.context.close)  # left to the interpreter's own end, it often waits there for ever
-        _engine.context.eval(TEMML.read_text("utf-8") + ";0")
-    return _engine
+            _engine.context, _engine.error = MiniRacer(), JSEvalException
+            atexit.register(_engine.context.close)  # left to the interpreter's own end, it often waits there for ever
+            _engine.context.eval(TEMML.read_text("utf-8") + ";0")
+        return _engine.context.call("temml.renderToString", latex, options)
 
 
 def close() -> None:
     """Gives the context's memory back (the live preview, when it forgets this module)."""
-    if hasattr(_engine, "context"):
-        atexit.unregister(_engine.context.close)
-        _engine.context.close()
-        del _engine.context
+    with _turn:
+        if _engine.context is not None:
+            atexit.unregister(_engine.context.close)
+            _engine.context.close()
+            _engine.context = None
 
 
 # A browser leaves an operator's own space out where only a name follows it.
@@ -111,10 +116,11 @@ def _without_styles(element: str) -> str:
 @cache
 def mathml(latex: str, display: bool = False) -> str:
     """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""
-    engine = _temml()
     try:
-        element = engine.context.call("temml.renderToString", latex, {**_OPTIONS, "displayMode": display})
-    except engine.error as error:
+        element = _temml(latex, {**_OPTIONS, "displayMode": display})
+    except Exception as error:
+        if not isinstance(error, _engine.error):
+            raise
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
         raise Problem(
             f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
