@@ -40,7 +40,8 @@ def files(folders: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     """(folder, file) of all that results are computed from besides presets and pages."""
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            is_other = path.suffix in (".pyc", ".md") or path.name.startswith(".") or PRESETS in path.parents
+            is_page = path.suffix == ".md" and path.parent.name != "includes"
+            is_other = is_page or path.suffix == ".pyc" or path.name.startswith(".") or PRESETS in path.parents
             if not is_other and path.is_file():
                 yield folder, path
 

@@ -228,6 +228,12 @@ def page(open_page, site):
     return open_page(site)
 
 
+def own_assets(site_folder):
+    """The folder of our own scripts and styles: its name changes with them."""
+    (folder,) = Path(site_folder).glob("assets-*")
+    return folder
+
+
 def overflow(page):
     """By how many pixels the page is wider than the screen."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

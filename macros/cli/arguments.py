@@ -7,6 +7,7 @@ import argparse
 from ..counting.formats import CACHE_BYTES, FORMATS
 from ..engine.architectures import architectures
 from ..engine.errors import Problem
+from .publish_check import LARGEST
 
 PROGRAM = "every-parameter"
 MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one."
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     _add(commands)
     _totals(commands)
     _schema(commands)
+    _publish_check(commands)
     return whole
 
 
@@ -242,6 +244,22 @@ def _schema(commands) -> None:
     )
     describing.add_argument(
         "--output", metavar="FILE", help="write here instead of standard output, over what is there"
+    )
+
+
+def _publish_check(commands) -> None:
+    checking = _command(
+        commands,
+        "publish-check",
+        "look at a built site before it is published",
+        "SITE is the folder that `mkdocs build` wrote. Nothing is fetched. A line for each find: links inside the\n"
+        "site that lead nowhere, what a page would load from another host, a page without its policy, a missing\n"
+        "404.html, an empty sitemap, a file that is too large. Exit status 0 for none, 1 for any, 2 where no site is.",
+        "every-parameter publish-check site",
+    )
+    checking.add_argument("site", metavar="SITE")
+    checking.add_argument(
+        "--largest", default=LARGEST, metavar="AMOUNT", help=f"how large a file may be (default {LARGEST})"
     )
 
 

@@ -1,5 +1,5 @@
 """The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `totals`,
-`schema`.
+`schema`, `publish-check`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
@@ -19,7 +19,7 @@ from ..catalogue.presets import Model
 from ..counting.figures import Conditions
 from ..engine.errors import Problem, named, placed, seen
 from ..engine.files import place
-from . import changes, fits, sides
+from . import changes, fits, publish_check, sides
 from .arguments import PROGRAM, parser
 from .costs import USUAL, Asked
 from .data import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
@@ -224,6 +224,16 @@ def schema(options) -> int:
     return 0
 
 
+def published(options) -> int:
+    """What is wrong with a built site, a line each; 1 where anything is."""
+    count = 0
+    for problem in publish_check.finds(Path(options.site), fits.amount(options.largest, "--largest")):
+        count += 1
+        print(problem)
+    print(f"{count} found" if count else "nothing found")
+    return int(count > 0)
+
+
 def _discard_output() -> None:
     """Keep the interpreter from writing, and failing, once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -239,4 +249,5 @@ COMMANDS = {
     "add": add,
     "totals": totals,
     "schema": schema,
+    "publish-check": published,
 }

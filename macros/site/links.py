@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import posixpath
+import re
+from functools import cache
+from pathlib import Path
 from urllib.parse import quote
 
 from ..catalogue import presets
 from ..catalogue.names import family_slug
 from ..engine.errors import Problem
+
+_HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
 
 
 def relative_link(target: str, source: str, has_folders: bool = True) -> str:
@@ -28,10 +33,47 @@ def address_of(source: str, has_folders: bool = True) -> str:
     return posixpath.join(folder, name, "") if has_folders else f"{posixpath.join(folder, name)}.html"
 
 
+def source_of(env) -> str:
+    """The source path of the page being built. Raises AttributeError where there is none."""
+    return env.page.path if reads_sources(env) else env.page.file.src_uri
+
+
+def reads_sources(env) -> bool:
+    """Whether the builder is Zensical: an environment for each page, which says where its source is and no more."""
+    return isinstance(getattr(getattr(env, "page", None), "path", None), str)
+
+
+@cache
+def listed(docs: str) -> frozenset[str]:
+    """The files of a folder of sources, for a builder that gives macros no list of them."""
+    return frozenset(path.relative_to(docs).as_posix() for path in Path(docs).rglob("*") if path.is_file())
+
+
+@cache
+def _sources(files: frozenset[str], has_folders: bool) -> dict[str, str]:
+    return {address_of(file, has_folders): file for file in files}
+
+
+def as_written(html: str, source: str, files: frozenset[str], has_folders: bool = True) -> str:
+    """HTML of a page in which each `href` to a page or file is as an author writes it, by the sources' paths.
+
+    Zensical reads those of a page's HTML so, and makes them addresses. It leaves `xlink:href` in drawings as it is.
+    """
+    known, folder = _sources(files, has_folders), posixpath.dirname(source)
+    here = posixpath.dirname(address_of(source, has_folders))
+
+    def written(m: re.Match[str]) -> str:
+        address = posixpath.normpath(posixpath.join("/", here, m[1]))[1:]
+        target = next((known[a] for a in (address, f"{address}/" if address else "") if a in known), None)
+        return f'href="{posixpath.relpath(target, folder or ".")}' if target else m[0]
+
+    return _HREF.sub(written, html)
+
+
 def link_to_page(env, target: str) -> str | None:
     """The way from the page being built to another, by its source path; None where the build has no such page."""
     try:
-        files, source = env.variables["files"], env.page.file.src_uri
+        files, source = env.variables["files"], source_of(env)
     except (AttributeError, KeyError):
         return None
     is_there = files.get_file_from_path(target) if hasattr(files, "get_file_from_path") else target in files

@@ -1,11 +1,11 @@
-"""`published` and `plain_markdown` handed to MkDocs; the live preview does without."""
+"""`published`, `hashed` and `plain_markdown` handed to MkDocs; the live preview does without."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from urllib.parse import urljoin
 
-from . import links
+from . import hashed, links
 from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
 from .published import CHANGELOG, Listed, day, edition, llms, structured
@@ -19,6 +19,21 @@ def on_config(config):
     config.extra["edition"], config.extra["day"] = edition(said), day(said)
     listed.clear()
     return config
+
+
+def on_files(files, config):
+    """Our scripts and styles under their hashed name, and the pages' links to them."""
+    own = [f for f in files if (f.generated_by or f.src_dir == config.docs_dir) and hashed.is_moved(f.src_uri)]
+    folder = config.extra["assets"] = hashed.name((f.src_uri, f.content_bytes) for f in own)
+    for file in own:
+        file.dest_uri = hashed.moved(file.src_uri, folder)
+    paths = {file.src_uri for file in own}
+    config.extra_css = [hashed.moved(path, folder) if path in paths else path for path in config.extra_css]
+    for n, script in enumerate(config.extra_javascript):
+        if isinstance(script, str):
+            config.extra_javascript[n] = hashed.moved(script, folder) if script in paths else script
+        elif script.path in paths:
+            script.path = hashed.moved(script.path, folder)
 
 
 def on_env(env, config, files):

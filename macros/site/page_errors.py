@@ -7,10 +7,10 @@ import traceback
 from pathlib import Path
 
 from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
-from mkdocs_macros.errors import format_error
 
 from .. import dependencies as remember
 from ..engine.errors import Problem, nearest
+from .links import source_of
 
 FOLDER = Path(__file__).parent.parent
 OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
@@ -19,7 +19,7 @@ OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what e
 def page_name(env) -> str:
     """The page that is being built, as its author knows it."""
     try:
-        return f"docs/{env.page.file.src_path}"
+        return f"docs/{source_of(env)}"
     except (AttributeError, KeyError):
         return "a page"
 
@@ -40,8 +40,12 @@ def printed(value: object, page: str) -> object:
 def register(names: set[str]) -> None:
     """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place.
 
-    Indented, so that Markdown takes it as code and nothing in it as markup.
+    Indented, so that Markdown takes it as code and nothing in it as markup. Another builder has its own way.
     """
+    try:
+        from mkdocs_macros.errors import format_error
+    except ModuleNotFoundError:
+        return
 
     def line(page, message: str, mend: str = "", at: int | None = None) -> str:
         remember.use("error")  # what is wrong on a page is looked at again in each build

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 from .. import kept
@@ -45,12 +46,14 @@ from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
 from . import data_files, page_arguments, page_errors
 from .extensions.glossary import anchor as anchor_of_term
+from .extensions.glossary import anchors_of_terms
 from .extensions.large_blocks import marked
-from .links import link_to_model, link_to_page
+from .links import as_written, link_to_model, link_to_page, listed, reads_sources, source_of
+from .model_pages import MODELS
 from .page_arguments import plain, usage
 from .terminal import terminal
 
-GLOSSARY = "reference/glossary.md"
+GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
 OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
@@ -253,11 +256,13 @@ def prepare(env) -> None:
 
 
 def register(env) -> None:
-    """Register every macro with mkdocs-macros, and how their errors look."""
+    """Register every macro with mkdocs-macros or with who reads the same settings, and how their errors look."""
 
     def place() -> str:
         return page_errors.page_name(env)
 
+    if reads_sources(env):
+        env.variables["files"] = listed(str(docs_of(env)))
     for name, function in macros(env).items():
         whole = kept_of(name, explained(function, env), place)
         env.macro(guarded(name, whole, place), name)
@@ -265,14 +270,25 @@ def register(env) -> None:
 
 
 def explained(function: Callable, env) -> Callable:
-    """The macro, with each of the field's terms as the way to its entry in the glossary."""
+    """The macro, with each of the field's terms that the glossary has as the way to its entry there."""
 
     @wraps(function)
     def macro(*args, **kwargs):
         result = function(*args, **kwargs)
-        if not isinstance(result, Html) or TERMS.search(result) is None or not (page := link_to_page(env, GLOSSARY)):
+        if not isinstance(result, Html):
             return result
-        return Html(TERMS.sub(lambda m: m[1] + ", ".join(_entry(page, term) for term in m[2].split(", ")), result))
+        if TERMS.search(result) is not None and (page := link_to_page(env, GLOSSARY)):
+            known = anchors_of_terms(docs_of(env) / TERMS_FILE)
+
+            def linked(term: str) -> str:
+                anchor = anchor_of_term(unescape(term))
+                return f'<a href="{page}#{anchor}">{term}</a>' if anchor in known else term
+
+            result = Html(TERMS.sub(lambda m: m[1] + ", ".join(map(linked, m[2].split(", "))), result))
+        if reads_sources(env):
+            files = env.variables["files"]
+            return Html(as_written(result, source_of(env), files, env.conf.get("use_directory_urls", True)))
+        return result
 
     return macro
 
@@ -293,10 +309,6 @@ def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable
         return Html(content) if is_html else content
 
     return macro
-
-
-def _entry(page: str, term: str) -> str:
-    return f'<a href="{page}#{anchor_of_term(unescape(term))}">{term}</a>'
 
 
 def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable:
@@ -344,8 +356,13 @@ def calls(page: str, name: str) -> bool:
 
 def _sources(env) -> list[tuple[str, str]]:
     """(path, Markdown) of each hand-written page."""
-    try:
-        files = [f for f in env.variables["files"].documentation_pages() if f.abs_src_path]
-    except (AttributeError, KeyError):
-        return []
-    return sorted((f.src_uri, f.content_string) for f in files)
+    files = env.variables.get("files", ())
+    if hasattr(files, "documentation_pages"):
+        return sorted((f.src_uri, f.content_string) for f in files.documentation_pages() if f.abs_src_path)
+    written = [s for s in sorted(files) if s.endswith(".md") and not re.match(f"includes/|{MODELS}/.*/", s)]
+    return [(source, (docs_of(env) / source).read_text("utf-8")) for source in written]
+
+
+def docs_of(env) -> Path:
+    """The folder of the pages' sources, which its settings name from where they stand."""
+    return Path(getattr(env, "project_dir", ""), env.conf.get("docs_dir", "docs"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from conftest import SUBPATH, accessibility
+from conftest import SUBPATH, accessibility, own_assets
 from kinds import KINDS
 
 pytestmark = pytest.mark.browser
@@ -72,7 +72,7 @@ def test_axe_finds_nothing_in_any_view(open_page, site, path):
 
 def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
     """What stands in the head and comes from a file of its own waits for the page."""
-    displays = re.findall(r"font-display: (\w+)", (site_folder / "assets/site.css").read_text("utf-8"))
+    displays = re.findall(r"font-display: (\w+)", (own_assets(site_folder) / "site.css").read_text("utf-8"))
     assert set(displays) == {"optional"}
     for path in KINDS:
         head = file_of(site_folder, f"{SUBPATH}/{path}").read_text("utf-8").partition("</head>")[0]

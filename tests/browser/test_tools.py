@@ -4,11 +4,10 @@ import gzip
 import json
 import re
 from html import unescape
-from pathlib import Path
 from urllib.parse import quote, urljoin
 
 import pytest
-from conftest import accessibility, overflow
+from conftest import accessibility, overflow, own_assets
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
@@ -221,7 +220,7 @@ def test_on_a_phone_and_for_everybody(tool, name):
 
 
 def test_scripts_and_data_are_light(site_folder):
-    assets = Path(site_folder) / "assets"
+    assets = own_assets(site_folder)
     engine = {
         path.stem: path.read_bytes()
         for path in (assets / "engine").glob("*.mjs")

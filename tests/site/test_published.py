@@ -4,13 +4,17 @@ import json
 import re
 from hashlib import sha256
 from html import unescape
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
+from conftest import own_assets
 from copies import ROOT
+from jinja2 import Environment
 from vendor.math_font import ABOUT, CHARACTERS, FONT, ITALIC
 
 from macros.catalogue import presets
-from macros.site import published
+from macros.site import hashed, published
 from macros.site.plain_markdown import markdown
 
 HTML = (
@@ -64,6 +68,49 @@ def test_structured_data_cannot_end_its_element_and_names_what_is_known():
     catalogue = json.loads(published.structured(published.CATALOGUE, "Models", "d", absolute))
     assert len(catalogue["dataset"]) == len(presets.paths())
     assert published.structured("index.md", "t", "d", absolute) is None
+
+
+def test_the_name_of_the_scripts_folder_changes_with_them_and_with_nothing_else():
+    files = [("assets/a.mjs", b"1"), ("assets/b.css", b"23")]
+    name = hashed.name(files)
+    assert re.fullmatch(r"assets-[0-9a-f]{12}", name) and hashed.name(reversed(files)) == name
+    others = ([("assets/a.mjs", b"2"), files[1]], [("assets/c.mjs", b"1"), files[1]], files[:1])
+    assert len({name, *map(hashed.name, others), hashed.name([("assets/a.mjs", b"12"), ("assets/b.css", b"3")])}) == 5
+    moved = {"assets/tools/x.mjs", "assets/engine/data.json", "assets/vendor/x.woff2", "assets/search/open.js"}
+    stay = {"assets/capitals/config.json", "assets/logo.svg", "assets/vendor/x.txt", "data/v1/gpt2.json", "x.css"}
+    assert set(filter(hashed.is_moved, moved | stay)) == moved
+    assert hashed.moved("assets/tools/x.mjs", "assets-1") == "assets-1/tools/x.mjs"
+
+
+def test_a_sitemap_is_never_empty():
+    """With the site's address and without it, where each page's is told from the map."""
+    template = Environment().from_string((ROOT / "docs/overrides/sitemap.xml").read_text("utf-8"))
+
+    def pages(canonical, *links):
+        page = SimpleNamespace(canonical_url=canonical, is_link=False, update_date="2026-11-21")
+        return [SimpleNamespace(page=page, url="a/b&c/"), *(SimpleNamespace(page=link) for link in links)]
+
+    def read(listed):
+        tree = ElementTree.fromstring(template.render(pages=listed))
+        return [element.text for element in tree.iter() if element.tag.endswith(("}loc", "}lastmod"))]
+
+    assert read(pages("https://x.y/a/b&c/", SimpleNamespace(is_link=True))) == ["https://x.y/a/b&c/", "2026-11-21"]
+    assert read(pages(None)) == ["./a/b&c/", "2026-11-21"]
+
+
+@pytest.mark.processes
+def test_scripts_and_styles_are_found_under_their_hashed_name(site_folder):
+    """And nowhere else; a page asks for none that the theme's own names do not tell apart."""
+    folder = own_assets(site_folder)
+    content = [(f"assets/{p.relative_to(folder).as_posix()}", p.read_bytes()) for p in folder.rglob("*") if p.is_file()]
+    assert folder.name == hashed.name(content)
+    assert {"assets/site.css", "assets/site.mjs", "assets/engine/engine.mjs"} < dict(content).keys()
+    assert not [p for p in (site_folder / "assets").rglob("*") if p.suffix == ".mjs" or p.name == "site.css"]
+    for path in ("index.html", "404.html", "tools/what-if/index.html"):
+        page = (site_folder / path).read_text("utf-8")
+        asked = re.findall(r'<(?:script|link rel="(?:stylesheet|preload)")[^>]*(?:src|href)="([^"]+)"', page)
+        assert len(asked) > 6
+        assert all(f"{folder.name}/" in a or re.search(r"\.[0-9a-f]{8}\.min\.(css|js)$", a) for a in asked), asked
 
 
 @pytest.mark.processes

@@ -28,8 +28,8 @@ function loader(root) {
   return { core, load }
 }
 
-const styled = root => new Promise((resolve, reject) => {
-  const link = element("link", { rel: "stylesheet", href: new URL("assets/search/search.css", root) })
+const styled = () => new Promise((resolve, reject) => {
+  const link = element("link", { rel: "stylesheet", href: new URL("search.css", import.meta.url) })
   link.addEventListener("load", resolve)
   link.addEventListener("error", reject)
   document.head.append(link)
@@ -37,7 +37,7 @@ const styled = root => new Promise((resolve, reject) => {
 
 export async function make(root, catalogue) {
   const { core, load } = loader(root)
-  await styled(root)
+  await styled()
   const input = element("input", {
     type: "search", role: "combobox", "aria-label": "Search", "aria-autocomplete": "list", "aria-controls": "ep-found", "aria-expanded": "false",
     placeholder: "A model, a number, a tensor’s name, a word, a question", autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "go",

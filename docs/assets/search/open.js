@@ -1,14 +1,14 @@
 // Opens the search: its code and its index are fetched when it is first asked for. No module: from disk, where a page may
 // load none, the link in the header stays what it is without scripts, the way to all models.
 {
-  const root = new URL("../../", document.currentScript.src)
+  const script = document.currentScript.src, root = new URL("../../", script)
   const link = document.querySelector(".ep-search-link")
   const catalogue = link?.href
   let show
 
   const open = async () => {
     try {
-      show ??= import(new URL("assets/search/dialog.mjs", root)).then(({ make }) => make(root, catalogue))
+      show ??= import(new URL("dialog.mjs", script)).then(({ make }) => make(root, catalogue))
       ;(await show)()
     } catch (error) {
       console.warn(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -66,6 +67,16 @@ class Anchors(Treeprocessor):
 
 def anchor(term: str) -> str:
     return slugify(term, "-")
+
+
+def anchors_of_terms(path: Path) -> frozenset[str]:
+    """The anchors that the terms of a file have, where they are listed."""
+    return _anchors(path, path.stat().st_mtime_ns) if path.is_file() else frozenset()
+
+
+@cache
+def _anchors(path: Path, written: int) -> frozenset[str]:
+    return frozenset(anchor(term) for entry in entries(path) for term in entry.terms)
 
 
 def tips(listed: Iterable[Entry]) -> dict[str, str]:

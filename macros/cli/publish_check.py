@@ -1,0 +1,173 @@
+"""A built site looked at before it is published: each find is a line, and nothing is fetched.
+
+Only the files are read. What they say of the site's address is asked of the home page, which names its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
+
+from ..engine.errors import Problem
+from ..views.rounding import decimal_bytes
+
+LARGEST = "5MB"  # of a file, unless somebody says otherwise
+HOME, LOST, MAP = "index.html", "404.html", "sitemap.xml"
+NOWHERE = "http://site.invalid/"  # stands for an address that the site does not say
+
+_LOADS = {"link", "script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "image", "use"}
+# What does not count as part of a page: comments, the content of scripts and styles.
+_SILENT = re.compile(r"<(?:!--.*?-->|((?:script|style)\b[^>]*>).*?</(?:script|style)\s*>)", re.S | re.I)
+_VALUE = r"\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))"
+_TAG = re.compile(rf"<(a|meta|{'|'.join(sorted(_LOADS))})\s([^<>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"']*)*)>", re.I)
+_ATTRIBUTE = re.compile(rf"(?:^|\s)(name|rel|href|src|xlink:href|data|poster|http-equiv|content){_VALUE}", re.I)
+_ID = re.compile(rf"\sid{_VALUE}")
+_IMPORTED = re.compile(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)")
+_LOADED_LINKS = {"stylesheet", "preload", "modulepreload", "icon", "manifest", "prefetch"}
+_LOCAL_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "::1"}
+
+
+class Address(NamedTuple):
+    """An address that a page names: as it stands there, and whether a browser fetches it by itself."""
+
+    text: str
+    is_loaded: bool
+
+
+class Page(NamedTuple):
+    """What is asked of a page's HTML."""
+
+    addresses: frozenset[Address]
+    names: frozenset[str]  # what a `#` can lead to
+    policy: str | None
+    canonical: str | None
+
+
+def read(html: str) -> Page:
+    """A page's addresses, the names in it, its policy and its own address."""
+    addresses, names, policy, canonical = set(), {"", "top"}, None, None
+    html = _SILENT.sub(lambda m: f"<{m[1]}" if m[1] else "", html)
+    names.update(unescape(m[1] or m[2] or m[3] or "") for m in _ID.finditer(html))
+    for tag in _TAG.finditer(html):
+        element = tag[1].lower()
+        said = {m[1].lower(): unescape(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(tag[2])}
+        if element == "a" and "name" in said:
+            names.add(said["name"])
+        if element == "meta" and said.get("http-equiv", "").lower() == "content-security-policy":
+            policy = said.get("content", "")
+        kinds = set(said.get("rel", "").lower().split())
+        if element == "link" and "canonical" in kinds:
+            canonical = said.get("href")
+            continue
+        is_loaded = element in _LOADS and (element != "link" or bool(kinds & _LOADED_LINKS))
+        for name in ("href", "src", "xlink:href", "data", "poster"):
+            if name in said and (name != "data" or element == "object"):
+                addresses.add(Address(said[name], is_loaded))
+    return Page(frozenset(addresses), frozenset(names), policy, canonical)
+
+
+class Site:
+    """The files of a folder and the address at which they will be, as far as the home page says it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.sizes = {p.relative_to(folder).as_posix(): p.stat().st_size for p in folder.rglob("*") if p.is_file()}
+        if HOME not in self.sizes:
+            raise Problem(f"no built site: {HOME} is missing", "name the folder that `mkdocs build` wrote", str(folder))
+        self.pages = {path: read(self.text(path)) for path in sorted(self.sizes) if path.endswith(".html")}
+        self.address = self.pages[HOME].canonical
+        self.root = self.address or NOWHERE
+
+    def text(self, path: str) -> str:
+        return (self.folder / path).read_text("utf-8", errors="replace")
+
+    def file(self, path: str) -> str | None:
+        """The file that a server gives for a path below the site's root; None for none."""
+        tried = (f"{path}{HOME}",) if not path or path.endswith("/") else (path, f"{path}/{HOME}")
+        return next((name for name in tried if name in self.sizes), None)
+
+    def inside(self, whole: str) -> str | None:
+        """The path below the site's root of a whole address; None for one that is elsewhere."""
+        to, root = urlsplit(whole), urlsplit(self.root)
+        if (to.scheme, to.netloc) != (root.scheme, root.netloc) or not f"{to.path}/".startswith(root.path):
+            return None
+        return unquote(to.path[len(root.path) :])
+
+
+def finds(folder: Path, largest: int) -> Iterator[Problem]:
+    """What is wrong with a built site, each as a `Problem` whose place is the file below its folder."""
+    site = Site(folder)
+    yield from _whole(site)
+    for path, size in sorted(site.sizes.items()):
+        if size > largest:
+            yield Problem(f"{decimal_bytes(size)}, and {decimal_bytes(largest)} is the most", "make it smaller", path)
+        if path.endswith(".css"):
+            yield from _of(site, path, _imported(site.text(path)))
+    for path, page in site.pages.items():
+        if page.policy is None:
+            yield Problem("no content security policy", "build without PUBLISHED=no", path)
+        yield from _of(site, path, page.addresses)
+
+
+def _whole(site: Site) -> Iterator[Problem]:
+    """What a site lacks as a whole."""
+    if LOST not in site.sizes:
+        yield Problem(f"no {LOST}", "a host has nothing of the site's to show for a wrong address", LOST)
+    mapped = re.findall(r"<loc>\s*(.*?)\s*</loc>", site.text(MAP), re.S) if MAP in site.sizes else []
+    if not mapped:
+        yield Problem("missing or empty", "build with the site's address in SITE_URL", MAP)
+    elif not all(urlsplit(address).netloc for address in mapped):
+        yield Problem("addresses without a host", "build with the site's address in SITE_URL", MAP)
+    for address in mapped:
+        path = site.inside(urljoin(site.root, unescape(address)))
+        if path is None or site.file(path) is None:
+            yield Problem(f"names {address}, where no page is", "build the site anew", MAP)
+
+
+def _imported(style: str) -> Iterable[Address]:
+    return {Address(m[1] or m[2], True) for m in _IMPORTED.finditer(style)}
+
+
+def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Problem]:
+    """The addresses of a file that lead nowhere, or load from elsewhere."""
+    # 404.html is shown at any address, so that what is relative in it means nothing.
+    here = urljoin(site.root, source.removesuffix(HOME))
+    for text, is_loaded in sorted(addresses):
+        if text.startswith("#") and source in site.pages:
+            if not _has(site.pages[source], text[1:]):
+                yield Problem(f"{text}: nothing on the page has that name", "correct what stands behind #", source)
+            continue
+        to = urlsplit(text)
+        if to.scheme not in ("", "http", "https"):
+            continue
+        if source == LOST and not to.netloc and not to.path.startswith("/") and text:
+            yield Problem(
+                f"{text} is relative", "it would lead elsewhere from each wrong address: start it with /", source
+            )
+            continue
+        whole = urljoin(here, text)
+        path = site.inside(whole)
+        if path is None:
+            host = urlsplit(whole).hostname or ""
+            if is_loaded and host != urlsplit(site.root).hostname:
+                yield Problem(f"loads {text}", "put the file beside the pages: the policy allows no other host", source)
+            elif host in _LOCAL_HOSTS and host != urlsplit(site.root).hostname:
+                yield Problem(f"leads to {text}", "nobody else has that address", source)
+            elif host == urlsplit(site.root).hostname and (is_loaded or not to.netloc):
+                yield Problem(f"{text} is outside the site", "name the file by a relative address", source)
+            continue
+        file = site.file(path)
+        if file is None:
+            yield Problem(f"{text} is not there", "correct the link, or add the file", source)
+        elif to.fragment and file in site.pages and not _has(site.pages[file], to.fragment):
+            yield Problem(f"{text}: {file} has nothing of that name", "correct what stands behind #", source)
+
+
+def _has(page: Page, fragment: str) -> bool:
+    """Whether a `#` leads somewhere; `#:~:text=` and what scripts make of one are not looked up."""
+    name = fragment.partition(":~:")[0]
+    return not name or name in page.names or unquote(name) in page.names

@@ -1,0 +1,34 @@
+"""Our own scripts and styles in a folder whose name is made from what they say: a browser may keep it for ever.
+
+One name for all, at the depth of `assets/`: they import each other, and find the site's root, by relative addresses,
+which stay as they are written. Fonts and the tools' data go along, so that a script never reads another edition's. What
+has an address of its own (the small model, licences, the logo) stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from posixpath import splitext
+
+FOLDER = "assets"
+KINDS = frozenset({".mjs", ".js", ".css", ".woff2"})
+DATA = f"{FOLDER}/engine/"
+
+
+def is_moved(path: str) -> bool:
+    """Whether a file of `docs/` is one of those."""
+    return path.startswith(DATA) or path.startswith(f"{FOLDER}/") and splitext(path)[1] in KINDS
+
+
+def name(files: Iterable[tuple[str, bytes]]) -> str:
+    """The folder's name, from the paths and contents of all that is in it, in any order."""
+    digest = sha256()
+    for path, content in sorted(files):
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return f"{FOLDER}-{digest.hexdigest()[:12]}"
+
+
+def moved(path: str, folder: str) -> str:
+    """Where one of those files lies."""
+    return f"{folder}/{path.removeprefix(f'{FOLDER}/')}"
