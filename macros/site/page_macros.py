@@ -358,9 +358,10 @@ def _sources(env) -> list[tuple[str, str]]:
     """(path, Markdown) of each hand-written page."""
     files = env.variables.get("files", ())
     if hasattr(files, "documentation_pages"):
-        return sorted((f.src_uri, f.content_string) for f in files.documentation_pages() if f.abs_src_path)
-    written = [s for s in sorted(files) if s.endswith(".md") and not re.match(f"includes/|{MODELS}/.*/", s)]
-    return [(source, (docs_of(env) / source).read_text("utf-8")) for source in written]
+        pages = [(f.src_uri, f.content_string) for f in files.documentation_pages() if f.abs_src_path]
+    else:
+        pages = [(source, (docs_of(env) / source).read_text("utf-8")) for source in files if source.endswith(".md")]
+    return sorted(page for page in pages if not re.match(f"includes/|{MODELS}/.*/", page[0]))
 
 
 def docs_of(env) -> Path:

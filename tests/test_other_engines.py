@@ -1,0 +1,127 @@
+"""The same sources under Zensical and under ProperDocs: the numbers of every page are those of MkDocs' build."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+import yaml
+from copies import ROOT
+from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
+
+from macros.catalogue import presets
+from macros.site import links, model_pages, sources
+
+# Zensical does without MkDocs, ProperDocs has plugins of it in its place. Newer ones are tried by hand.
+ZENSICAL, PROPERDOCS = ("zensical==0.0.73",), ("properdocs==1.6.7", "mkdocs-macros-plugin", "mkdocs-material")
+OF_MKDOCS = {"mkdocs", "mkdocs-macros-plugin", "mkdocs-material"}
+# Of the models' pages, which are made alike; the written pages are all there.
+KEPT = ("gpt2", "llama3-8b", "gpt-4", "mamba-130m", "gemma3-27b", "mixtral-8x7b")
+LEFT_OUT = "the whole site, built by another engine in an environment of its own"
+
+
+def settings() -> dict:
+    return sources.settings((ROOT / "mkdocs.yml").read_text("utf-8"))
+
+
+def test_the_settings_name_what_the_hooks_do(monkeypatch):
+    monkeypatch.setenv("SITE_URL", "https://x.example/")
+    said = settings()
+    assert said["site_url"] == "https://x.example/" and said["repo_url"] == ""
+    assert not {"hooks", "watch"} & said.keys() and "custom_dir" not in said["theme"]
+    assert said["plugins"][-1]["macros"]["modules"] == ["every_parameter"]
+    (models,) = (entry["Models"] for entry in said["nav"] if "Models" in entry)
+    assert [next(iter(family)) for family in models[1:]] == list(model_pages.families())
+    assert yaml.safe_load(yaml.safe_dump(said)) == said
+
+
+def test_links_are_written_as_an_author_does():
+    files = frozenset({"index.md", "a/index.md", "a/b.md", "a/c.md", "data/x.json"})
+    for source, address, written in (
+        ("a/b.md", "../c/#k", "c.md#k"),
+        ("a/b.md", "../../?q=1", "../index.md?q=1"),
+        ("a/b.md", "../", "index.md"),
+        ("a/b.md", "./#here", "b.md#here"),
+        ("a/b.md", "../../data/x.json", "../data/x.json"),
+        ("index.md", "a/c/", "a/c.md"),
+        ("a/index.md", "./", "index.md"),
+        ("a/b.md", "#here", "#here"),
+        ("a/b.md", "../nowhere/", "../nowhere/"),
+        ("a/b.md", "https://x.example/c/", "https://x.example/c/"),
+    ):
+        given = f'<a class="x" href="{address}">x</a><a xlink:href="{address}">'
+        assert links.as_written(given, source, files) == given.replace(f' href="{address}"', f' href="{written}"'), (
+            source,
+            address,
+        )
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypatch):
+    (tmp_path / "mine").write_text("")
+    assert sources.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
+    assert sources.main([]) == 2 and "one folder is asked for" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert sources.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
+
+
+# --- built ------------------------------------------------------------------------------------------------------------
+
+
+def article(page: Path) -> str:
+    """What stands on a page, as text; a tag is a break."""
+    (html,) = re.findall(r"<article\b.*?</article>", page.read_text("utf-8"), re.S)
+    html = re.sub(r'<p class="ep-cite">.*?</p>|<(script|style)\b.*?</\1>', "", html, flags=re.S)
+    return unescape(re.sub(r"<[^>]*>", "\n", html))
+
+
+def numbers(page: Path) -> list[str]:
+    return re.findall(r"\d+(?:[,.]\d+)*", article(page))
+
+
+def with_few_models(folder: Path) -> None:
+    """The sources without most models' pages and families, in the navigation too."""
+    pages = {model_pages.page_of(slug) for slug in KEPT}
+    pages |= {model_pages.page_of_family(presets.preset(slug).family) for slug in KEPT}
+    for path in (folder / "docs/models").glob("*/*.md"):
+        if path.relative_to(folder / "docs").as_posix() not in pages:
+            path.unlink()
+    said = yaml.safe_load((folder / "mkdocs.yml").read_text("utf-8"))
+    (models,) = (entry["Models"] for entry in said["nav"] if "Models" in entry)
+    for family in list(models[1:]):
+        ((name, listed),) = family.items()
+        family[name] = [p for p in listed if (p if isinstance(p, str) else next(iter(p.values()))) in pages]
+        if not family[name]:
+            models.remove(family)
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(said, allow_unicode=True, sort_keys=False), "utf-8")
+
+
+@pytest.mark.processes
+@pytest.mark.slow(LEFT_OUT)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("engine", "asked"), [("zensical", ZENSICAL), ("properdocs", PROPERDOCS)])
+def test_every_number_is_that_of_mkdocs(engine, asked, tmp_path, site_folder):
+    python = environment(tmp_path / "venv")
+    needed = [str(requirement) for name, requirement in DEPENDENCIES.items() if name not in OF_MKDOCS]
+    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, *needed, *asked)
+    uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
+    folder = tmp_path / "sources"
+    quiet = {**os.environ, "SITE_URL": "", "PYTHONDONTWRITEBYTECODE": "1", "NO_MKDOCS_2_WARNING": "1"}
+    run(python, "-m", "every_parameter.site", folder, cwd=ROOT, env=quiet)
+    with_few_models(folder)
+    run(python.with_name(engine), "build", cwd=folder, env=quiet)  # its end, too: V8 is closed in time
+    site = folder / "site"
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    written = {links.address_of(p.relative_to(ROOT / "docs").as_posix()) for p in (ROOT / "docs").rglob("*.md")}
+    assert {f"{address}index.html" for address in written if not address.startswith("includes/")} <= pages
+    assert {f"{links.address_of(model_pages.page_of(slug))}index.html" for slug in KEPT} <= pages
+    different = [page for page in sorted(pages) if numbers(site / page) != numbers(site_folder / page)]
+    assert different == []
+    home = (site / "index.html").read_text("utf-8")
+    assert "models/gpt/" in home or "models/gpt/" in (site / "models/index.html").read_text("utf-8")
+    glossary = (site / "reference/glossary/index.html").read_text("utf-8")
+    assert 'id="q_proj"' in glossary and "<abbr title=" in glossary
+    model = (site / "models/llama/llama3-8b/index.html").read_text("utf-8")
+    assert "<math" in model and "data-ep-" not in model and "ep-error" not in model
