@@ -7,6 +7,7 @@ imported anew after an edit, so they are looked up at each event.
 import gc
 import importlib
 import importlib.util
+import logging
 import os
 import pathlib
 import sys
@@ -86,6 +87,9 @@ def handed_on(event):
 
 
 def on_startup(command, **kwargs):
+    logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(
+        logging.WARNING
+    )  # it would list all macros in each build
     preview.on_startup(command)
 
 

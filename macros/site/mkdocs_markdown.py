@@ -23,6 +23,7 @@ EXTENSIONS = f"{__package__}.extensions."
 WRITTEN = {"title", "description", "author"}  # what authors write as text above a page, and themes into its head
 
 source = ""  # of the page that is being built
+lines: list[str] = []  # of its file, as it was written
 glossary: list[Entry] = []  # of this build
 
 
@@ -43,17 +44,24 @@ def own(name: str) -> str:
 
 
 def refuse(problem) -> None:
-    raise PluginError(str(problem)) from None  # MkDocs puts the page's name in front of it
+    raise PluginError(str(problem.at(place(problem.what)))) from None
 
 
 def tell(problem) -> None:
     """Under live preview, which shows the line in the formula's place."""
-    log.error(problem.at(f"docs/{source}"))
+    log.error(problem.at(place(problem.what)))
+
+
+def place(what: str) -> str:
+    """The page, and the first of its lines with the formula that a problem names between dollars."""
+    formula = what[what.find("$") + 1 : what.rfind("$")].split("\n")[0]
+    number = next((n for n, line in enumerate(lines, 1) if formula and formula in " ".join(line.split())), None)
+    return f"docs/{source}" + (f":{number}" if number else "")
 
 
 def on_page_markdown(markdown, page, config, files):
     global source
-    source = page.file.src_uri
+    source, lines[:] = page.file.src_uri, page.file.content_string.splitlines()
     for key in WRITTEN & page.meta.keys():
         page.meta[key] = escape(page.meta[key])  # to HTML once, however often
 

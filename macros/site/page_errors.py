@@ -83,7 +83,7 @@ def register(names: set[str]) -> None:
         source = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
         return line(
             page,
-            f"{error.message}: {source[:100]}",
+            f"{in_plain_words(error.message or '')}: {source[:100]}",
             "close the braces, or write {% raw %} around them",
             error.lineno + header_lines(markdown, page),
         )
@@ -92,6 +92,19 @@ def register(names: set[str]) -> None:
     format_error.register(Problem, problem)
     format_error.register(UndefinedError, undefined)
     format_error.register(TemplateSyntaxError, syntax)
+
+
+def in_plain_words(message: str) -> str:
+    """What Jinja says of braces, for somebody who does not know it."""
+    if message.startswith("unexpected end of template") or message == "unexpected '}'":
+        return "two braces are opened and not closed: }} is missing"
+    if expected := re.fullmatch(r"unexpected '.+', expected '(.)'", message):
+        return f"a call is not closed: {expected[1]} is missing"
+    if re.match("""unexpected char ('"'|"'")""", message):
+        return "a text is not closed: a quotation mark is missing"
+    if behind := re.fullmatch("expected token 'end of print statement', got (.+)", message):
+        return f"between the braces stands {behind[1]} after the call"
+    return message
 
 
 def header_lines(markdown: str, page) -> int:

@@ -728,6 +728,37 @@ def test_every_macro_says_what_it_gives_and_has_a_live_example():
     assert sorted(name for name in known if not any(page_macros.calls(page, name) for page in pages)) == []
 
 
+def given(text: str) -> set[tuple[str, str]]:
+    """(macro, parameter) of each argument in the calls of a text."""
+    signatures = {name: list(inspect.signature(f).parameters) for name, f in page_macros.macros(Env()).items()}
+    shown = "".join(re.findall(r"{% raw %}(.*?){% endraw %}", text, flags=re.S))
+    return {
+        (call.node.name, parameter)
+        for call in jinja2.Environment().parse(shown).find_all(jinja2.nodes.Call)
+        if isinstance(call.node, jinja2.nodes.Name) and call.node.name in signatures
+        for parameter in (*signatures[call.node.name][: len(call.args)], *(k.key for k in call.kwargs))
+    }
+
+
+def test_every_parameter_is_in_an_example_or_said_beside_it():
+    """Mend: give it in a call below the macro's heading in docs/reference/macros.md, or name it there in backticks."""
+    page = (ROOT / "docs/reference/macros.md").read_text("utf-8")
+    of_macro = {}
+    for part in re.split(r"^## ", page, flags=re.M):
+        before, *sections = re.split(r"^### ", part, flags=re.M)
+        for section in sections:
+            names, _, text = section.partition("\n")
+            of_macro |= dict.fromkeys(names.split(", "), before + text)
+    missing = []
+    for name, function in page_macros.macros(Env()).items():
+        section = of_macro.get(name, page if name == "macro_table" else "")
+        for parameter in inspect.signature(function).parameters.values():
+            said = (name, parameter.name) in given(section) or re.search(rf"`{parameter.name}(=[^`]*)?`", section)
+            if parameter.name != "link" and parameter.kind is not parameter.VAR_KEYWORD and not said:
+                missing.append(f"{name}: {parameter.name}")
+    assert not missing, "\n".join(missing)
+
+
 def test_the_reference_shows_each_call_that_it_makes():
     page = (ROOT / "docs/reference/macros.md").read_text("utf-8")
     shown = "".join(re.findall(r"{% raw %}(.*?){% endraw %}", page, flags=re.S))
@@ -807,6 +838,24 @@ def test_what_is_no_text_is_not_printed():
         assert page_errors.printed(right, "docs/a.md") is right
 
 
+@pytest.mark.parametrize(
+    "source, line",
+    [
+        ('{{ value("a"', "two braces are opened and not closed: }} is missing"),
+        ('{{ value("a") } x', "two braces are opened and not closed: }} is missing"),
+        ('a {{ value("a" }} b', "a call is not closed: ) is missing"),
+        ('{{ value(["a"), 1 }}', "a call is not closed: ] is missing"),
+        ('{{ value("a }}', "a text is not closed: a quotation mark is missing"),
+        ('{{ value("a") b }}', "between the braces stands 'b' after the call"),
+        ("{{ a ? b }}", "unexpected char '?' at"),
+    ],
+)
+def test_what_is_wrong_with_braces_is_said_in_plain_words(source, line):
+    with pytest.raises(jinja2.TemplateSyntaxError) as raised:
+        jinja2.Environment().from_string(source)
+    assert page_errors.in_plain_words(raised.value.message).startswith(line)
+
+
 def test_every_macro_says_what_its_arguments_are():
     """Mend: annotate the parameter with a kind of macros/site/page_arguments.py."""
     for name, function in page_macros.macros(Env()).items():
@@ -824,7 +873,7 @@ def test_every_macro_says_what_its_arguments_are():
             "docs/index.md:1: value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",
         ),
         ('{{ valeu("llama3-8b", "d_model") }}', "docs/index.md:1: 'valeu' is undefined; did you mean \"value\"?"),
-        ('{{ value("llama3-8b", "d_model" }}', "docs/index.md:1: unexpected '}', expected ')'"),
+        ('{{ value("llama3-8b", "d_model" }}', "docs/index.md:1: a call is not closed: ) is missing"),
         (
             '{{ value("<script>", "d_model") }}',
             "docs/index.md:1: value('<script>', 'd_model'): unknown model '<script>'",

@@ -38,6 +38,10 @@ BANNER = (
 )
 
 
+# What MkDocs says of a link, an anchor or an image.
+LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
+
+
 class Abandoned(BaseException):
     """Ends the build of the other pages: something was saved."""
 
@@ -66,7 +70,7 @@ class Served:
         self.n = 0
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
         self.is_reloading = False  # nothing was saved, the tabs have to reload
-        self.logged, self.once = Errors(), Once()
+        self.logged, self.once = Errors(), Once(self.docs_dir)
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
             handler.addFilter(self.once)
@@ -293,10 +297,13 @@ class Errors(logging.Handler):
 
 
 class Once(logging.Filter):
-    """A line is told once a save, though each page that uses a wrong preset has it; how a build ended is ours."""
+    """A line is told once a save, though each page that uses a wrong preset has it; how a build ended is ours, and what
+    is wrong with a link.
+    """
 
-    def __init__(self):
+    def __init__(self, docs_dir: str = ""):
         super().__init__()
+        self.docs_dir = docs_dir
         self.lines: set[str] = set()
         self.errors: list[str] = []  # what is wrong with a page or a preset
 
@@ -306,6 +313,10 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
+        is_link = record.levelno >= logging.WARNING and (m := LINK.match(line))
+        if is_link:
+            line = wrong_link(self.docs_dir, m["page"], m["link"], m["why"])
+            record.msg, record.args = line, ()
         if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
             record.levelno >= logging.ERROR or line.startswith("Page skipped")
         ):
@@ -316,10 +327,20 @@ class Once(logging.Filter):
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
         if any(told in line for told in self.lines):
             return False
-        if record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
+        if is_link or record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
             self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
         self.lines.add(line)
         return True
+
+
+def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
+    """A link, an anchor or an image that is not there, with the first line that names it; a generated page has none."""
+    path = Path(docs_dir, page)
+    lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
+    number = next(
+        (n for n, line in enumerate(lines, 1) if re.search(rf"[(<\"]\s*{re.escape(link)}[\s)>\"]", line)), None
+    )
+    return f"docs/{page}{f':{number}' if number else ''}: the link {link} leads nowhere: {why.rstrip('.')}; correct it"
 
 
 def address(path: str) -> str:
