@@ -119,7 +119,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         """On a busy machine a font comes late, and its page would do without it: here it takes it then."""
         path = Path(self.translate_path(self.path))
-        if path.name != "site.css" or not path.is_file():
+        if path.name != "components.css" or not path.is_file():
             return super().do_GET()
         content = path.read_bytes().replace(b"font-display: optional", b"font-display: swap")
         self.send_response(200)

@@ -153,6 +153,13 @@ export function order(table) {
   }
 }
 
-const start = () => document.querySelectorAll(".md-content .ep-table:not(.ep-matrix)").forEach(mount)
+const OF_THEMES = ["docutils", "table", "table-striped", "table-hover"] // which some give to every table
+
+const start = () => {
+  for (const table of document.querySelectorAll(".ep-table")) {
+    table.classList.remove(...OF_THEMES)
+    if (!table.matches(".ep-matrix")) mount(table)
+  }
+}
 const now = () => globalThis.document$ ? document$.subscribe(start) : start()
 document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })

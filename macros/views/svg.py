@@ -17,7 +17,7 @@ from .html import Html, block, html, joined, tag, text
 
 DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "var(--ep-accent, #b64a0c)"
 VIOLET, GREEN = "#8a6bc4", "#1a9384"
-PAPER = "var(--md-default-bg-color, Canvas)"
+PAPER = "var(--ep-ground, Canvas)"
 
 WIDTH = 340  # one panel: as wide as a phone, so that its text is read at about its own size
 PLOT = (42, 10, 330, 226)  # left, top, right, bottom of a panel's plot

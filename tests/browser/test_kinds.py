@@ -72,7 +72,7 @@ def test_axe_finds_nothing_in_any_view(open_page, site, path):
 
 def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
     """What stands in the head and comes from a file of its own waits for the page."""
-    displays = re.findall(r"font-display: (\w+)", (own_assets(site_folder) / "site.css").read_text("utf-8"))
+    displays = re.findall(r"font-display: (\w+)", (own_assets(site_folder) / "components.css").read_text("utf-8"))
     assert set(displays) == {"optional"}
     for path in KINDS:
         head = file_of(site_folder, f"{SUBPATH}/{path}").read_text("utf-8").partition("</head>")[0]
