@@ -23,6 +23,8 @@ document.readyState === "complete" ? now() : addEventListener("load", now, { onc
 const MOST = 4
 
 function ticks(table) {
+  const { compare } = table.closest("[data-compare]")?.dataset ?? {}
+  if (!compare) return // a site without that page
   table.dataset.ticks = "true"
   const chosen = new Set(), said = document.createElement("p")
   said.className = "ep-chosen"
@@ -35,7 +37,7 @@ function ticks(table) {
     box.setAttribute("aria-label", `Compare ${link.textContent.trim()}`)
     box.addEventListener("change", () => {
       box.checked ? chosen.add(slug(link)) : chosen.delete(slug(link))
-      const way = Object.assign(document.createElement("a"), { href: new URL(`../tools/compare/?models=${[...chosen].join()}`, import.meta.url), textContent: `Compare the ${chosen.size} models that are ticked` })
+      const way = Object.assign(document.createElement("a"), { href: `${compare}?models=${[...chosen].join()}`, textContent: `Compare the ${chosen.size} models that are ticked` })
       said.replaceChildren(...(chosen.size < 2 ? [chosen.size ? "One model is ticked: tick another to compare them." : ""] : chosen.size > MOST ? [`${chosen.size} models are ticked: up to ${MOST} stand side by side.`] : [way]))
     })
     row.cells[0].prepend(box)

@@ -35,8 +35,11 @@ MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = "bfloat16", "fp8", "int8", "int4"
 
 
-def catalogue(link: Link | None = None, family: str | None = None, family_link: Link | None = None) -> Html:
-    """Every model of the catalogue, or of one family, with what tells them apart."""
+def catalogue(
+    link: Link | None = None, family: str | None = None, family_link: Link | None = None, compare: str | None = None
+) -> Html:
+    """Every model of the catalogue, or of one family, with what tells them apart. Those that are ticked lead to the
+    page `compare`."""
     shown = [(slug, p) for slug, p in all_rows() if family in (None, p.family)]
     if not shown:
         families = sorted({p.family for _, p in all_rows()})
@@ -79,6 +82,7 @@ def catalogue(link: Link | None = None, family: str | None = None, family_link: 
             caveat(slug for slug, _ in shown),
             verified([p for _, p in shown]),
         ),
+        data_compare=compare,
     )
 
 

@@ -81,9 +81,9 @@ def _is_earlier(a: object, b: object) -> bool:
 # The table
 
 
-def changes(family: str, link: Link | None = None) -> Html:
+def changes(family: str, link: Link | None = None, compare: str | None = None) -> Html:
     """The sizes of a family's models in the order of release; what differs from the earlier model of the line is
-    marked."""
+    marked. Those that are ticked lead to the page `compare`."""
     slugs = members(family)
     known = disclosed.models(slugs)
     if not known:
@@ -125,7 +125,7 @@ def changes(family: str, link: Link | None = None) -> Html:
         )
     )
     notes.append(caveat(slugs))
-    return block(as_table, conventions(*notes))
+    return block(as_table, conventions(*notes), data_compare=compare)
 
 
 def _changed(slug: str, shown: list[int], link: Link | None) -> list:

@@ -93,14 +93,15 @@ def small(content: object) -> Html:
     return tag("span", content, cls="ep-range")
 
 
-def block(*parts: object) -> Html:
+def block(*parts: object, **attributes: object) -> Html:
     """Several elements as one, so that Markdown takes them as one."""
-    return tag("div", *parts, cls="ep-block")
+    return tag("div", *parts, cls="ep-block", **attributes)
 
 
 def conventions(*sentences: str) -> Html:
-    """The small print beside a table; an empty sentence is left out."""
-    return tag("p", joined(filter(None, sentences), " "), cls="ep-conventions")
+    """The small print beside a table; an empty sentence is left out, and all of it where every one is."""
+    said = joined(filter(None, sentences), " ")
+    return tag("p", said, cls="ep-conventions") if said else Html()
 
 
 class Column(NamedTuple):

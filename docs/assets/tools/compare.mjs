@@ -45,6 +45,7 @@ export async function mount(place) {
 
   async function update() {
     const files = await Promise.all(chosen.map(about)), all = await Promise.all(files.map(({ keys }) => modelOf(keys))), names = chosen.map(slug => models.get(slug).read("name"))
+    diagrams.hidden = files.some(file => !file.page)
     const context = /^\d+$/.test(state.context) && BigInt(state.context) > 0n ? BigInt(state.context) : 1n
     const machine = accelerators.get(state.on), at = conditions({ context, format: state.weights, dtype: state.cache, accelerator: machine })
     const head = ["", ...names.map(name => `#${name}`)]
@@ -72,7 +73,7 @@ export async function mount(place) {
     show(ofSizes, "Hyperparameters; a row that differs is marked", head, sizes)
     replace(more,
       files.map(file => file.caveat).filter(Boolean).map(caveat => make("p", { class: "ep-conventions" }, caveat)),
-      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", make("a", { href: new URL(files[i].page, root) }, name)]), "."))
+      make("p", {}, "Everything of ", names.flatMap((name, i) => [i ? ", " : "", files[i].page ? make("a", { href: new URL(files[i].page, root) }, name) : name]), "."))
     remember({ models: chosen.join(), ...Object.fromEntries(Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])) })
     drawDiagrams()
   }
