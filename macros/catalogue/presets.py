@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..counting.parameters import Counts
-from ..dependencies import Used, apart, remembered, use
+from ..dependencies import Used, apart, forget, remembered, use
 from ..engine.architectures import Architecture, find
 from ..engine.architectures.config import Config, fields_of, plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
@@ -24,6 +24,8 @@ from ..engine.rules import ShapeError
 from .names import LONGEST, check_family, check_hub, check_name, check_slug, family_slug
 
 FOLDER = Path(__file__).parent.parent / "presets"
+TOML = "*.[tT][oO][mM][lL]"
+also: list[Path] = []  # the folder of a site that has models of its own
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 
 # The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
@@ -347,15 +349,15 @@ def paths() -> dict[str, Path]:
     """
     use("presets")
     files: dict[str, Path] = {}
-    for path in sorted(FOLDER.rglob("*.[tT][oO][mM][lL]")):
+    for folder, path in ((one, p) for one in (FOLDER, *also) for p in sorted(one.rglob(TOML))):
         slug = path.stem
-        if any(part.startswith(".") for part in path.relative_to(FOLDER).parts):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue  # an editor's, or a system's
         try:
             check_slug(slug)
             if path.suffix != ".toml":
                 raise Problem(f"ends in {path.suffix}", "rename it: a preset's file ends in .toml")
-            if path.parent.parent != FOLDER:
+            if folder == FOLDER and path.parent.parent != FOLDER:
                 raise Problem("is in no family's folder", f"move it to macros/presets/<family>/{slug}.toml")
             if slug in files:
                 raise Problem(f"duplicate slug, also in {place(files[slug])}", "rename one of the two files")
@@ -363,6 +365,16 @@ def paths() -> dict[str, Path]:
             raise problem.at(place(path)) from None
         files[slug] = path
     return dict(sorted(files.items()))
+
+
+def read_also(folder: Path | None) -> None:
+    """From here on the presets of this folder are there too, in whatever folders below it; None for ours alone. What
+    was kept of those of a folder is forgotten."""
+    folders = {*also, *([folder] if folder else [])}
+    also[:] = [folder] if folder else []
+    if folders:
+        slugs = {path.stem for one in folders for path in one.rglob(TOML)}
+        forget({("presets", None), *(("preset", slug) for slug in slugs)})
 
 
 def file_of(slug: str) -> Path | None:
@@ -380,7 +392,7 @@ def preset(slug: str) -> Preset:
         raise unknown(slug)
     try:
         described = read_preset(path)
-        if (folder := family_slug(described.family)) != path.parent.name:
+        if path.is_relative_to(FOLDER) and (folder := family_slug(described.family)) != path.parent.name:
             raise Problem(
                 f"family = {shorten(described.family)}, and the folder is {shorten(path.parent.name)}",
                 f"move the file to macros/presets/{folder}, or correct the family",

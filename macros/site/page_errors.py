@@ -37,8 +37,9 @@ def printed(value: object, page: str) -> object:
     return value
 
 
-def register(names: set[str]) -> None:
-    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place.
+def register(names: set[str], only_ours: bool = False) -> None:
+    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place;
+    only for one of our macros, where the other macros are somebody else's.
 
     Indented, so that Markdown takes it as code and nothing in it as markup. Another builder has its own way.
     """
@@ -88,8 +89,10 @@ def register(names: set[str]) -> None:
             error.lineno + header_lines(markdown, page),
         )
 
-    format_error.register(Exception, unexpected)
     format_error.register(Problem, problem)
+    if only_ours:
+        return
+    format_error.register(Exception, unexpected)
     format_error.register(UndefinedError, undefined)
     format_error.register(TemplateSyntaxError, syntax)
 

@@ -44,7 +44,7 @@ from ..views import costs as cost_views
 from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
-from . import data_files, page_arguments, page_errors
+from . import data_files, mkdocs_elsewhere, page_arguments, page_errors
 from .extensions.glossary import anchor as anchor_of_term
 from .extensions.glossary import anchors_of_terms
 from .extensions.large_blocks import marked
@@ -53,13 +53,13 @@ from .model_pages import MODELS
 from .page_arguments import plain, usage
 from .terminal import terminal
 
-GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
+GLOSSARY, TERMS_FILE, COMPARE = "reference/glossary.md", "includes/glossary.md", "tools/compare.md"
 OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
 
-def macros(env) -> dict[str, Callable]:
-    """Every macro by name; `env` gives the page that a link starts from."""
+def macros(env, prefix: str = "") -> dict[str, Callable]:
+    """Every macro by name, with what a site writes before it; `env` gives the page that a link starts from."""
 
     def to_model(slug):
         return link_to_model(env, slug)
@@ -81,11 +81,11 @@ def macros(env) -> dict[str, Callable]:
 
     def catalogue(family: str | None = None):
         """The models of the site, or of one family, as a table."""
-        return catalogues.catalogue(to_model, family, to_family)
+        return catalogues.catalogue(to_model, family, to_family, to_page(COMPARE))
 
     def family_changes(family: str):
         """The models of a family in the order of release, and what each changed."""
-        return families.changes(family, to_model)
+        return families.changes(family, to_model, to_page(COMPARE))
 
     def family_chart(family: str):
         """A family’s parameters by the date of release."""
@@ -109,7 +109,7 @@ def macros(env) -> dict[str, Callable]:
 
     def macro_table():
         """Every macro: how it is called, what it gives, and a page with a live call."""
-        return listing(env, macros(env))
+        return listing(env, macros(env, prefix))
 
     def model_cards(slugs: Iterable[str]):
         """A few models as cards, each the way to its page."""
@@ -123,7 +123,7 @@ def macros(env) -> dict[str, Callable]:
         """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
         ways = (
             ("Change it", asked_of("tools/what-if.md", "model", slug)),
-            ("Compare it", asked_of("tools/compare.md", "models", slug)),
+            ("Compare it", asked_of(COMPARE, "models", slug)),
             ("All of this as data (JSON)", link_to_page(env, data_files.json_of(slug))),
             ("Its tensors as a table (CSV)", link_to_page(env, data_files.csv_of(slug))),
         )
@@ -136,7 +136,7 @@ def macros(env) -> dict[str, Callable]:
 
         return macro
 
-    return {
+    named = {
         "value": values.value,
         "params": values.params,
         "parameter_table": tables.parameter_table,
@@ -248,11 +248,25 @@ def macros(env) -> dict[str, Callable]:
         "any_config": ways.any_config,
         "data_fields": data_files.data_fields,
     }
+    return {prefix + name: function for name, function in named.items()}
 
 
 def prepare(env) -> None:
-    """Before a page: what is no text is not printed as if it were."""
-    env.env.finalize = lambda value: page_errors.printed(value, page_errors.page_name(env))
+    """Before a page of our site: what is no text is not printed as if it were."""
+    if not mkdocs_elsewhere.is_elsewhere(env.conf):
+        env.env.finalize = lambda value: page_errors.printed(value, page_errors.page_name(env))
+
+
+def note(env) -> None:
+    """After a page of another site: what it needs besides."""
+    if mkdocs_elsewhere.is_elsewhere(env.conf):
+        mkdocs_elsewhere.note_tools(env.markdown)
+
+
+def finish(env) -> None:
+    """After a build of another site: the files that its pages load."""
+    if mkdocs_elsewhere.is_elsewhere(env.conf):
+        mkdocs_elsewhere.finish(env.conf, env.variables["files"])
 
 
 def register(env) -> None:
@@ -261,12 +275,14 @@ def register(env) -> None:
     def place() -> str:
         return page_errors.page_name(env)
 
+    is_elsewhere = mkdocs_elsewhere.is_elsewhere(env.conf)
     if reads_sources(env):
         env.variables["files"] = listed(str(docs_of(env)))
-    for name, function in macros(env).items():
-        whole = kept_of(name, explained(function, env), place)
-        env.macro(guarded(name, whole, place), name)
-    page_errors.register(set(macros(env)))
+    known = macros(env, mkdocs_elsewhere.start(env.conf).prefix if is_elsewhere else "")
+    for name, function in known.items():
+        shown = function if is_elsewhere else explained(function, env)  # another site's glossary is not ours
+        env.macro(guarded(name, kept_of(name, shown, place), place), name)
+    page_errors.register(set(known), only_ours=is_elsewhere)
 
 
 def explained(function: Callable, env) -> Callable:

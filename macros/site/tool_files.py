@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 
 from ..browser.bundle import files
@@ -18,10 +19,11 @@ from .model_pages import Generated
 FOLDER = "assets/engine"
 
 
-def generated() -> list[Generated]:
-    """Every file of the tools that is not in `docs/`."""
+def generated(address: Callable[[str], str] | None = None) -> list[Generated]:
+    """Every file of the tools that is not in `docs/`; `address` says where a model's page is, below the site's root."""
+    address = address or _address
     scripts = (Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items())
-    models = (Generated(f"{FOLDER}/models/{slug}.json", _model(slug)) for slug in _listed())
+    models = (Generated(f"{FOLDER}/models/{slug}.json", _model(slug, address(slug))) for slug in _listed())
     small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes()) for name in OF_SMALL)
     return [*scripts, *models, Generated(DATA, data()), *small]
 
@@ -79,10 +81,9 @@ def data() -> str:
     return _json({"models": models, "accelerators": machines, "titles": titles, "colours": colours})
 
 
-def _model(slug: str) -> str:
+def _model(slug: str, address: str) -> str:
     """What a tool needs of one model."""
     preset, model = presets.preset(slug), presets.model(slug)
-    address = _address(slug)
     return _json({"page": address, "caveat": preset.caveat, "context": model.longest_context[0], "keys": model.raw})
 
 

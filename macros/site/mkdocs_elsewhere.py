@@ -1,0 +1,151 @@
+"""The macros on somebody else's site: its options, its own presets, and the styles and scripts that go with its pages.
+
+A site that names `modules: [every_parameter]` below the macros plugin gets the rest from here: nothing else is to be
+written into its `mkdocs.yml`. Our own site has the styles in its `docs/`, names them itself, and goes without.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mkdocs.config.config_options import ExtraScript
+from mkdocs.exceptions import PluginError
+
+from ..catalogue import presets
+from ..engine.errors import Problem, nearest, shorten
+from . import links, model_pages, tool_files
+
+OURS = "assets/components.css"  # which only a site names that has the styles itself
+PLACE = "extra.every_parameter"
+EXTENSION = f"{__package__}.extensions.large_blocks"
+
+# Styles and scripts, in the installed package or in the repository; below which folder of a site, one below its root,
+# as the scripts expect; which of them are our own site's alone; which are named by a page.
+_PACKAGE = Path(__file__).parent.parent
+ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / "assets") if path.is_dir())
+FOLDER = "every-parameter"
+OF_OUR_SITE = {"site.css", "logo.svg", "search"}
+STYLES = "components.css"
+SCRIPTS = "site.mjs", "tools.mjs", "tables.mjs"
+
+# The styles are written in the size of Material's root element; that of other themes is a browser's.
+_REM = re.compile(r"(?<![\w.])(\d*\.?\d+)rem\b")
+LARGER = 1.25
+
+_TOOL = re.compile(r'class="ep-tool" data-tool="([^"]*)"')
+_tools: set[str] = set()  # that stand on the pages of this build
+
+
+class Options(NamedTuple):
+    """What a site may say below `extra.every_parameter`."""
+
+    presets: Path | None = None  # the folder of its own models
+    prefix: str = ""  # of every macro's name
+
+
+def is_elsewhere(conf: Mapping[str, Any]) -> bool:
+    """Whether a site is somebody else's."""
+    return OURS not in map(str, conf["extra_css"])
+
+
+def start(conf: Any) -> Options:
+    """Before a build: reads the options and the site's presets, and adds to its configuration what the macros need."""
+    file = Path(conf["config_file_path"])
+    try:
+        options = read(conf["extra"].get("every_parameter"), file.parent)
+    except Problem as problem:
+        raise PluginError(str(problem.at(file.name))) from None
+    wrong = own_presets(options.presets)
+    if wrong:
+        raise PluginError("\n".join(map(str, wrong)))
+    if options.presets:
+        conf["watch"].append(str(options.presets))
+    if not any(str(name).endswith(".extensions.large_blocks") for name in conf["markdown_extensions"]):
+        conf["markdown_extensions"].append(EXTENSION)
+    conf["extra_css"].insert(0, f"{FOLDER}/{STYLES}")  # before the site's own, which may say otherwise
+    conf["extra_javascript"] += [ExtraScript().run_validation(f"{FOLDER}/{name}") for name in SCRIPTS]
+    _tools.clear()
+    return options
+
+
+def read(said: object, root: Path) -> Options:
+    """The options, from the value of `extra.every_parameter`; a folder is looked for from `root`. Raises `Problem`."""
+    if said is None:
+        return Options()
+    if not isinstance(said, dict):
+        raise Problem(f"{PLACE} = {shorten(said)}: expected options", "write `presets:` or `prefix:` below it")
+    for name in said:
+        if name not in Options._fields:
+            mend = nearest(name, Options._fields, f"known ones: {', '.join(Options._fields)}")
+            raise Problem(f"{PLACE}.{name}: unknown option", mend)
+    prefix, named = said.get("prefix") or "", said.get("presets")
+    if not isinstance(prefix, str) or prefix and not prefix.isidentifier():
+        raise Problem(
+            f"{PLACE}.prefix = {shorten(prefix)}: a name cannot begin so", "use letters and underscores, such as ep_"
+        )
+    if named is None:
+        return Options(None, prefix)
+    folder = root / named if isinstance(named, str) else None
+    if folder is None or not folder.is_dir():
+        raise Problem(
+            f"{PLACE}.presets = {shorten(named)}: no such folder", "name one of TOML files, from where mkdocs.yml is"
+        )
+    if not any(folder.rglob("*.toml")):
+        raise Problem(f"{PLACE}.presets = {shorten(named)}: holds no preset", "write one, or leave the option out")
+    return Options(folder.resolve(), prefix)
+
+
+def own_presets(folder: Path | None) -> list[Problem]:
+    """Takes a site's presets in, beside ours; what is wrong with them."""
+    presets.read_also(folder)
+    try:
+        slugs = [slug for slug, path in presets.paths().items() if folder and path.is_relative_to(folder)]
+    except Problem as problem:
+        return [problem]
+    return [problem for slug in slugs if (problem := model_pages.problem(slug))]
+
+
+def note_tools(markdown: str) -> None:
+    """What a page holds that needs the compiled engine, or the small model."""
+    _tools.update(_TOOL.findall(markdown))
+
+
+def finish(conf: Any, pages: Any) -> None:
+    """After a build: the styles and scripts in the site's folder, and for tools what they load."""
+    target = Path(conf["site_dir"]) / FOLDER
+    for path in ASSETS.rglob("*"):
+        name = path.relative_to(ASSETS)
+        if path.is_file() and name.suffix != ".py" and name.parts[0] not in OF_OUR_SITE | {"__pycache__"}:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / name)
+    if conf["theme"].name != "material":
+        styles = (target / STYLES).read_text("utf-8")
+        (target / STYLES).write_text(scaled(styles, LARGER), "utf-8")
+
+    def address(slug: str) -> str:
+        """Of a model's page below the site's root; none where the site has no such page."""
+        source = model_pages.page_of(slug)
+        is_there = pages.get_file_from_path(source) is not None
+        return links.address_of(source, conf["use_directory_urls"]) if is_there else ""
+
+    for name, content in loaded_by(_tools, address):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(content)
+
+
+def loaded_by(tools: set[str], address: Any) -> Iterable[tuple[str, bytes]]:
+    """The files that tools load, by their names below the scripts' folder."""
+    small = f"{tool_files.SMALL}/"
+    for file in tool_files.generated(address) if tools else ():
+        if "capitals" in tools if file.path.startswith(small) else tools - {"capitals"}:
+            content = file.content.encode() if isinstance(file.content, str) else file.content
+            yield file.path.removeprefix("assets/"), content
+
+
+def scaled(styles: str, factor: float) -> str:
+    """Styles with every length that goes by the root element's size so many times as long."""
+    return _REM.sub(lambda length: f"{float(length[1]) * factor:.4g}rem", styles)

@@ -1,0 +1,174 @@
+"""On somebody else's site: its options and presets, what is added to its configuration, the names and links of macros.
+
+tests/test_package.py builds whole sites from the wheel.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html import unescape
+from types import SimpleNamespace
+
+import pytest
+from copies import ROOT, environment
+from mkdocs.exceptions import PluginError
+
+from macros.catalogue import presets
+from macros.engine.errors import Problem
+from macros.site import mkdocs_elsewhere, page_macros
+
+PRESET = (presets.FOLDER / "gpt" / "gpt2.toml").read_text("utf-8")
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The configuration of a site that has a preset in `models/`; afterwards there are only ours again."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "theirs.toml").write_text(PRESET.replace('name = "GPT-2', 'name = "Theirs', 1), "utf-8")
+    yield {
+        "config_file_path": str(tmp_path / "mkdocs.yml"),
+        "extra": {"every_parameter": {"presets": "models", "prefix": "ep_"}},
+        "extra_css": ["theirs.css"],
+        "extra_javascript": [],
+        "markdown_extensions": ["tables"],
+        "watch": [],
+    }
+    presets.read_also(None)
+
+
+@pytest.mark.parametrize(
+    "said, message",
+    [
+        ("ep_", "extra.every_parameter = 'ep_': expected options; write `presets:` or `prefix:` below it"),
+        ({"prefx": "ep_"}, 'extra.every_parameter.prefx: unknown option; did you mean "prefix"?'),
+        ({3: "ep_"}, "extra.every_parameter.3: unknown option; known ones: presets, prefix"),
+        ({"prefix": "ep-"}, "extra.every_parameter.prefix = 'ep-': a name cannot begin so; use letters"),
+        ({"prefix": 5}, "extra.every_parameter.prefix = 5: a name cannot begin so"),
+        ({"presets": "nowhere"}, "extra.every_parameter.presets = 'nowhere': no such folder; name one"),
+        ({"presets": ["models"]}, "extra.every_parameter.presets = ['models']: no such folder"),
+        ({"presets": "empty"}, "extra.every_parameter.presets = 'empty': holds no preset"),
+    ],
+)
+def test_a_wrong_option_is_one_line(tmp_path, said, message):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Problem) as raised:
+        mkdocs_elsewhere.read(said, tmp_path)
+    assert str(raised.value).startswith(message) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("said", [None, {}, {"prefix": None, "presets": None}])
+def test_no_option_is_needed(tmp_path, said):
+    assert mkdocs_elsewhere.read(said, tmp_path) == mkdocs_elsewhere.Options(None, "")
+
+
+def test_what_the_macros_need_is_added_to_the_configuration(site):
+    assert mkdocs_elsewhere.is_elsewhere(site)
+    options = mkdocs_elsewhere.start(site)
+    assert options.prefix == "ep_" and site["watch"] == [str(options.presets)]
+    assert site["extra_css"] == ["every-parameter/components.css", "theirs.css"]
+    assert {script.path: script.type for script in site["extra_javascript"]} == {
+        f"every-parameter/{name}.mjs": "module" for name in ("site", "tools", "tables")
+    }
+    assert site["markdown_extensions"] == ["tables", "macros.site.extensions.large_blocks"]
+    site["markdown_extensions"] = named = ["every_parameter.site.extensions.large_blocks"]
+    mkdocs_elsewhere.start(site)
+    assert named == ["every_parameter.site.extensions.large_blocks"]
+    assert not mkdocs_elsewhere.is_elsewhere({**site, "extra_css": ["assets/site.css", "assets/components.css"]})
+
+
+def test_a_preset_of_the_site_stands_beside_ours_and_is_read_again(site, tmp_path):
+    mkdocs_elsewhere.start(site)
+    ours = presets.model("gpt2").counts.total
+    assert presets.preset("theirs").name.startswith("Theirs") and presets.model("theirs").counts.total == ours
+    file = tmp_path / "models" / "deeper" / "theirs.toml"
+    file.parent.mkdir()
+    (tmp_path / "models" / "theirs.toml").rename(file)
+    file.write_text(
+        file.read_text("utf-8").partition("[published]")[0].replace("n_layer = 12", "n_layer = 13"), "utf-8"
+    )
+    mkdocs_elsewhere.start(site)
+    assert presets.model("theirs").counts.total > ours == presets.model("gpt2").counts.total
+    presets.read_also(None)
+    assert "theirs" not in presets.paths()
+
+
+def test_wrong_presets_of_the_site_end_the_build(site, tmp_path):
+    file = tmp_path / "models" / "theirs.toml"
+    file.write_text(file.read_text("utf-8").replace("n_layer = 12", "n_layer = 13"), "utf-8")
+    with pytest.raises(PluginError, match=r"theirs\.toml: published.parameters = .* and the forward pass gives"):
+        mkdocs_elsewhere.start(site)
+    file.rename(file.with_name("gpt2.toml"))
+    with pytest.raises(PluginError, match=r"gpt2\.toml: duplicate slug, also in macros/presets/gpt/gpt2\.toml"):
+        mkdocs_elsewhere.start(site)
+
+
+def env_of(site, *pages: str) -> SimpleNamespace:
+    """What mkdocs-macros hands to a module, while a page is built."""
+    registered = {}
+    return SimpleNamespace(
+        conf=site,
+        variables={"files": pages},
+        page=SimpleNamespace(file=SimpleNamespace(src_uri="index.md", src_path="index.md")),
+        macro=lambda function, name: registered.__setitem__(name, function),
+        registered=registered,
+    )
+
+
+def test_every_name_has_the_prefix_and_a_wrong_call_says_it(site):
+    env = env_of(site)
+    page_macros.register(env)
+    assert len(env.registered) > 100 and all(name.startswith("ep_") for name in env.registered)
+    assert "<code>ep_params</code>" in env.registered["ep_macro_table"]()
+    with pytest.raises(Problem, match=r'ep_params\(\'llama3-8\'\): .*did you mean "llama3-8b"\?'):
+        env.registered["ep_params"]("llama3-8")
+
+
+def test_a_link_to_a_page_that_is_not_there_is_text(site):
+    calls = {"comparison": (["gpt2"], ["total"]), "model_sheet": ("gpt2",), "pipeline_diagram": ("gpt2",)}
+    calls |= {"area_map": ("gpt2",), "parameter_table": ("gpt2",), "model_link": ("gpt2",)}
+
+    def links(*pages: str) -> set[str]:
+        """To other pages."""
+        env = env_of(site, *pages)
+        page_macros.register(env)
+        html = "".join(env.registered[f"ep_{name}"](*args) for name, args in calls.items())
+        addresses = map(unescape, re.findall(r'href="([^"]*)"', html))
+        return {address for address in addresses if "://" not in address and not address.startswith("#")}
+
+    assert links() == links("reference/glossary.md") == set()  # another site's glossary is not ours
+    assert links("models/gpt/gpt2.md", "what-happens/embeddings.md") > {"models/gpt/gpt2/"}
+
+
+def test_lengths_are_scaled_to_the_theme_and_nothing_else():
+    styles = ".ep-a1.5rem { margin: .5rem 1rem 2em; width: calc(100vw - 3.4rem); color: #1f1rem }"
+    assert mkdocs_elsewhere.scaled(styles, 1.25) == (
+        ".ep-a1.5rem { margin: 0.625rem 1.25rem 2em; width: calc(100vw - 4.25rem); color: #1f1rem }"
+    )
+
+
+@pytest.mark.slow("compiles the engine and reads every model")
+def test_what_tools_load_is_written_for_those_that_are_there():
+    small = {f"capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
+    assert not list(mkdocs_elsewhere.loaded_by(set(), str))
+    assert {name for name, _ in mkdocs_elsewhere.loaded_by({"capitals"}, str)} == small
+    files = dict(mkdocs_elsewhere.loaded_by({"what-if"}, lambda slug: "x/" if slug == "gpt2" else ""))
+    assert {"engine/engine.mjs", "engine/data.json"} < files.keys() and not small & files.keys()
+    assert b'"page":"x/"' in files["engine/models/gpt2.json"]
+    assert b'"page":""' in files["engine/models/llama3-8b.json"]
+
+
+@pytest.mark.processes
+def test_a_build_that_is_refused_prints_one_line(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Home\n", "utf-8")
+    (tmp_path / "mkdocs.yml").write_text(
+        "site_name: x\nplugins: [{macros: {modules: [macros]}}]\nextra: {every_parameter: {presets: nowhere}}\n"
+    )
+    command = [sys.executable, "-m", "mkdocs", "--quiet", "build"]
+    built = subprocess.run(command, cwd=tmp_path, env=environment(PYTHONPATH=str(ROOT)), capture_output=True, text=True)
+    said = "mkdocs.yml: extra.every_parameter.presets = 'nowhere': no such folder; name one of TOML files"
+    assert built.returncode == 1 and "Traceback" not in built.stderr
+    [line] = [line for line in built.stderr.splitlines() if line.strip()]
+    assert said in line
