@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
 from ..engine.steps import Access, Holds
-from ..engine.tensors import Cached, Weight
+from ..engine.tensors import SOURCE, Cached, Weight
 
 
 def origin(x: ShapeArray) -> ShapeArray:
@@ -84,7 +84,12 @@ def product_of(axes: tuple[Poly, ...]) -> Poly:
 @cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
     """(elements, whether two axes vary with the text) of a shape: models share many of them."""
-    return product_of(axes), sum(p.is_free for p in axes) > 1
+    return product_of(axes), sum(varies(p) for p in axes) > 1
+
+
+def varies(size: Poly) -> bool:
+    """Whether a size is one of texts: of that which is written, or of that which an encoder reads."""
+    return size.is_free or SOURCE in size.symbols
 
 
 def is_data(x: ShapeArray) -> bool:

@@ -11,8 +11,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.ops import Compressed, Full, Mask, PickedBlocks, PickedPools, SlidingWindow
-from ..engine.steps import Role
+from ..engine.steps import OF_SOURCE, Role
+from ..engine.tensors import SOURCE
 from ..engine.trace import Trace
+from .arrays import varies
 from .parameters import Counts
 from .parts import HEAD, cut
 
@@ -43,13 +45,13 @@ class PartFlops:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """A contraction over (query, key) pairs, with the rule that masks it."""
+    """A contraction over (query, key) pairs, with the rule that masks it; None where nothing is hidden."""
 
     leaf: Node
     layers: int
     queries: Poly
     keys: Poly
-    mask: Mask
+    mask: Mask | None
 
     def flops(self, values: Mapping[str, int]) -> int:
         """FLOPs in all layers, every pair counted."""
@@ -57,6 +59,8 @@ class _Pairs:
 
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
+        if self.mask is None:
+            return Fraction(1)
         new, context = values["T"], values["S"]
         every = self.queries.at(values) * self.keys.at(values)
         return (
@@ -65,6 +69,7 @@ class _Pairs:
 
     def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
         """How many pairs a text of `tokens` has that the mask lets through, of picked keys those that are picked."""
+        assert self.mask is not None
         picked = self.picked(values)
         if picked is None:
             return self.mask.pairs(tokens)
@@ -231,21 +236,30 @@ class Compute:
 
     @cached_property
     def _pairs(self) -> tuple[_Pairs, ...]:
-        """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows."""
+        """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows, or
+        with what an encoder reads.
+        """
         new = Poly.of(self.trace.root.inputs[0].shape[0])
         pairs: list[_Pairs] = []
         for layer in self.trace.root.children:
             masks = self._masks(layer, new)
-            for leaf in layer.walk() if masks else ():
+            for leaf in layer.walk() if masks or self.reads_source else ():
                 if leaf.own_flops is not None and leaf.note:
-                    free = [size.expr for size in _letters(leaf).values() if size.expr.is_free]
-                    if len(free) == 2 and new in free:
+                    free = [size.expr for size in _letters(leaf).values() if varies(size.expr)]
+                    if len(free) == 2 and any(SOURCE in p.symbols for p in free):
+                        pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
+                    elif len(free) == 2 and new in free:
                         [keys] = [p for p in free if p != new]
                         call = least_of(keys)
                         behind = [m for p, m in masks.items() if call is not None and p in call.args]
                         mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1])
                         pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
         return tuple(pairs)
+
+    @cached_property
+    def reads_source(self) -> bool:
+        """Whether an encoder reads a text in the first step, which the layers look at in all steps."""
+        return any(k.holds in OF_SOURCE for k in self.trace.kept)
 
     def _masks(self, layer: Node, new: Poly) -> dict[Poly, Mask]:
         """The rules of what a layer sees, by how many rows a step has of each."""

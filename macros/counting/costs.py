@@ -61,7 +61,8 @@ class Costs(Devices):
         ever more slowly (more experts are read, up to all), so there is one crossing at most.
         """
         if context is None:
-            maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, 1)), 0
+            end = 2 if self.reads_source else 1  # what reads a text does so in the first step
+            maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, end)), 0
             seconds = Fraction(maps, accelerator.peak(*FORMATS[format].types))
         else:
             seconds = self.bound(accelerator, 1, context, 1, format, item_bytes).compute_seconds
@@ -70,7 +71,7 @@ class Costs(Devices):
             )
 
         def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
-            moved = self.weight_bytes_read(1, batch, format) + cache * batch
+            moved = self.weight_bytes_read(1, batch, format, first=context == 1) + cache * batch
             return seconds * batch * accelerator.bytes_per_second >= moved
 
         if not is_compute_bound(most):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import distinct, in_numbers, is_cache, is_data, origin, product_of
+from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
 from .cache import CacheCosts
 from .compute import once
 from .formats import weight_bytes
@@ -65,7 +65,7 @@ class Memory(CacheCosts):
                 elements: Elements = {}
                 for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))):
                     number, axes = in_numbers(x)
-                    if (pairs or len(axes) < 2) and is_data(x) and not is_cache(x):
+                    if (pairs or not measured(x)[1]) and is_data(x) and not is_cache(x):
                         varying = product_of(axes)
                         elements[varying] = elements.get(varying, 0) + number
                 if not any(_covers(others, elements) for others, _ in operations):

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.dims import Poly, product
-from ..engine.steps import Holds, Role
+from ..engine.dims import Poly
+from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import Weight
-from .arrays import cached, origin
+from .arrays import cached, origin, size
 from .compute import Compute, once
 from .formats import format_of, weight_bytes
 from .parts import HEAD, LOOKED_UP
@@ -20,14 +20,18 @@ class Traffic(Compute):
     """What one step moves between memory and chip."""
 
     @once
-    def weight_bytes_read(self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False) -> int:
+    def weight_bytes_read(
+        self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
+    ) -> int:
         """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
-        chose, all else once.
+        chose, all else once. Those that only an encoder's text meets are read where the step is the `first`.
 
         Of the experts as many as are expected where each token chooses by itself and evenly; at `least`, all tokens
         choose the same ones.
         """
         always, tables, routed = self._read_by(format)
+        if first:
+            always += sum(weight_bytes(w, format) for w in self._of_first_step)
         tokens = new * batch
         total = always + sum(
             format_of(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables
@@ -45,16 +49,29 @@ class Traffic(Compute):
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
         )
-        looked_up = tuple(w for w in self.counts.weights if w in tables and w not in head)
+        looked_up = tuple(
+            w for w in self.counts.weights if w in tables and w not in head and w not in self._of_first_step
+        )
         always = 0
         routed: dict[tuple[int, int], int] = {}
         for w in self.counts.weights:
             if w.routed:
                 key = int(w.routed[0]), int(w.routed[1])
                 routed[key] = routed.get(key, 0) + weight_bytes(w, format)
-            elif w not in looked_up:
+            elif w not in looked_up and w not in self._of_first_step:
                 always += weight_bytes(w, format)
         return always, looked_up, routed
+
+    @cached_property
+    def _of_first_step(self) -> frozenset[Weight]:
+        """The weights that no later step uses: what is made of them has no rows there."""
+        if not self.reads_source:
+            return frozenset()
+        later, used, unused = self._values(1, 2), set[Weight](), set[Weight]()
+        for node in self.trace.root.walk():
+            is_idle = bool(node.outputs) and all(size(x).at(later) == 0 for x in node.outputs)
+            (unused if is_idle else used).update(node.weights)
+        return frozenset(unused - used)
 
     @once
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
@@ -65,8 +82,7 @@ class Traffic(Compute):
                 total += k.elements.at(values) * (k.item_bytes or item_bytes)
                 continue
             if k.row is None:
-                waiting = product((k.seen, *k.shape[1:])).expr * Poly.of(k.layer_count)
-                total += waiting.at(values) * (k.item_bytes or item_bytes)
+                total += k.seen_elements.at(values) * (k.item_bytes or item_bytes)
                 continue
             rows = k.seen.expr.at(values)
             picked = self._picked.get((k.holds, k.layers))
@@ -77,10 +93,13 @@ class Traffic(Compute):
 
     @once
     def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
-        """Bytes of the cache that a step writes, all texts: the new rows that stay, and each fixed state."""
+        """Bytes of the cache that a step writes, all texts: the new rows that stay, and each fixed state.
+
+        What is kept of the text that an encoder reads is written in the first step.
+        """
         values, total = self._values(new, context), 0
         for k in self.trace.kept:
-            size = k.elements.at(values)
+            size = k.elements.at(values) - (k.seen_elements.at(values) if k.holds in OF_SOURCE else 0)
             size = min(size, k.elements_per_token.at(values) * new) if k.row is not None else size
             total += size * (k.item_bytes or item_bytes)
         return total * batch
@@ -99,7 +118,7 @@ class Traffic(Compute):
         `least`.
         """
         return (
-            self.weight_bytes_read(new, batch, format, least=least)
+            self.weight_bytes_read(new, batch, format, least=least, first=new == context)
             + self.cache_bytes_read(new, context, batch, item_bytes)
             + self.cache_bytes_written(new, context, batch, item_bytes)
         )

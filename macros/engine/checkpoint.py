@@ -82,18 +82,20 @@ class Arrays:
         """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
         return Arrays(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
 
-    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Arrays, Cache]]:
+    def layers(
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+    ) -> Iterator[tuple[KindT, Arrays, Cache]]:
         """(kind, weights, cache) for every layer, in order."""
         if not isinstance(cache, Cache):
             raise TypeError(f"a checkpoint's weights need a cache of arrays, not {type(cache).__name__}")
         for i, kind in enumerate(kinds):
-            yield kind, self.at(f"{prefix}.{i}", i), cache.layer(i)
+            yield kind, self.at(f"{prefix}.{i}", int(after) + i), cache.layer(int(after) + i)
 
 
 class Cache:
     """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
 
-    `after()` is the cache to hand to the next step.
+    `after()` is the cache to hand to the next step. `read` is what an encoder is to read in the first one.
     """
 
     def __init__(
@@ -103,9 +105,19 @@ class Cache:
         layer: int = 0,
         left: Entries | None = None,
         part: int = 0,
+        read: Array | None = None,
     ):
+        self.read = read
         self.length, self.kept, self.index, self.number = length, kept or {}, layer, part
         self.left: Entries = {} if left is None else left
+
+    def source(self, rows: int, *row: int) -> Array:
+        """What an encoder reads in this step: in the first one all that was given, in later ones nothing."""
+        if self.length:
+            return np.zeros((0, *map(int, row)), np.float32 if row else np.int64)
+        if self.read is None:
+            raise Problem("nothing is given for the encoder to read", "hand it to the first step: Cache(read=ids)")
+        return self.read
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
@@ -136,6 +148,12 @@ class Cache:
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
         """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]."""
         return rows
+
+    def fill(self, holds: Holds, new: Array, rows: int) -> Array:
+        """What an encoder's rows are to this layer: new in the first step, kept in all later ones: [M …]."""
+        place = self.index, holds, self.number
+        self.left[place] = self.kept.get(place, new)
+        return self.left[place]
 
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left; zeros before the first."""

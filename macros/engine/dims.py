@@ -403,6 +403,10 @@ def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
     return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
 
 
+# Whether a step is the first, 1 or 0: its new tokens are the whole context.
+IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))
+
+
 def latex_name(symbol: str) -> str:
     """A symbol as LaTeX, spelled as everywhere: d_model -> \\text{d\\_model}, T -> T."""
     spelled = symbol.replace("_", r"\_")
@@ -470,10 +474,12 @@ def _minimum(args: Iterable[Poly]) -> Poly:
 
 
 def _call(op: str, args: list[Poly]) -> Poly:
-    """`op` of polynomials, evaluated where all of them are numbers."""
+    """`op` of polynomials, evaluated where all of them are numbers, or what is divided is the divisor."""
     if not any(p.symbols for p in args):
         return Poly.of(_evaluate(Call(op, tuple(args)), {}))
-    return _minimum(args) if op == "min" else Poly.of(Call(op, tuple(args)))
+    if op == "min":
+        return _minimum(args)
+    return Poly.of(1) if op == "//" and args[0] == args[1] else Poly.of(Call(op, tuple(args)))
 
 
 def _distribute(p: Poly) -> list[Poly]:

@@ -74,8 +74,14 @@ class Weights(Protocol):
         """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
         ...
 
-    def layers(self, prefix: str, kinds: Sequence[KindT], cache: KVCache) -> Iterator[tuple[KindT, Weights, KVCache]]:
-        """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together."""
+    def layers(
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+    ) -> Iterator[tuple[KindT, Weights, KVCache]]:
+        """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together.
+
+        `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
+        Where there are several, the layers are counted through, and each stack's names have numbers of their own.
+        """
         ...
 
 
@@ -84,6 +90,13 @@ class KVCache(Protocol):
 
     @property
     def length(self) -> int: ...
+
+    def source(self, rows: int, *row: int) -> Array:
+        """What an encoder reads in this step: in the first one all of it, `rows` long, in later ones nothing.
+
+        Token ids, or rows of numbers: [M] or [M, *row] -> [M …] or [0 …].
+        """
+        ...
 
     def part(self, number: int) -> KVCache:
         """The cache of one of several attentions of a layer, counted from 0."""
@@ -102,6 +115,12 @@ class KVCache(Protocol):
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
         """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]. This layer keeps none."""
+        ...
+
+    def fill(self, holds: Holds, new: Array, rows: int) -> Array:
+        """What an encoder's `rows` are to this layer: new in the first step, kept in all later ones: [M …] or [0 …] ->
+        [M …].
+        """
         ...
 
     def state(self, holds: Holds, *shape: int) -> Array:

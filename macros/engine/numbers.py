@@ -91,7 +91,7 @@ class NumberWeights(ShapeWeights):
         return NumberWeights(self._numbers, self._arrays.beside(prefix, numbers), self.layers_here, self.kind)
 
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
     ) -> Iterator[tuple[KindT, NumberWeights, NumberCache]]:
         """(kind, weights, cache) for every layer, in order."""
         assert isinstance(cache, NumberCache)
@@ -141,6 +141,9 @@ class NumberCache(ShapeCache):
         return np.concatenate([stand_in(old), new], axis=0)
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> NoReturn:
+        raise not_by_token()
+
+    def source(self, rows: int, *row: int) -> NoReturn:
         raise not_by_token()
 
     def state(self, holds: Holds, *shape: int) -> NoReturn:

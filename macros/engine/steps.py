@@ -31,6 +31,7 @@ class Role(StrEnum):
     LAYER = "layer", "transformer block"
     # parts of a layer, which hold other steps
     ATTENTION = "attention", "self-attention"
+    CROSS_ATTENTION = "cross_attention", "cross-attention"
     LIGHTNING_ATTENTION = "lightning_attention", "lightning attention"
     GATED_DELTA_NET = "gated_delta_net", "gated DeltaNet"
     KIMI_DELTA_ATTENTION = "kimi_delta_attention", "Kimi Delta Attention"
@@ -90,6 +91,7 @@ class Role(StrEnum):
     TEMPERATURE = "temperature", "attention temperature"
     SCORES = "scores", "scaled dot product, attention scores"
     PROFILE_BIAS = "profile_bias", "relative position bias"
+    RELATIVE_BIAS = "relative_bias", "relative position bias"
     CAUSAL_MASK = "causal_mask", "causal mask"
     SOFTMAX = "softmax", "softmax"
     SOFTMAX_WITH_SINK = "softmax_with_sink", "softmax, attention sink"
@@ -134,6 +136,8 @@ class Role(StrEnum):
     # recurrences
     STATE_UPDATE = "carry", "state update"
     CONVOLUTION = "causal_conv", "causal convolution"
+    LISTEN = "listen", "convolution"
+    CONVOLVE = "convolve", "convolution"
     TOKEN_SHIFT = "token_shift", "token shift"
     SELECTIVE_SCAN = "selective_scan", "selective scan"
     RG_LRU = "rg_lru", "RG-LRU"
@@ -154,6 +158,8 @@ class Holds(StrEnum):
 
     KEYS = "k"
     VALUES = "v"
+    SOURCE_KEYS = "source k"
+    SOURCE_VALUES = "source v"
     LATENT = "latent"
     ROPE_KEY = "k_rope"
     INDEX_KEYS = "index"
@@ -175,6 +181,9 @@ class Holds(StrEnum):
 
 # What waits for an entry that stands for several tokens: never more than two windows of rows.
 BUFFERS = frozenset({Holds.WAITING, Holds.WINDOW_BEFORE, Holds.INDEX_WAITING, Holds.INDEX_WINDOW_BEFORE})
+
+# Of the text that an encoder reads: filled in the first step, read in all later ones.
+OF_SOURCE = frozenset({Holds.SOURCE_KEYS, Holds.SOURCE_VALUES})
 
 
 class Keeps(Enum):

@@ -12,6 +12,9 @@ from .dims import ONE, Dim, Poly, product
 from .interface import Mask
 from .steps import Holds
 
+# The size of what an encoder reads, in its config and wherever else it stands.
+SOURCE = "n_source"
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -101,6 +104,11 @@ class CacheEntry:
     def elements(self) -> Poly:
         """Elements kept by all layers, a polynomial in S."""
         return product(self.shape).expr * Poly.of(self.layer_count)
+
+    @property
+    def seen_elements(self) -> Poly:
+        """Elements of the earlier rows that a step reads in all layers, where it says how many."""
+        return Poly.of(0) if self.seen is None else product((self.seen, *self.shape[1:])).expr * self.layer_count.expr
 
     @property
     def elements_per_row(self) -> Poly:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .array import stand_in
-from .dims import ONE, Dim, dims_of
+from .dims import IN_FIRST_STEP, ONE, Dim, Poly, dims_of
 from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .rules import Shape
@@ -75,9 +75,13 @@ class ShapeWeights:
         return ShapeWeights(self.__tracer__, f"{prefix}.{{i}}.", self.layers_here, self.layer_count, self.kind, own)
 
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache
+        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
     ) -> Iterator[tuple[KindT, ShapeWeights, ShapeCache]]:
-        """(kind, weights, cache) for each kind of layer once, in order of first appearance."""
+        """(kind, weights, cache) for each kind of layer once, in order of first appearance.
+
+        `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
+        Where there are several, the layers are counted through, and each stack's names have numbers of their own.
+        """
         if not isinstance(cache, ShapeCache):
             raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
         distinct = list(dict.fromkeys(kinds))
@@ -85,11 +89,13 @@ class ShapeWeights:
             raise Problem(
                 f"{len(distinct)} layers are of a kind of their own", f"at most {MOST_KINDS} kinds are told apart"
             )
-        for kind, name in zip(distinct, _names(distinct)):
-            layers = tuple(i for i, k in enumerate(kinds) if k == kind)
-            words = "" if len(distinct) == 1 else f"{name}_"
+        for kind, name in zip(distinct, _names(distinct, stack)):
+            numbers = tuple(i for i, k in enumerate(kinds) if k == kind)
+            layers = tuple(int(after) + i for i in numbers)
+            words = "" if len(distinct) == 1 and not stack else f"{name}_"
             count = self.__tracer__.declare(f"n_{words.replace(', ', '_').replace(' ', '_')}layers", len(layers))
-            weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", layers, count, name)
+            own = numbers if after else None
+            weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", layers, count, name, own)
             yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
 
     def _leaf(
@@ -116,9 +122,13 @@ class ShapeWeights:
         return stand_in(self.__tracer__.weight(weight, whole, dtype))
 
 
-def _names(kinds: Iterable[object]) -> list[str]:
-    """What each kind of layer is called: itself as text, with a number where several print alike."""
-    texts = list(map(str, kinds))
+def _names(kinds: Sequence[object], stack: str) -> list[str]:
+    """What each kind of layer is called: itself as text, with a number where several print alike; after the stack that
+    it is in, if that has a name.
+    """
+    if stack and len(kinds) == 1:
+        return [stack]
+    texts = [f"{stack} {kind}" if stack else str(kind) for kind in kinds]
     seen: Counter[str] = Counter()
     names: list[str] = []
     for text in texts:
@@ -133,6 +143,18 @@ class ShapeCache:
     def __init__(self, trace: Trace, length: int, context: int, layers: tuple[int, ...] = (0,), count: Dim = ONE):
         self.__tracer__, self.length, self.context = trace, length, context
         self.layers, self.layer_count = layers, count
+
+    def source(self, rows: int, *row: int) -> Array:
+        """What an encoder reads in this step: in the first one all of it, `rows` long, in later ones nothing.
+
+        Token ids, or rows of numbers: [M] or [M, *row].
+        """
+        kind = np.float32 if row else np.int64
+        return stand_in(self.__tracer__.input((self._in_first_step(rows), *row), kind, "source"))
+
+    def _in_first_step(self, rows: int) -> Dim:
+        """So many rows in the first step, whose T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
+        return Dim(int(rows), dims_of((rows,))[0].expr * Poly.of(IN_FIRST_STEP))
 
     def part(self, number: int) -> ShapeCache:
         """The cache of one of several attentions of a layer: each keeps its own."""
@@ -168,6 +190,14 @@ class ShapeCache:
             CacheEntry(holds, kept, dims_of(row), self.layers, self.layer_count, None, seen, mask, is_shared=True)
         )
         return rows
+
+    def fill(self, holds: Holds, new: Array, rows: int) -> Array:
+        """What an encoder's `rows` are to this layer: new in the first step, kept in all later ones: [M …]."""
+        rest, [whole] = dims_of(new.shape[1:]), dims_of((rows,))
+        earlier = whole - new.shape[0]
+        old = self.__tracer__.input((earlier, *rest), new.dtype, f"cached {holds}", Cached(holds))
+        self.__tracer__.keep(CacheEntry(holds, (whole, *rest), None, self.layers, self.layer_count, None, earlier))
+        return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the step before left, of fixed size."""

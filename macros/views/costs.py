@@ -436,6 +436,8 @@ def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -
 ENTRIES = {
     Holds.KEYS: "keys",
     Holds.VALUES: "values",
+    Holds.SOURCE_KEYS: "keys of what was read",
+    Holds.SOURCE_VALUES: "values of what was read",
     Holds.LATENT: "latents",
     Holds.ROPE_KEY: "rotated keys, one for all heads",
     INDEX: "the indexer’s keys",

@@ -35,6 +35,8 @@ SIGNS = {np.add: "+", np.multiply: "×"}
 KEPT = {
     Holds.KEYS: "keys",
     Holds.VALUES: "values",
+    Holds.SOURCE_KEYS: "keys of what was read",
+    Holds.SOURCE_VALUES: "values of what was read",
     Holds.LATENT: "latents",
     Holds.ROPE_KEY: "rotated keys",
     Holds.INDEX_KEYS: "the indexer’s keys",

@@ -16,7 +16,7 @@ from ..engine.architectures import architectures
 from ..engine.errors import Problem
 from ..engine.files import place, read_text
 from ..engine.ops import Chunked, SlidingWindow
-from ..engine.steps import Holds
+from ..engine.steps import OF_SOURCE, Holds
 from . import disclosed, rounding, values
 from .excerpts import LINE_END, listing
 from .html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
@@ -204,6 +204,8 @@ def kind_of(model: Model) -> tuple[str, str]:
         attention.append("shared caches")
     if has_fixed_state(model):
         attention.append("recurrent")
+    if any(k.holds in OF_SOURCE for k in model.counts.kept):
+        attention += ["bidirectional", "cross"]
     if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
         attention.append("bidirectional")
     return experts, ", ".join(attention)
@@ -211,7 +213,7 @@ def kind_of(model: Model) -> tuple[str, str]:
 
 def has_fixed_state(model: Model) -> bool:
     """Whether some layers keep a state whose size does not depend on the context."""
-    return any(k.row is None for k in model.counts.kept)
+    return any(k.row is None and k.holds not in OF_SOURCE for k in model.counts.kept)
 
 
 @remembered

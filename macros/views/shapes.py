@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
-from ..engine.dims import Dim, Poly
+from ..engine.dims import IN_FIRST_STEP, Dim, Poly
+from ..engine.tensors import SOURCE
 from . import notation
 from .html import Html, html, joined, tag
 
@@ -32,7 +33,12 @@ def spelled(sentence: str) -> Html:
 
 @lru_cache(maxsize=4096)
 def expression(p: Poly) -> Html:
-    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot."""
+    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot.
+
+    What is so in the first step alone is written as it is there.
+    """
+    if SOURCE in p.symbols:
+        p = p.replace({IN_FIRST_STEP: Poly.of(1)}.get)
     return Html(p.text(name=lambda symbol: str(var(symbol))).replace("·", "·<wbr>"))
 
 

@@ -12,7 +12,7 @@ from ..counting.parts import HEAD, INPUT_TABLES, Group
 from ..dependencies import remembered
 from ..engine.architectures import architectures
 from ..engine.architectures.config import fields_of
-from ..engine.dims import Dim, Poly, latex_name
+from ..engine.dims import IN_FIRST_STEP, Atom, Dim, Poly, latex_name
 from ..engine.errors import Problem
 from ..engine.steps import Role
 from ..engine.tensors import Weight
@@ -549,8 +549,9 @@ def _limit_line(model: Model) -> Html | str:
 
 
 def decode_poly(model: Model) -> Poly:
-    """FLOPs of one new token that sees S."""
-    return model.counts.flops.replace(lambda atom: Poly.of(1) if atom == "T" else None).folded()
+    """FLOPs of one new token that sees S; where an encoder reads, of one after the first."""
+    fixed: dict[Atom, Poly] = {"T": Poly.of(1), IN_FIRST_STEP: Poly.of(0)}
+    return model.counts.flops.replace(fixed.get).folded()
 
 
 def caveat(slugs: Iterable[str]) -> Html:

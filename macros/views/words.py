@@ -66,6 +66,13 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     Role.ATTENTION: Words(
         "Attention", why="Here tokens see each other: each gathers what it needs from those that it sees."
     ),
+    Role.CROSS_ATTENTION: Words(
+        "Attention to what was read",
+        why="What is written asks, what the encoder read answers: queries of the one, keys and values of the other.",
+    ),
+    Role.LISTEN: Words(
+        "Listen", why="Each vector stands for two moments of sound, and for those beside them; there are half as many."
+    ),
     Role.FEED_FORWARD: Words("Feed-forward", why="Each token is worked on by itself, in a wider space."),
     Role.LIGHTNING_ATTENTION: Words(
         "Lightning attention",
@@ -208,6 +215,16 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "Rate the distance",
         r"b_{t,s} = r_t \cdot P_{t - s}",
         "Each head mixes trained profiles of distance; the vectors themselves are not told where they stand.",
+    ),
+    Role.RELATIVE_BIAS: Words(
+        "Look up what distances add",
+        r"b_{t,s} = B_{\text{bucket}(s - t)}",
+        "A number of each head for each distance, far ones together; the vectors are not told where they stand.",
+    ),
+    Role.CONVOLVE: Words(
+        "Mix moments that are beside each other",
+        r"y_t = \sum_i W_i \, x_{2t + i}",
+        "A word of sound is longer than a moment.",
     ),
     Role.CAUSAL_MASK: Words(
         "Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."
@@ -472,6 +489,9 @@ _AFTER_FF = _norm("Normalise what the feed-forward part found")
 _OF_EMBEDDINGS = _norm("Normalise the embeddings")
 _OF_MIXER = _norm("Normalise the mixer’s result, gated")
 _LAST_NORM = Words("Normalise the last time", "", "The head expects vectors of a common size.")
+_OF_READING = Words(
+    "Normalise what was read", "", "All layers that write look at it, and expect vectors of a common size."
+)
 _Q_NORM = Words("Normalise the queries", "", _BOUNDED, "q", term="QK-norm")
 _K_NORM = Words("Normalise the keys", "", _BOUNDED, "k", term="QK-norm")
 _CONV = STEPS[Role.CONVOLUTION]._replace(term=Role.CONVOLUTION.term)
@@ -620,7 +640,24 @@ WEIGHTS = {
         "The head is the embedding table, which is narrower than the layers.",
         term="embedding projection",
     ),
+    "shared": _TABLE,
+    "encoder.conv1": STEPS[Role.CONVOLVE]._replace(term=Role.CONVOLVE.term),
+    "encoder.conv2": Words(
+        "Mix moments again, every second one",
+        r"y_t = \sum_i W_i \, x_{2t + i}",
+        "Half as many vectors are left.",
+        term=Role.CONVOLVE.term,
+    ),
     # norms
+    "encoder.final_layer_norm": _OF_READING,
+    "encoder.layer_norm": _OF_READING,
+    "decoder.layer_norm": _LAST_NORM,
+    "layernorm_embedding": _OF_EMBEDDINGS,
+    "layer.0.layer_norm": _BEFORE_ATTENTION,
+    "encoder.block.layer.1.layer_norm": _BEFORE_FF,
+    "decoder.block.layer.1.layer_norm": _norm("Normalise before cross-attention"),
+    "layer.2.layer_norm": _BEFORE_FF,
+    "encoder_attn_layer_norm": _norm("Normalise around cross-attention"),
     "attention.output.LayerNorm": _AFTER_ATTENTION,
     "output.LayerNorm": _AFTER_FF,
     "attn_norm": _BEFORE_ATTENTION,
@@ -694,6 +731,15 @@ WEIGHTS = {
     "k_proj": _K,
     "v_proj": _V,
     "self.query": _Q,
+    "SelfAttention.q": _Q,
+    "SelfAttention.k": _K,
+    "SelfAttention.v": _V,
+    "SelfAttention.o": _O,
+    "EncDecAttention.q": _Q,
+    "EncDecAttention.k": _K,
+    "EncDecAttention.v": _V,
+    "EncDecAttention.o": _O,
+    "relative_attention_bias": STEPS[Role.RELATIVE_BIAS]._replace(term=Role.RELATIVE_BIAS.term),
     "self.key": _K,
     "self.value": _V,
     "attention.output.dense": _O,
@@ -968,6 +1014,10 @@ WEIGHTS = {
     "down_proj": _DOWN,
     "gate_up_proj": _GATE_UP,
     "intermediate.dense": _UP,
+    "DenseReluDense.wi": _UP,
+    "DenseReluDense.wi_0": _GATE,
+    "DenseReluDense.wi_1": _UP,
+    "DenseReluDense.wo": _DOWN,
     "output.dense": _DOWN,
     "mlp.Wi": _GATE_UP,
     "mlp.Wo": _DOWN,
@@ -1282,6 +1332,8 @@ KINDS = {
     "convolution": "short convolution",
     "recurrent": "gated recurrence",
     "hybrid": "state space and shared attention",
+    "encoder": "encoder",
+    "decoder": "decoder",
 }
 
 
@@ -1302,7 +1354,7 @@ def of_weight(name: str) -> Words | None:
         if whole.endswith(suffix) and whole not in WEIGHTS:
             parts = whole.removesuffix(suffix).split(".")
     for tail in [parts, parts[:-1]] if parts[-1].isdigit() else [parts]:
-        for start in range(max(0, len(tail) - 4), len(tail)):
+        for start in range(max(0, len(tail) - 5), len(tail)):
             words = WEIGHTS.get(".".join(tail[start:]))
             if words:
                 return words

@@ -76,7 +76,7 @@ def test_parts_beside_the_language_models_own_keys_are_left_out_too(load):
 @pytest.mark.parametrize("name", sorted(SAVED.keys() & set(goldens())))
 def test_a_saved_config_computes_the_same(load, name):
     g, model = golden(name), load(SAVED[name]["config"])
-    scores, _ = logits(model.architecture, model.config, g.weights(), g.ids)
+    scores, _ = logits(model.architecture, model.config, g.weights(), g.ids, g.start())
     close(scores, g.logits)
 
 

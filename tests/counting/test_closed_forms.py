@@ -209,6 +209,35 @@ def modernbert(c):
     return Form(ends(c, True) + L * (qkvo + feed) + (2 * L - 1 + 3) * norm + head, 0)
 
 
+def t5(c):
+    D, N, H, V = c["d_model"], c["num_heads"], c["d_kv"], c["vocab_size"]
+    E, L = c["num_layers"], c.get("num_decoder_layers", c["num_layers"])
+    feed = (3 if c.get("feed_forward_proj", "relu").startswith("gated") else 2) * D * c["d_ff"]
+    tables = (1 if c.get("tie_word_embeddings", True) else 2) * V * D + 2 * c["relative_attention_num_buckets"] * N
+    encoder, decoder = (n * 4 * D * N * H + feed + (n + 1) * D for n in (1, 2))
+    return Form(tables + E * encoder + L * decoder + 2 * D, 2 * L * N * H)
+
+
+def two_stacks(c, qkvo):
+    """Layers of an encoder and of a decoder whose maps are as wide as the model, each with a norm for each part."""
+    D, E, L = c["d_model"], c["encoder_layers"], c["decoder_layers"]
+    encoder = qkvo + plain(D, c["encoder_ffn_dim"]) + 2 * 2 * D
+    return E * encoder + L * (2 * qkvo + plain(D, c["decoder_ffn_dim"]) + 3 * 2 * D)
+
+
+def bart(c):
+    D, L, P = c["d_model"], c["decoder_layers"], c["max_position_embeddings"]
+    ends_of_both = c["vocab_size"] * D + 2 * (P + 2) * D + 2 * 2 * D
+    return Form(ends_of_both + two_stacks(c, 4 * D * D + 4 * D), 2 * L * D)
+
+
+def whisper(c):
+    D, L = c["d_model"], c["decoder_layers"]
+    convolutions = 3 * D * c["num_mel_bins"] + 3 * D * D + 2 * D
+    tables = (c["vocab_size"] + c["max_source_positions"] + c["max_target_positions"]) * D
+    return Form(convolutions + tables + two_stacks(c, 4 * D * D + 3 * D) + 2 * 2 * D, 2 * L * D)
+
+
 def falcon(c):
     D, L, N, b, new = (
         c["hidden_size"],
@@ -708,6 +737,9 @@ FORMS = {
     ),
     "bert": bert,
     "modernbert": modernbert,
+    "t5": t5,
+    "bart": bart,
+    "whisper": whisper,
     "falcon": falcon,
     "phi": phi,
     "stablelm": stablelm,
@@ -901,6 +933,15 @@ def test_the_checkpoints(model_type):
 
 OLD = fixed(vocab_size=(97, 101), n_positions=(31, 37), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1))
 INDEX = fixed(index_n_heads=(3, 5), index_head_dim=(46, 58), index_topk=(3, 11))
+STACKS = fixed(
+    d_model=(30, 42),
+    encoder_layers=(1, 2, 5),
+    encoder_attention_heads=(2, 3),
+    encoder_ffn_dim=(67, 71),
+    decoder_layers=(1, 3),
+    decoder_attention_heads=(1, 6),
+    decoder_ffn_dim=(73, 79),
+)
 RANDOM = {
     "gpt2": both(OLD, flags(n_inner=(67, 71))),
     "openai-gpt": OLD,
@@ -1013,6 +1054,30 @@ RANDOM = {
             max_position_embeddings=(31, 37),
         ),
         flags(type_vocab_size=(1, 3)),
+    ),
+    "t5": both(
+        fixed(
+            vocab_size=(97, 101),
+            d_model=(30, 42),
+            d_kv=(7, 11),
+            num_heads=(3, 5),
+            num_layers=(1, 2, 5),
+            d_ff=(67, 71),
+            relative_attention_num_buckets=(8, 13),
+        ),
+        flags(
+            num_decoder_layers=(1, 3),
+            n_positions=(19, 23),
+            feed_forward_proj=("relu", "gated-gelu", "gated-silu"),
+            tie_word_embeddings=BOOL,
+        ),
+    ),
+    "bart": both(STACKS, fixed(vocab_size=(97, 101), max_position_embeddings=(31, 37))),
+    "whisper": both(
+        STACKS,
+        fixed(
+            vocab_size=(97, 101), num_mel_bins=(13, 17), max_source_positions=(19, 23), max_target_positions=(31, 37)
+        ),
     ),
     "modernbert": both(
         blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import DYNAMIC, ENCODERS, Blocks, close, golden, goldens
+from reference import DYNAMIC, ENCODERS, WITH_ENCODER, Blocks, close, golden, goldens
 from small import random_weights
 
 from macros.catalogue import presets
 from macros.engine.architectures import find
-from macros.engine.checkpoint import Arrays
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.steps import OF_SOURCE
 
 REQUIRED = {"gpt2", "llama", "llama3_rope", "mistral"}
 
@@ -23,7 +24,7 @@ def test_the_first_architectures_are_among_the_golden_checkpoints():
 @pytest.mark.parametrize("name", goldens())
 def test_logits(name):
     g = golden(name)
-    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids)
+    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
     close(ours, g.logits)
 
 
@@ -31,8 +32,8 @@ def test_logits(name):
 def test_hidden_states(name):
     """The input of every block and of the head, each residual stream where there are several."""
     g, watch = golden(name), Blocks()
-    logits(g.architecture, g.config, g.weights(watch), g.ids)
-    assert len(watch.seen) == g.config.n_layers + 1
+    logits(g.architecture, g.config, g.weights(watch), g.ids, g.start())
+    assert len(watch.seen) == (len(g.blocks) if g.source is not None else g.config.n_layers + 1)
     assert len(g.blocks) >= len(watch.seen) - 1
     for ours, reference in zip(watch.seen, g.blocks):
         close(ours, reference)
@@ -41,14 +42,15 @@ def test_hidden_states(name):
 @pytest.mark.parametrize("name", goldens())
 def test_the_last_row_alone_is_the_last_row_of_all(name):
     g = golden(name)
-    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, last=True)
+    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start(), last=True)
     close(ours, g.logits[-1:])
 
 
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *ENCODERS)])
 def test_a_text_in_parts_is_the_text(name, cuts):
-    g, cache, rows = golden(name), None, []
+    g, rows = golden(name), []
+    cache = g.start()
     for part in np.split(g.ids, cuts):
         out, cache = logits(g.architecture, g.config, g.weights(), part, cache)
         rows.append(out)
@@ -64,6 +66,31 @@ def test_an_encoder_keeps_nothing_and_sees_what_follows(name):
     other = np.concatenate([g.ids[:-1], [(g.ids[-1] + 1) % g.raw["vocab_size"]]])
     changed, _ = logits(g.architecture, g.config, g.weights(), other)
     assert np.abs(changed[0] - whole[0]).max() > 1e-4
+
+
+@pytest.mark.parametrize("name", WITH_ENCODER)
+def test_an_encoder_runs_in_the_first_step_alone(name):
+    """What is made of the text that it reads is kept as it is, and each of its tokens is seen by the first that is
+    written.
+    """
+    g = golden(name)
+    first, cache = logits(g.architecture, g.config, g.weights(), g.ids[:4], g.start())
+    of_source = {place: rows for place, rows in cache.kept.items() if place[1] in OF_SOURCE}
+    assert {len(rows) for rows in of_source.values()} == {int(g.config.n_source)}
+    assert cache.read is None
+    _, after = logits(g.architecture, g.config, g.weights(), g.ids[4:], cache)
+    assert all(after.kept[place] is rows for place, rows in of_source.items())
+    for end in (0, -1):
+        other = g.source.copy()
+        other[end] = (other[end] + 1) % g.raw["vocab_size"]
+        changed, _ = logits(g.architecture, g.config, g.weights(), g.ids[:4], Cache(read=other))
+        assert np.abs(changed[0] - first[0]).max() > 1e-5
+
+
+def test_without_a_text_to_read_there_is_an_error():
+    g = golden("t5")
+    with pytest.raises(Problem, match="nothing is given for the encoder to read"):
+        logits(g.architecture, g.config, g.weights(), g.ids)
 
 
 def test_a_text_that_outgrows_dynamic_scaling_is_the_text_only_while_it_fits():
@@ -93,7 +120,7 @@ def test_every_tensor_of_the_checkpoint_is_used(name):
             asked.add(key)
             return super().__getitem__(key)
 
-    logits(g.architecture, g.config, Arrays(Watched(g.tensors)), g.ids)
+    logits(g.architecture, g.config, Arrays(Watched(g.tensors)), g.ids, g.start())
     assert asked == set(g.tensors)
 
 

@@ -6,6 +6,8 @@ comes out at the end is held against the reference logits, so it is the real run
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from fuzzing import examples
@@ -111,12 +113,10 @@ class CarryingWeights(ShapeWeights):
         real, name = self.arrays.beside(prefix, numbers), f"{prefix}.{{i}}."
         return CarryingWeights(self.__tracer__, real, name, self.layers_here, self.layer_count, self.kind)
 
-    def layers(self, prefix, kinds, cache):
-        for i, kind in enumerate(kinds):
-            inner = CarryingWeights(
-                self.__tracer__, self.arrays.at(f"{prefix}.{i}", i), f"{self.prefix}{prefix}.{i}.", (i,), Dim(1), kind
-            )
-            yield kind, inner, cache.layer(i)
+    def layers(self, prefix, kinds, cache, stack="", after=0):
+        for i, kind in enumerate(kinds, int(after)):
+            real, name = self.arrays.at(f"{prefix}.{i - after}", i), f"{self.prefix}{prefix}.{i - after}."
+            yield kind, CarryingWeights(self.__tracer__, real, name, (i,), Dim(1), kind), cache.layer(i)
 
     def _leaf(self, name, shape, members=None, used=None, is_buffer=False, below=False, dtype=np.float32):
         spec = super()._leaf(name, shape, members, used, is_buffer, below, dtype)
@@ -162,6 +162,16 @@ class CarryingCache(ShapeCache):
         left, kept = self.cache.left[self.cache.index, name, self.cache.number], carrying.kept[-1]
         assert left.shape == tuple(map(int, kept.shape)), f"{self.layers} keep {left.shape}, traced as {kept.shape}"
         return out
+
+    def source(self, rows, *row):
+        """What is read, or nothing; its length is as the trace has it, and the arrays' is that of this step."""
+        real = self.cache.source(rows, *row)
+        length = Dim(len(real), self._in_first_step(rows).expr)
+        return self.__tracer__.carry(self.__tracer__.input((length, *row), real.dtype, "source"), real)
+
+    def fill(self, name, new, rows):
+        new = new if isinstance(new, ShapeArray) else self.__tracer__.carry(new, new)
+        return self.beside("fill", name, new, rows)
 
     def part(self, number):
         return CarryingCache(self.__tracer__, self.cache.part(number), self.length, self.context, self.layers)
@@ -216,7 +226,7 @@ def same_sequence(architecture, config, run: Carrying):
         [i] = node.layers
         twins = [n for n in shaped.root.children if n.layers is not None and i in n.layers]
         number = sum(1 for n in per_layer[: per_layer.index(node)] if n.layers == node.layers)
-        names = lambda n, i=i: n if "{i}" in n else n.replace(f".{i}.", ".{i}.", 1)  # noqa: E731
+        names = lambda n: n if "{i}" in n else re.sub(r"\.\d+\.", ".{i}.", n, count=1)  # noqa: E731
         assert calls(node, names) == calls(twins[number], names)
         seen.add(i)
     assert seen == set(kinds)
@@ -225,7 +235,7 @@ def same_sequence(architecture, config, run: Carrying):
 @pytest.mark.parametrize("name", goldens())
 def test_shapes_at_every_operation(name):
     g = golden(name)
-    run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids)
+    run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids, g.start())
     assert run.compared > 20 * len(g.blocks)
     close(out, g.logits)
     same_sequence(g.architecture, g.config, run)
@@ -233,7 +243,8 @@ def test_shapes_at_every_operation(name):
 
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *ENCODERS)])
 def test_shapes_at_every_operation_of_a_later_step(name):
-    g, rows, cache = golden(name), [], None
+    g, rows = golden(name), []
+    cache = g.start()
     for part in np.split(g.ids, (4, 6)):
         _, out, cache = carry(g.architecture, g.config, g.tensors, part, cache)
         rows.append(out)

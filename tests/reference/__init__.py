@@ -11,7 +11,7 @@ import numpy as np
 
 from macros.catalogue.checks import REFERENCES
 from macros.engine.architectures import architectures, find
-from macros.engine.checkpoint import Arrays, unfuse
+from macros.engine.checkpoint import Arrays, Cache, unfuse
 from macros.engine.steps import Role
 
 TESTS = Path(__file__).parent.parent
@@ -26,6 +26,8 @@ WITH_OUTPUTS = ("mamba", "mamba2", "falcon_mamba_second", "rwkv_second")
 DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # Encoders read a text at once, each token in the light of those after it too; their scores are for hidden words.
 ENCODERS = ("bert", "modernbert")
+# These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
+WITH_ENCODER = ("bart", "t5", "whisper")
 
 
 def close(ours, reference, tolerance=TOLERANCE):
@@ -79,6 +81,15 @@ class Golden:
         return self.npz["input_ids"][0]
 
     @cached_property
+    def source(self):
+        """What the encoder reads, where there is one."""
+        return self.npz["source"][0] if "source" in self.npz.files else None
+
+    def start(self) -> Cache:
+        """The cache of the first step: nothing but what an encoder is to read."""
+        return Cache(read=self.source)
+
+    @cached_property
     def logits(self):
         return self.npz["logits"][0]
 
@@ -103,8 +114,10 @@ class Golden:
     def blocks(self):
         """What `Blocks` sees of it: the input of each block, of several residual streams where it has them, the head's.
 
-        A file without the head's input lets that of ours pass.
+        A file without the head's input lets that of ours pass. An encoder's blocks come first.
         """
+        if self.source is not None:
+            return [*self.npz["source_hidden"][:-1], *self.npz["hidden"]]
         if not self.has_streams:
             return list(self.hidden)
         final = [self.npz["final"]] if "final" in self.npz.files and self.npz["final"].size else []

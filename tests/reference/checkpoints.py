@@ -14,17 +14,19 @@ import torch
 import transformers
 
 from macros.catalogue.presets import Model
-from macros.engine.checkpoint import Arrays, unfuse
+from macros.engine.checkpoint import Arrays, Cache, unfuse
 from macros.engine.forward import logits
 
 from . import close
 from .configs import PROMPT, configs
 from .configs import model as our_model
-from .models import SEED, build, saved_buffers, text_part, token_ids
+from .models import SEED, build, run, saved_buffers, source, text_part, token_ids
 
 
 def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     """What a file holds: token ids, logits, hidden states where the model tells them, weights `w/…` and buffers `b/…`.
+
+    Where an encoder reads: what it read, and its hidden states.
 
     The weights are copied before they are used: RWKV's code rescales them when it first runs.
     """
@@ -32,9 +34,13 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     weights, buffers = text_part(dict(model.named_parameters())), text_part(saved_buffers(model))
     stored = {f"w/{name}": p.detach().numpy().copy() for name, p in weights.items()}
     stored |= {f"b/{name}": b.numpy().copy() for name, b in buffers.items()}
+    read = source(model)
     with torch.no_grad():
-        out = model(ids, output_hidden_states=True)
-    hidden = [h[0].numpy() for h in out.hidden_states or ()]
+        out = run(model, ids, read, output_hidden_states=True)
+    if read is not None:
+        encoder = np.array([h[0].numpy() for h in out.encoder_hidden_states])
+        stored |= {"source": read.numpy(), "source_hidden": encoder}
+    hidden = [h[0].numpy() for h in (out.hidden_states if read is None else out.decoder_hidden_states) or ()]
     if len({h.shape for h in hidden}) > 1:  # several residual streams, and what becomes of them for the head
         told = {"hidden": np.zeros(0), "streams": np.array(hidden[:-1]), "final": hidden[-1]}
     else:
@@ -45,7 +51,8 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
 def compare(ours: Model, arrays: dict[str, np.ndarray]) -> float:
     """The largest difference of our scores, as a share of the largest score or 1. Raises AssertionError beyond 1e-5."""
     stored = unfuse(ours.architecture, {name[2:]: a for name, a in arrays.items() if name[:2] in ("w/", "b/")})
-    here, _ = logits(ours.architecture, ours.config, Arrays(stored), arrays["input_ids"][0])
+    start = Cache(read=arrays["source"][0] if "source" in arrays else None)
+    here, _ = logits(ours.architecture, ours.config, Arrays(stored), arrays["input_ids"][0], start)
     reference = arrays["logits"][0]
     close(here, reference)
     return float(np.abs(here - reference).max() / max(1, np.abs(reference).max()))

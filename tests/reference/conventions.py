@@ -17,6 +17,8 @@ from macros.engine.ops import Chunked, Compressed, PickedBlocks, PickedPools, Sl
 from macros.engine.steps import Holds, Role
 from macros.engine.tensors import CacheEntry
 
+from . import ENCODERS, WITH_ENCODER
+
 DELTA_CHUNK = 64  # of transformers' gated delta rule
 MAMBA_CHUNKS = {  # key and default
     **dict.fromkeys(("bamba", "falcon_h1", "granitemoehybrid"), ("mamba_chunk_size", 256)),
@@ -98,9 +100,9 @@ def not_picked(ours: Model, new: int, context: int) -> int:
         return 2 * ours.raw["num_hidden_layers"] * size["n_heads"] * width * new * masked
     more, values = 0, ours.counts.values(T=new, S=context)
     for p in costs_of(ours.counts)._pairs:
-        picked, every = p.keys.at(values), p.mask.kept(context)
-        if isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)) and 0 < picked != every:
-            more += p.flops(values) * (every - picked) // picked
+        if isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)):
+            picked, every = p.keys.at(values), p.mask.kept(context)
+            more += p.flops(values) * (every - picked) // picked if 0 < picked != every else 0
     return more
 
 
@@ -186,7 +188,7 @@ def scores_again(ours: Model, new: int, context: int) -> int:
 
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
-    if ours.counts.kept:
+    if ours.model_type not in (*ENCODERS, *WITH_ENCODER):
         return 0
     return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
 
@@ -358,7 +360,8 @@ FLOPS = {
         "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
     ),
     "every score": Convention(
-        "transformers’ encoders score every token of a text. Here the scores of one token count, as elsewhere.",
+        "transformers’ encoders score every token of a text, and so do its models of an encoder and a decoder. "
+        "Here the scores of one token count, as elsewhere.",
         every_score,
     ),
     "outside": Convention(

@@ -17,7 +17,7 @@ from macros.catalogue.presets import Model
 from .configs import PROMPT, configs
 from .configs import model as our_model
 from .conventions import CACHE, FLOPS, differences, kept
-from .models import build, token_ids
+from .models import build, run, source, token_ids
 
 CACHES = ("past_key_values", "cache_params", "state")  # what models call theirs
 
@@ -27,16 +27,25 @@ def cache_name(model: torch.nn.Module) -> str | None:
     return next((name for name in CACHES if name in inspect.signature(model.forward).parameters), None)
 
 
-def step(model: torch.nn.Module, ids: torch.Tensor, cache: object = None) -> tuple[int, object]:
-    """Run new tokens after what a cache holds, logits of the last token: FLOPs, and the cache after the step.
+def step(
+    model: torch.nn.Module, ids: torch.Tensor, cache: object = None, encoded: object = None
+) -> tuple[int, object, object]:
+    """Run new tokens after what a cache holds, logits of the last token where a model can: FLOPs, the cache after the
+    step, and what an encoder made of what it read, which a later step is handed.
 
-    RecurrentGemma's code hands none out.
+    RecurrentGemma's code hands out no cache.
     """
-    name = cache_name(model)
-    cached = {name: cache, "use_cache": True} if name else {}
+    name, read = cache_name(model), source(model)
+    more = {name: cache, "use_cache": True} if name else {}
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        out = model(ids, logits_to_keep=1, **cached)
-    return counter.get_total_flops(), getattr(out, name, None) if name else None
+        if read is None:
+            out = model(ids, logits_to_keep=1, **more)
+        elif encoded is None:
+            out = run(model, ids, read, **more)
+        else:
+            out = model(encoder_outputs=(encoded,), decoder_input_ids=ids, **more)
+    cache = getattr(out, name, None) if name else None
+    return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
 
 
 def elements(cache: object) -> int:
@@ -66,11 +75,11 @@ def compare(ours: Model, model: torch.nn.Module) -> dict[str, int | dict[str, in
     Raises AssertionError where the conventions do not explain a difference to the last one.
     """
     ids, after = token_ids(model, PROMPT + 1), PROMPT + 1
-    prompt, cache = step(model, ids[:, :PROMPT])
+    prompt, cache, encoded = step(model, ids[:, :PROMPT])
     compared = {"prompt": prompt, "prompt_more": differences(FLOPS, ours, PROMPT, PROMPT)}
     counts = {"prompt": ours.counts.flops_at(PROMPT, PROMPT)}
     if cache is not None:
-        one_more, cache = step(model, ids[:, PROMPT:], cache)
+        one_more, cache, _ = step(model, ids[:, PROMPT:], cache, encoded)
         compared |= {"step": one_more, "step_more": differences(FLOPS, ours, 1, after)}
         compared |= {"cache": elements(cache), "cache_more": differences(CACHE, ours, 1, after)}
         counts |= {"step": ours.counts.flops_at(1, after), "cache": kept(ours, after)}

@@ -13,9 +13,12 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
     AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
 )
+from transformers.utils import ModelOutput
 
-from . import ENCODERS
+from . import ENCODERS, WITH_ENCODER
 from .configs import configs
 
 SEED = 20261122
@@ -40,6 +43,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     model_type = raw["model_type"]
     keys = {name: value for name, value in raw.items() if name != "model_type"}
     make = AutoModelForMaskedLM if model_type in ENCODERS else AutoModelForCausalLM
+    if model_type in WITH_ENCODER:
+        make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
         model_type = AROUND[model_type]
@@ -76,6 +81,27 @@ def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
     config = model.config.get_text_config()
     vocabulary = min(config.vocab_size, getattr(config, "vocab_size_per_layer_input", config.vocab_size))
     return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(SEED))
+
+
+def source(model: torch.nn.Module) -> torch.Tensor | None:
+    """What an encoder is to read, as much as it can: random token ids [1 M], or a spectrogram [1 2M mel]."""
+    config = model.config
+    if config.model_type not in WITH_ENCODER:
+        return None
+    generator = torch.Generator().manual_seed(SEED + 1)
+    if hasattr(config, "num_mel_bins"):
+        return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
+    length = getattr(config, "n_positions", None) or config.max_position_embeddings
+    return torch.randint(0, config.vocab_size, (1, length), generator=generator)
+
+
+def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **more: object) -> ModelOutput:
+    """What a model says of token ids, of those that it writes where it has `read` others."""
+    if read is None:
+        return model(ids, **more)
+    if read.ndim == 3:
+        return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
+    return model(input_ids=read, decoder_input_ids=ids, **more)
 
 
 def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -125,7 +125,7 @@ class Config:
             value: Any = getattr(self, k.field)
             if value is k.default and callable(value):
                 value = value(self)
-            if k.is_size and k.field.endswith("n_layers") and value is not None and value > MOST_LAYERS:
+            if k.is_size and k.field.endswith("_layers") and value is not None and value > MOST_LAYERS:
                 raise Problem(
                     f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers",
                     "correct the value",

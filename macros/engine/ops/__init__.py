@@ -23,6 +23,7 @@ from .attention import (
     masked,
     mix,
     profile_bias,
+    relative_bias,
     repeat_kv,
     scores,
     softmax_with_sink,
@@ -112,6 +113,7 @@ from .recurrence import (
     wkv,
 )
 from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
+from .sound import convolve
 from .streams import (
     StreamShares,
     average_by_fit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -233,17 +234,47 @@ def profile_bias(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Arra
     return np.where(is_near[:, None, :], bias, 0.0).swapaxes(0, 1)
 
 
+@step(Role.RELATIVE_BIAS, keeps=Keeps.NOTHING)
+def relative_bias(
+    queries: Array, keys: Array, w: Weights, name: str, buckets: int, heads: int, longest: int, *, to_both_sides: bool
+) -> Array:
+    """What each head adds to a score by the distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
+
+    Half of a side's buckets hold one distance each, the others ever more of them up to `longest`, the last all beyond.
+    The tokens after a query have buckets of their own, or, where they are hidden, none.
+    """
+    table = w(name, buckets, heads)
+    ahead = keys[None, :] - queries[:, None]
+    of_side = int(buckets) // 2 if to_both_sides else int(buckets)
+    distance = np.abs(ahead) if to_both_sides else np.maximum(-ahead, 0)
+    single = of_side // 2
+    octaves = np.log(np.maximum(distance, single).astype(np.float32) / single) / math.log(longest / single)
+    far = np.minimum(single + (octaves * (of_side - single)).astype(np.int64), of_side - 1)
+    bucket = np.where(distance < single, distance, far)
+    if to_both_sides:
+        bucket = bucket + (ahead > 0) * of_side
+    return np.take(table, bucket, axis=0).transpose(2, 0, 1)
+
+
 def attend(
-    q: Array, k: Array, v: Array, allowed: Array, scale: float, bias: Array | None = None, cap: float | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    allowed: Array | None,
+    scale: float,
+    bias: Array | None = None,
+    cap: float | None = None,
 ) -> Array:
     """Scaled dot-product attention: [T N H], [S K H], [S K H], [T S] -> [T N·H] (arXiv 1706.03762, 3.2).
 
-    `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them.
+    `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them. Without `allowed` nothing is
+    hidden.
     """
     if k.shape[1] != q.shape[1]:
         k, v = repeat_kv(k, q.shape[1]), repeat_kv(v, q.shape[1])
     fit = scores(q, k, scale) if cap is None else soft_cap(scores(q, k, scale), cap)
-    shares = softmax(masked(fit if bias is None else fit + bias, allowed))
+    fit = fit if bias is None else fit + bias
+    shares = softmax(fit if allowed is None else masked(fit, allowed))
     mixed = mix(shares, v)
     return mixed.reshape(mixed.shape[0], mixed.shape[1] * mixed.shape[2])
 

@@ -1,0 +1,163 @@
+"""T5: an encoder reads a text at once, in both directions; a decoder writes another, and looks at what was read.
+
+Two lengths, then. T and S are the decoder's. The encoder's is a size of the model, `n_source`, the longest text that it
+was trained to read. It runs in the first step alone (`cache.source`), and so do the keys and values that the decoder's
+layers make of what it read (`cache.fill`): they do not grow. Source: arXiv 1910.10683; tensor names as transformers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import Problem
+from ..interface import Array, KVCache, Weights
+from ..ops import Full, attend, causal_mask, embed, heads, linear, positions, relative_bias, rms_norm, unembed
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import Config, Positive, Raw, Size, activation, config, key
+
+
+@config
+class T5(Config):
+    """Hyperparameters of T5, in forward order."""
+
+    # embedding
+    vocab_size: Size = key("vocab_size")
+    n_source: Size = key("n_positions", 512)
+    d_model: Size = key("d_model", also=("hidden_size",))
+    # layers
+    n_encoder_layers: Size = key("num_layers", also=("num_hidden_layers",))
+    n_decoder_layers: Size = key("num_decoder_layers", lambda c: c.n_encoder_layers)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-6)
+    # attention
+    n_heads: Size = key("num_heads", also=("num_attention_heads",))
+    d_head: Size = key("d_kv", also=("head_dim",))
+    n_buckets: Size = key("relative_attention_num_buckets", 32)
+    longest_distance: Size = key("relative_attention_max_distance", 128)
+    # feed-forward
+    d_ff: Size = key("d_ff", also=("intermediate_size",))
+    feed_forward: str = key("feed_forward_proj", "relu")
+    # head
+    tied: bool = key("tie_word_embeddings", True)
+    scaled: bool = key("scale_decoder_outputs", lambda c: c.tied)
+
+    caveat = (
+        "An encoder reads one text, a decoder writes another. The context is the decoder’s; the encoder reads as much "
+        "as it can, in the first step."
+    )
+    ignored = frozenset({"classifier_dropout", "dense_act_fn", "dropout_rate", "is_gated_act", "output_past"})
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """GELU behind a gate is its tanh form, whatever it is called."""
+        if raw.get("feed_forward_proj") == "gated-gelu":
+            raw["feed_forward_proj"] = "gated-gelu_new"
+        return raw
+
+    def check(self) -> None:
+        activation(self.activation)
+        if self.n_buckets < 4 or self.longest_distance <= self.n_buckets // 2:
+            raise Problem(
+                f"relative_attention_num_buckets = {int(self.n_buckets)} for distances up to "
+                f"{int(self.longest_distance)}: expected at least 4, and longer distances than half of them",
+                "correct one of the two",
+            )
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward part has a gate."""
+        return self.feed_forward.startswith("gated-")
+
+    @property
+    def activation(self) -> str:
+        """The name of the activation function."""
+        return self.feed_forward.removeprefix("gated-")
+
+
+@architecture("t5", config=T5)
+def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token of what is written: [T], and [M] to read -> [T V], or [1 V] with `last`."""
+    source = cache.source(c.n_source)
+    read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
+    x = embed(ids, w, "shared.weight", c.vocab_size, c.d_model)
+    here = positions(ids, cache)
+    seen = np.arange(ids.shape[0] + cache.length, like=ids)
+    bias = distances(here, seen, w, "decoder", c, to_both_sides=False)
+    for _, w_layer, kept in w.layers(
+        "decoder.block", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers
+    ):
+        x = decoder_layer(x, w_layer.at("layer"), c, kept, bias, read)
+    x = rms_norm(x, w, "decoder.final_layer_norm", c.norm_eps)
+    logits = unembed(x, w, "shared.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+    return logits * c.d_model**-0.5 if c.scaled else logits
+
+
+def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
+    """What the encoder makes of the text that it reads, each token in the light of all: [M] -> [M D]."""
+    x = embed(source, w, "shared.weight", c.vocab_size, c.d_model)
+    here = np.arange(source.shape[0], like=source)
+    bias = distances(here, here, w, "encoder", c, to_both_sides=True)
+    for _, w_layer, _ in w.layers("encoder.block", ["layer"] * c.n_encoder_layers, cache, "encoder"):
+        x = encoder_layer(x, w_layer.at("layer"), c, bias)
+    return rms_norm(x, w, "encoder.final_layer_norm", c.norm_eps)
+
+
+def distances(queries: Array, keys: Array, w: Weights, stack: str, c: T5, *, to_both_sides: bool) -> Array:
+    """What a stack's layers add to their scores by the distance; the first one's file has the table: -> [N T S]."""
+    name = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    return relative_bias(
+        queries, keys, w, name, c.n_buckets, c.n_heads, c.longest_distance, to_both_sides=to_both_sides
+    )
+
+
+@step(Role.LAYER)
+def encoder_layer(x: Array, w: Weights, c: T5, bias: Array) -> Array:
+    """One block of the encoder: [M D] -> [M D]."""
+    x = x + attention(rms_norm(x, w, "0.layer_norm", c.norm_eps), w.at("0.SelfAttention"), c, bias)
+    return x + feed_forward(rms_norm(x, w, "1.layer_norm", c.norm_eps), w.at("1.DenseReluDense"), c)
+
+
+@step(Role.LAYER)
+def decoder_layer(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array, read: Array) -> Array:
+    """One block of the decoder: [T D] -> [T D]."""
+    x = x + causal_attention(rms_norm(x, w, "0.layer_norm", c.norm_eps), w.at("0.SelfAttention"), c, cache, bias)
+    x = x + cross_attention(rms_norm(x, w, "1.layer_norm", c.norm_eps), w.at("1.EncDecAttention"), c, cache, read)
+    return x + feed_forward(rms_norm(x, w, "2.layer_norm", c.norm_eps), w.at("2.DenseReluDense"), c)
+
+
+def project(x: Array, w: Weights, name: str, c: T5) -> Array:
+    """A linear map, cut into heads: [T D] -> [T N H]."""
+    return heads(linear(x, w, name, c.n_heads * c.d_head), c.n_heads, c.d_head)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, c: T5, bias: Array) -> Array:
+    """Let each token gather information from all tokens, also from those after it: [M D] -> [M D]."""
+    q, k, v = (project(x, w, name, c) for name in ("q", "k", "v"))
+    return linear(attend(q, k, v, None, 1.0, bias), w, "o", c.d_model)
+
+
+@step(Role.ATTENTION)
+def causal_attention(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array) -> Array:
+    """Let each token gather information from itself and those before it: [T D] -> [T D]."""
+    q, k, v = (project(x, w, name, c) for name in ("q", "k", "v"))
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(attend(q, k, v, causal_mask(cache, q, k, Full()), 1.0, bias), w, "o", c.d_model)
+
+
+@step(Role.CROSS_ATTENTION)
+def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) -> Array:
+    """Let each token gather information from what the encoder read: [T D], [M D] -> [T D]."""
+    q = project(x, w, "q", c)
+    k = cache.fill(Holds.SOURCE_KEYS, project(read, w, "k", c), c.n_source)
+    v = cache.fill(Holds.SOURCE_VALUES, project(read, w, "v", c), c.n_source)
+    return linear(attend(q, k, v, None, 1.0), w, "o", c.d_model)
+
+
+@step(Role.FEED_FORWARD)
+def feed_forward(x: Array, w: Weights, c: T5) -> Array:
+    """Work on each token by itself, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
+    act = activation(c.activation)
+    if c.is_gated:
+        return linear(act(linear(x, w, "wi_0", c.d_ff)) * linear(x, w, "wi_1", c.d_ff), w, "wo", c.d_model)
+    return linear(act(linear(x, w, "wi", c.d_ff)), w, "wo", c.d_model)

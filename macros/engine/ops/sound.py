@@ -1,0 +1,26 @@
+"""Convolutions over moments of sound, which see to both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..interface import Array
+from ..steps import Role, Ruling, step
+
+
+def _convolve_rule(x: Array, kernel: Array, bias: Array, stride: int) -> Ruling:
+    rows, (wide, channels, width) = x.shape[0] // stride, kernel.shape
+    return (rows, wide), rows * wide * channels * width
+
+
+@step(Role.CONVOLVE, rule=_convolve_rule)
+def convolve(x: Array, kernel: Array, bias: Array, stride: int) -> Array:
+    """Mix all channels over a moment and those beside it, at every `stride`-th: [R I], [O I W], [O] -> [R/stride O].
+
+    W is odd; before the first moment and after the last stand zeros, whose products count.
+    """
+    width = kernel.shape[2]
+    rows = np.pad(x, ((width // 2, width // 2), (0, 0)))
+    moments = range(0, x.shape[0], stride)
+    windows = np.stack([rows[start : start + width].T for start in moments])
+    return np.einsum("tiw,oiw->to", windows, kernel, optimize=True) + bias
