@@ -12,14 +12,19 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from html import unescape
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
+from conftest import served
+from copies import environment as environment_without_warnings
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from reference import golden, goldens
 
 from macros.catalogue import presets
+from macros.site.page_macros import macros
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -175,6 +180,117 @@ def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
     here = run(sys.executable, "-c", PAGE.format(package="macros"), cwd=ROOT)
     assert there.stdout == here.stdout
     assert "gives the reference logits of a small checkpoint" in here.stdout
+
+
+# --- other people's sites ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel, tmp_path_factory) -> dict[str, str]:
+    """Variables with which the wheel's package is found, and nothing of the repository."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    uv("pip", "install", "--offline", "--no-deps", "--target", folder, wheel)
+    variables = environment_without_warnings(PYTHONPATH=str(folder))
+    where = run(
+        sys.executable, "-c", "import every_parameter as e; print(e.__file__)", cwd=folder.parent, env=variables
+    )
+    assert Path(where.stdout.strip()).is_relative_to(folder)
+    return variables
+
+
+def calls() -> dict[str, str]:
+    """A call of each macro, the first one of ours that is written out."""
+    first = {}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"{% raw %}.*?{% endraw %}", "", path.read_text("utf-8"), flags=re.S)
+        for call in re.finditer(r"{{-? *((\w+)\([^{}]*\)) *-?}}", text):
+            first.setdefault(call[2], call[1])
+    return {name: first[name] for name in macros(None)}
+
+
+ON_A_PAGE = 28
+SCHEMES = [
+    {"media": f"(prefers-color-scheme: {name})", "scheme": scheme, "toggle": {"icon": "material/circle", "name": name}}
+    for name, scheme in (("light", "default"), ("dark", "slate"))
+]
+THEMES = {
+    "material": {"palette": SCHEMES, "font": False},
+    "mkdocs": {"highlightjs": False},
+    "readthedocs": {"highlightjs": False},
+}
+
+
+def their_site(folder: Path, theme: str) -> list[str]:
+    """A site with every macro on its pages, with a prefix, beside a macro and a preset of its own; its pages."""
+    written = calls()
+    prefixed = re.compile(rf"\b({'|'.join(written)})\(")
+    sections = [f"## {name}\n\n{{{{ " + prefixed.sub(r"ep_\g<0>", call) + " }}\n" for name, call in written.items()]
+    (folder / "docs").mkdir()
+    pages = [sections[n : n + ON_A_PAGE] for n in range(0, len(sections), ON_A_PAGE)]
+    for n, page in enumerate(pages):
+        first = '# Theirs\n\nTwice 21 is {{ doubled(21) }}. Theirs has {{ ep_params("theirs") }} parameters.\n\n'
+        (folder / "docs" / (f"page{n}.md" if n else "index.md")).write_text(first + "\n".join(page), "utf-8")
+    (folder / "main.py").write_text("def define_env(env):\n    env.macro(lambda n: 2 * n, 'doubled')\n")
+    (folder / "models").mkdir()
+    shutil.copy(ROOT / "macros/presets/gpt/gpt2.toml", folder / "models" / "theirs.toml")
+    (folder / "mkdocs.yml").write_text(
+        f"site_name: Theirs\ntheme: {json.dumps({'name': theme, **THEMES[theme]})}\n"
+        "plugins:\n  - search\n  - macros: {modules: [every_parameter], on_error_fail: true, on_undefined: strict}\n"
+        "extra: {every_parameter: {presets: models, prefix: ep_}}\n"
+    )
+    return ["", *(f"page{n}/" for n in range(1, len(pages)))]
+
+
+BLACK = """() => [...document.querySelectorAll("[class^=ep-] svg *, svg[class^=ep-] *")].filter(element => {
+    if (!element.matches("rect, path, circle, polygon, text") || element.closest("defs, pattern, mask")) return false
+    const { fill, fillOpacity, visibility } = getComputedStyle(element), { width, height } = element.getBBox()
+    const isSeen = element.checkVisibility() && visibility === "visible" && width * height > 0
+    return isSeen && fill === "rgb(0, 0, 0)" && fillOpacity !== "0"
+}).map(element => element.outerHTML.slice(0, 120))"""
+EMPTY = """() => {
+    const isEmpty = element => !element.textContent.trim() && !element.querySelector("svg, input, math")
+    const parts = [...document.querySelectorAll("div[class^=ep-], p[class^=ep-], figure, table")]
+    const wrong = parts.filter(e => isEmpty(e) && e.checkVisibility() && !e.closest("form, dialog"))
+    for (const heading of document.querySelectorAll("h2")) {
+        const below = []
+        for (let e = heading.nextElementSibling; e && e.localName !== "h2"; e = e.nextElementSibling) below.push(e)
+        if (below.every(isEmpty)) wrong.push(heading)
+    }
+    return wrong.map(element => element.outerHTML.slice(0, 120))
+}"""
+TOOLS_ARE_THERE = """() => [...document.querySelectorAll(".ep-tool")].every(e => e.querySelector("select, textarea"))"""
+
+
+@pytest.mark.browser
+@pytest.mark.slow("builds a site of somebody else's with the wheel, and looks at it")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("theme", THEMES)
+def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path):
+    """Nothing is black or empty, by day or by night, no script complains, no other host is asked, no link is broken."""
+    pages = their_site(tmp_path, theme)
+    built = run(sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", cwd=tmp_path, env=unpacked)
+    assert not built.stdout + built.stderr
+    for page in pages:
+        text = (tmp_path / "site" / page / "index.html").read_text("utf-8")
+        assert "Twice 21 is 42. Theirs has 124,439,808 parameters." in text and "data-ep-" not in text
+        assert not broken_links(text, tmp_path / "site", page)
+    with served(tmp_path / "site") as address:
+        for page in map(open_page, (address + page for page in pages)):
+            page.wait_for_function(TOOLS_ARE_THERE)
+            assert not page.evaluate(EMPTY) and not page.evaluate(BLACK)
+            size = "document.querySelector('.ep-table').computedStyleMap().get('font-size').value"
+            assert 13 < page.evaluate(size) < 16
+            page.emulate_media(color_scheme="dark")
+            page.evaluate("document.documentElement.dataset.bsTheme = 'dark'")
+            data = page.evaluate("getComputedStyle(document.body).getPropertyValue('--ep-data')")
+            assert data == "#7fb2ff" and not page.evaluate(BLACK)
+
+
+def broken_links(text: str, site: Path, page: str) -> list[str]:
+    """The links of a page to what the site does not have."""
+    addresses = map(unescape, re.findall(r'<a[^>]*? (?:xlink:)?href="([^"]*)"', text))
+    inside = [urljoin(f"/{page}", a.partition("#")[0]) for a in addresses if "://" not in a and not a.startswith("#")]
+    return [path for path in inside if not (site / path[1:] / ("index.html" if path.endswith("/") else "")).is_file()]
 
 
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
