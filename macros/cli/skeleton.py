@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,8 +113,9 @@ def _about_family(family: str) -> str:
         raise Problem(f"--family {named(family)}: its presets have it as {shorten(usual)}", f'write --family "{usual}"')
     if spelt:
         return f"one of the family {family}"
-    perhaps = nearest(family, {presets.preset(slug).family for slug in paths()})
-    return f"the first of the family {family}" + (f"; {perhaps}" if perhaps else "")
+    known = {name.lower(): name for name in (presets.preset(slug).family for slug in paths())}
+    near = get_close_matches(family.lower(), known, n=1, cutoff=0.8)
+    return f"the first of the family {family}" + (f'; did you mean "{known[near[0]]}"?' if near else "")
 
 
 def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> list[str]:
