@@ -1,6 +1,6 @@
-"""Small checkpoints with their logits, as in tests/golden: `python -m tests.reference.checkpoints FOLDER [TYPE ...]`.
+"""Small checkpoints with their logits and saved configs: `python -m tests.reference.checkpoints FOLDER [TYPE ...]`.
 
-Without a folder, the logits are only compared with ours.
+As in tests/golden. Without a folder, the logits are only compared with ours.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -58,14 +59,28 @@ def compare(ours: Model, arrays: dict[str, np.ndarray]) -> float:
     return float(np.abs(here - reference).max() / max(1, np.abs(reference).max()))
 
 
+def save_config(path: Path, name: str, model: torch.nn.Module) -> None:
+    """Add what transformers writes into a config.json, and the parameters, to a list of such; a row a line."""
+    rows = json.loads(path.read_bytes()) if path.exists() else {}
+    with TemporaryDirectory() as folder:
+        model.config.save_pretrained(folder)
+        config = json.loads((Path(folder) / "config.json").read_bytes())
+    parameters = sum(p.numel() for p in text_part(dict(model.named_parameters())).values())
+    rows[name] = {"parameters": parameters, "config": dict(sorted(config.items()))}
+    lines = (f"{json.dumps(key)}: {json.dumps(rows[key], separators=(',', ':'))}" for key in sorted(rows))
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
 def main(folder: str | None = None, *model_types: str) -> None:
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for model_type in model_types or configs():
-        arrays = checkpoint(build(model_type))
+        model = build(model_type)
+        arrays = checkpoint(model)
         print(f"{model_type}: {compare(our_model(model_type), arrays):.1e}")
         if folder:
             told = {"config_json": json.dumps(configs()[model_type]), "meta_json": json.dumps(versions)}
             np.savez_compressed(Path(folder) / f"{model_type}.npz", **told, **arrays)
+            save_config(Path(folder) / "saved_configs.json", model_type, model)
 
 
 if __name__ == "__main__":
