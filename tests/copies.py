@@ -24,7 +24,9 @@ PAGES = {
     "guide/three.md": "---\ntitle: Three\n---\n\nProse only, [back](../index.md).\n",
     "models/index.md": "# Models\n\n{{ catalogue() }}\n",
 }
-NAV = "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
+NOT_IN_NAV = "/guide/three.md"
+NAV = f"\nnot_in_nav: |\n  {NOT_IN_NAV}\n  /guide/new*.md\n"
+NAV += "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
 
 
 def small_site(folder: Path) -> Path:

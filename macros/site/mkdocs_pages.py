@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 from .. import kept
 from ..catalogue.names import check_path
@@ -45,7 +45,7 @@ def on_files(files, config):
         log.error(problem)
     for page in (*model_pages.pages(), *tool_files.generated()):
         if files.get_file_from_path(page.path) is None:  # else it is written by hand, and stays
-            file = File.generated(config, page.path, content=page.content)
+            file = File.generated(config, page.path, content=page.content, inclusion=InclusionLevel.NOT_IN_NAV)
             file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files

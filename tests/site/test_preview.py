@@ -215,6 +215,13 @@ BROKEN = {
         "guide/two/",
         "docs/guide/two.md:3: the link cat.png leads nowhere: ",
     ),
+    "page that nothing leads to": (
+        "mkdocs.yml",
+        "  - guide/two.md\n",
+        "",
+        "guide/one/",
+        "mkdocs.yml: nav: docs/guide/two.md: nothing leads there; add it, or name it in not_in_nav",
+    ),
     "formula": (
         "docs/guide/one.md",
         "$L \\cdot D$",

@@ -42,6 +42,9 @@ BANNER = (
 LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
 
 
+OMITTED = 'The following pages exist in the docs directory, but are not included in the "nav" configuration:'
+
+
 class Abandoned(BaseException):
     """Ends the build of the other pages: something was saved."""
 
@@ -313,9 +316,14 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
-        is_link = record.levelno >= logging.WARNING and (m := LINK.match(line))
-        if is_link:
+        is_ours = False
+        if record.levelno >= logging.WARNING and (m := LINK.match(line)):
+            is_ours = True
             line = wrong_link(self.docs_dir, m["page"], m["link"], m["why"])
+        elif is_ours := record.levelno >= logging.WARNING and line.startswith(OMITTED):
+            names = ", ".join(f"docs/{name}" for name in line.removeprefix(OMITTED).split(" - ")[1:])
+            line = f"mkdocs.yml: nav: {names}: nothing leads there; add it, or name it in not_in_nav"
+        if is_ours:
             record.msg, record.args = line, ()
         if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
             record.levelno >= logging.ERROR or line.startswith("Page skipped")
@@ -327,7 +335,7 @@ class Once(logging.Filter):
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
         if any(told in line for told in self.lines):
             return False
-        if is_link or record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
+        if is_ours or record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
             self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
         self.lines.add(line)
         return True
