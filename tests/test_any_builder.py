@@ -191,13 +191,13 @@ assert "<math" in mathml("y")
 
 @pytest.mark.processes
 def test_the_generated_pages_are_plain_data():
-    """Path, Markdown and navigation of each, in a Python that has no MkDocs."""
+    """Path, Markdown and navigation of each, in a Python that has no MkDocs; the macros are there too."""
     program = """
 import sys
 for name in ("mkdocs", "mkdocs_macros", "material"):
     sys.modules[name] = None
 from macros.catalogue import presets
-from macros.site import model_pages
+from macros.site import model_pages, page_macros
 pages = model_pages.pages()
 assert len({page.path for page in pages}) == len(pages) and all(type(page.content) is str for page in pages)
 assert {model_pages.page_of(slug) for slug in presets.paths()} < {page.path for page in pages}

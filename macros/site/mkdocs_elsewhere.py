@@ -12,9 +12,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mkdocs.config.config_options import ExtraScript
-from mkdocs.exceptions import PluginError
-
 from ..catalogue import presets
 from ..engine.errors import Problem, nearest, shorten
 from . import links, model_pages, tool_files
@@ -54,6 +51,9 @@ def is_elsewhere(conf: Mapping[str, Any]) -> bool:
 
 def start(conf: Any) -> Options:
     """Before a build: reads the options and the site's presets, and adds to its configuration what the macros need."""
+    from mkdocs.config.config_options import ExtraScript  # here, for our own site does without MkDocs
+    from mkdocs.exceptions import PluginError
+
     file = Path(conf["config_file_path"])
     try:
         options = read(conf["extra"].get("every_parameter"), file.parent)
