@@ -2,7 +2,7 @@
 
 One name for all, at the depth of `assets/`: they import each other, and find the site's root, by relative addresses,
 which stay as they are written. Fonts and the tools' data go along, so that a script never reads another edition's. What
-has an address of its own (the small model, licences, the logo) stays where it is.
+a page links to (licences, the logo) stays where it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from posixpath import splitext
 
 FOLDER = "assets"
 KINDS = frozenset({".mjs", ".js", ".css", ".woff2"})
-DATA = f"{FOLDER}/engine/"
+DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
 
 
 def is_moved(path: str) -> bool:

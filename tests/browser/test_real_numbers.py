@@ -45,8 +45,8 @@ def test_the_browser_computes_what_python_does(choose, site, site_folder):
     small, page = checkpoint("capitals"), choose()
     sentences, countries = capitals.sentences(), capitals.countries()
     texts = [small.tokenizer.encode(s.prompt(countries[13 * i + 5])) for i, s in enumerate(sentences)]
-    script = urljoin(site, f"{own_assets(site_folder).name}/gpt2.mjs")
-    computed = page.evaluate(COMPUTED, [script, urljoin(site, "assets/capitals/"), texts])
+    assets = urljoin(site, f"{own_assets(site_folder).name}/")
+    computed = page.evaluate(COMPUTED, [urljoin(assets, "gpt2.mjs"), urljoin(assets, "capitals/"), texts])
     for ids, scores in zip(texts, computed, strict=True):
         ours, _ = logits(small.model.architecture, small.model.config, small.weights(), ids)
         close(np.array(scores), ours)
@@ -122,5 +122,5 @@ def test_the_pages_are_light(site_folder):
         html = gzip.compress((folder / "real-numbers" / name / "index.html").read_bytes())
         assert len(html) + together + fonts <= MOST_OF_PAGE, (name, len(html), together, fonts)
     scripts = [own_assets(folder) / name for name in ("gpt2.mjs", "tools/capitals.mjs", "tools/elements.mjs")]
-    data = [folder / "assets/capitals" / name for name in ("countries.csv", "sentences.txt")]
+    data = [own_assets(folder) / "capitals" / name for name in ("countries.csv", "sentences.txt")]
     assert sum(path.stat().st_size for path in (*scripts, *data)) <= MOST_OF_SCRIPT

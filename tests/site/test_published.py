@@ -76,8 +76,14 @@ def test_the_name_of_the_scripts_folder_changes_with_them_and_with_nothing_else(
     assert re.fullmatch(r"assets-[0-9a-f]{12}", name) and hashed.name(reversed(files)) == name
     others = ([("assets/a.mjs", b"2"), files[1]], [("assets/c.mjs", b"1"), files[1]], files[:1])
     assert len({name, *map(hashed.name, others), hashed.name([("assets/a.mjs", b"12"), ("assets/b.css", b"3")])}) == 5
-    moved = {"assets/tools/x.mjs", "assets/engine/data.json", "assets/vendor/x.woff2", "assets/search/open.js"}
-    stay = {"assets/capitals/config.json", "assets/logo.svg", "assets/vendor/x.txt", "data/v1/gpt2.json", "x.css"}
+    moved = {
+        "assets/tools/x.mjs",
+        "assets/engine/data.json",
+        "assets/capitals/config.json",
+        "assets/vendor/x.woff2",
+        "assets/search/open.js",
+    }
+    stay = {"assets/logo.svg", "assets/vendor/x.txt", "data/v1/gpt2.json", "x.css"}
     assert set(filter(hashed.is_moved, moved | stay)) == moved
     assert hashed.moved("assets/tools/x.mjs", "assets-1") == "assets-1/tools/x.mjs"
 

@@ -4,7 +4,7 @@
 import { GPT2, softmax, tensors } from "../gpt2.mjs"
 import { labelled, make, remember, replace, select, table } from "./elements.mjs"
 
-const FOLDER = new URL("../../assets/capitals/", import.meta.url), SHOWN = 8, COMPARED = 5
+const FOLDER = new URL("../capitals/", import.meta.url), SHOWN = 8, COMPARED = 5
 const FIRST = { country: "France", sentence: "0", added: "", temperature: "1" }
 const read = async (name, as) => {
   const answer = await fetch(new URL(name, FOLDER))
