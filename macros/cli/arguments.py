@@ -178,6 +178,9 @@ def _run(commands) -> None:
     given.add_argument("--text", metavar="TEXT", help="the text so far")
     given.add_argument("--tokens", metavar="ID,ID,…", help="its token ids, where there is no tokenizer.json")
     running.add_argument(
+        "--source", metavar="ID,ID,…", help="what an encoder is to read: token ids, or a .npy file of a spectrogram"
+    )
+    running.add_argument(
         "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
     )
     running.add_argument(

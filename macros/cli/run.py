@@ -4,7 +4,7 @@ continued."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..engine.errors import Problem
 from ..engine.forward import logits
 from ..engine.ops import softmax
 from ..engine.steps import Role, Step, Tracer
+from ..engine.tensors import SOURCE
 from ..views.layers import n_layers
 from ..views.operations import Operation, Section, sections_of
 from . import fits, room
@@ -37,6 +38,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
             raise Problem("--text: there is no token in it", "give the beginning of a sentence")
     else:
         tokens = read_tokens(options.tokens, int(sizes["vocab_size"]))
+    read = read_source(options.source, sizes)
     positions, more = sizes.get("n_positions"), max(options.generate - 1, 0)
     if positions is not None and len(tokens) + more > positions:
         and_more = f" and {more} more to be read" if more else ""
@@ -52,7 +54,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         raise problem.at(options.folder) from None
     with np.errstate(all="ignore"), progress(n_layers(asked.model) * (1 + more)) as watch:
         try:
-            steps = continued(asked, tokens, watch, is_last=options.logits is None)
+            steps = continued(asked, tokens, read, watch, is_last=options.logits is None)
             scores = next(steps)
             chosen = [(scores[-1].argmax(), softmax(scores[-1].astype(np.float64)).max())] if options.generate else []
             for row in steps if more else ():
@@ -80,9 +82,11 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         print(",".join(map(str, ids)) if name is None else asked.tokenizer.decode(ids))
 
 
-def continued(asked: Checkpoint, tokens: list[int], watch: Tracer | None, is_last: bool) -> Iterator[np.ndarray]:
+def continued(
+    asked: Checkpoint, tokens: list[int], read: np.ndarray | None, watch: Tracer | None, is_last: bool
+) -> Iterator[np.ndarray]:
     """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V]."""
-    weights, cache, new = asked.weights(watch), Cache(), tokens
+    weights, cache, new = asked.weights(watch), Cache(read=read), tokens
     while True:
         last = is_last or new is not tokens
         scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
@@ -166,18 +170,48 @@ def progress(layers: int) -> Iterator[Tracer | None]:
         yield Layers(bar, layers)
 
 
-def read_tokens(text: str, vocabulary: int) -> list[int]:
+def read_source(given: str | None, sizes: Mapping[str, int]) -> np.ndarray | None:
+    """What an encoder is to read: [M] token ids, or from a file the [2M bands] numbers of a spectrogram.
+
+    Raises `Problem` where something is missing, too much or no such thing.
+    """
+    if SOURCE not in sizes:
+        if given is not None:
+            raise Problem("--source: the model has no encoder", "leave it out")
+        return None
+    bands = sizes.get("n_bands")
+    what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
+    if given is None:
+        raise Problem("the model has an encoder, and nothing is there for it to read", f"give --source {what}")
+    if bands is None:
+        ids, longest = read_tokens(given, int(sizes["vocab_size"]), "--source"), sizes.get("n_positions")
+        if longest is not None and len(ids) > longest:
+            raise Problem(
+                f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
+            )
+        return np.array(ids)
+    try:
+        sound = np.load(given, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Problem(f"--source: {error}", f"give {what}") from None
+    shape = 2 * sizes[SOURCE], bands
+    if getattr(sound, "shape", None) != shape:
+        raise Problem(f"--source: not {shape[0]} moments of {shape[1]} bands", "give the loudness of each")
+    return sound.astype(np.float32)
+
+
+def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:
     """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary."""
     tokens = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
             raise Problem(
-                f"--tokens: {part.strip()[:40]!r} is not a token id",
+                f"{option}: {part.strip()[:40]!r} is not a token id",
                 "give whole numbers with commas between, such as 464,3139,286",
             )
         tokens.append(int(part))
         if tokens[-1] >= vocabulary:
             raise Problem(
-                f"--tokens: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
+                f"{option}: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
             )
     return tokens

@@ -79,6 +79,10 @@ class Box:
                 yield from c.items()
 
 
+# What a model reads besides the ids of its own text, by the name that the trace has for it: tokens, or numbers.
+INPUTS = {("source", "i"): ("Token ids of the text to read",), ("source", "f"): ("Sound to read", "spectrogram")}
+
+
 def is_large(operation: Operation) -> bool:
     """Whether it has weights, contracts, normalises, joins two streams, or is what attention is known by: what a whole
     model is drawn by."""
@@ -211,7 +215,8 @@ class Drawing:
                 self.states[id(a)] = Item(title, "data", explained.CACHE, a.shape, is_store=True, terms=("KV cache",))
             return (self.states[id(a)],)
         if source is None:
-            return (self._outside("ids", "Token ids", a.shape, explained.TOKENS),) if self.is_whole else ()
+            title, *said = INPUTS.get((a.label, a.dtype.kind), ("Token ids",))
+            return (self._outside(title, title, a.shape, explained.TOKENS, *said),) if self.is_whole else ()
         if source in self.flows:
             return self.flows[source]
         owner = self._owner(source)

@@ -22,7 +22,7 @@ from .explained import address
 from .html import Html, Link, anchor, beside, html, joined, tag
 from .layers import kinds
 from .operations import Shape
-from .shapes import in_symbols
+from .shapes import in_first_step, in_symbols
 
 LINE = 24  # letters on a line of a label in Mermaid: longer titles are broken
 
@@ -154,12 +154,12 @@ def _order_of_kinds(model: Model) -> list[Html]:
 
 def in_text(shape: Shape) -> str:
     """A shape in symbols, as plain text: `[T, d_model]`."""
-    return f"[{', '.join(d.expr.text() for d in shape)}]"
+    return f"[{', '.join(in_first_step(d.expr).text() for d in shape)}]"
 
 
 def in_figures(shape: Shape, sizes: Sizes) -> str:
     """A shape in numbers, with what varies left as its letter: `[T, 8192]`."""
-    return f"[{', '.join(_figure(d.expr, sizes) for d in shape)}]"
+    return f"[{', '.join(_figure(in_first_step(d.expr), sizes) for d in shape)}]"
 
 
 def _figure(p: Poly, sizes: Sizes) -> str:

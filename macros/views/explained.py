@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.array import Node
 from ..engine.steps import ACTIVATIONS, EVERY_NORM, ROPES, Role
 from .html import Link
-from .operations import Operation, is_alibi
+from .operations import Operation, is_alibi, is_of_distance
 
 WHAT_HAPPENS = "what-happens/"
 TOKENS = f"{WHAT_HAPPENS}tokens.md"
@@ -90,7 +90,7 @@ def explained_at(node: Node, operation: Operation) -> str:
             return _between_parts(node)
         case Role.ATTENTION if node.role in IN_ATTENTION:
             return IN_ATTENTION[node.role]
-        case Role.ATTENTION if is_alibi(node):
+        case Role.ATTENTION if is_alibi(node) or is_of_distance(node):
             return POSITION
         case Role.ATTENTION if gives in ("latent, rope key", "compressed q") or node.function is np.reshape:
             return LATENTS

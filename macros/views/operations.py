@@ -217,6 +217,7 @@ class Place(Enum):
 
     FIRST = "before the first layer"
     LAST = "after the last layer"
+    READ = "after the last layer of an encoder"
     BEFORE = "before a part of a layer"
     AFTER = "after a part of a layer"
     STREAM = "in the residual stream"
@@ -232,8 +233,11 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
         return None, None
     siblings = around.children
     if around.parent is None:
-        is_last = any(n.layers is not None for n in siblings[: siblings.index(node)])
-        return Place.LAST if is_last else Place.FIRST, None
+        place, source = siblings.index(node), _child(around, node.inputs[0])
+        before, behind = (any(n.layers is not None for n in some) for some in (siblings[:place], siblings[place:]))
+        if before and behind:
+            return Place.READ if source is not None and source.layers is not None else Place.FIRST, None
+        return Place.LAST if before else Place.FIRST, None
     if around.layers is None:
         return None, None
     source = _child(around, node.inputs[0])
@@ -255,6 +259,7 @@ def _title_of_norm(node: Node) -> str:
     titles = {
         Place.FIRST: "Normalise the embeddings",
         Place.LAST: "Normalise the last time",
+        Place.READ: "Normalise what was read",
         Place.STREAM: "Normalise the residual stream",
     }
     return titles[place] if place in titles else ""
@@ -306,12 +311,24 @@ def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
     return None
 
 
+# Steps that find what a head adds to a score by the distance.
+OF_DISTANCE = (Role.RELATIVE_BIAS, Role.PROFILE_BIAS)
+
+
+def is_of_distance(node: Node) -> bool:
+    """Whether a call adds to the scores what a step found that rates distances."""
+    makers = (a.source for a in node.inputs if isinstance(a.source, Node))
+    return node.function is np.add and any(maker.is_inside(*OF_DISTANCE) for maker in makers)
+
+
 def is_alibi(node: Node) -> bool:
-    """Whether a call adds a term to the scores of each head, in the place of position embeddings."""
+    """Whether a call adds a term to the scores of each head that nothing was trained for, in the place of position
+    embeddings.
+    """
     inside = node.parent.role if node.parent else None
     makers = {a.source.role for a in node.inputs if isinstance(a.source, Node)}
     is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
-    return is_of_scores and Role.DYNAMIC_MASK not in makers
+    return is_of_scores and Role.DYNAMIC_MASK not in makers and not is_of_distance(node)
 
 
 def _words_of_sum(node: Node, around: Node) -> Words:
@@ -321,6 +338,8 @@ def _words_of_sum(node: Node, around: Node) -> Words:
         return words.CALLS["positions"]
     if is_alibi(node):
         return words.CALLS["alibi"]
+    if is_of_distance(node) and around.role is Role.ATTENTION:
+        return words.CALLS["distance"]
     sources = [_child(around, s.inputs[0]) if s is not None and s.role in NORMS else s for s in sources]
     parts = [_name(s) for s in sources if s is not None and is_section(s) and s.layers is None]
     said = words.CALLS["residual" if around.layers is not None else "add"]

@@ -31,15 +31,15 @@ def spelled(sentence: str) -> Html:
     return joined(piece for pair in zip(between, named) for piece in pair)
 
 
+def in_first_step(p: Poly) -> Poly:
+    """A polynomial as it is in the first step, where an encoder reads: what later ones leave out is not marked."""
+    return p.replace({IN_FIRST_STEP: Poly.of(1)}.get) if SOURCE in p.symbols else p
+
+
 @lru_cache(maxsize=4096)
 def expression(p: Poly) -> Html:
-    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot.
-
-    What is so in the first step alone is written as it is there.
-    """
-    if SOURCE in p.symbols:
-        p = p.replace({IN_FIRST_STEP: Poly.of(1)}.get)
-    return Html(p.text(name=lambda symbol: str(var(symbol))).replace("·", "·<wbr>"))
+    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot."""
+    return Html(in_first_step(p).text(name=lambda symbol: str(var(symbol))).replace("·", "·<wbr>"))
 
 
 def in_symbols(shape: Iterable[Dim]) -> Html:

@@ -16,7 +16,7 @@ from . import words
 from .html import Column, number
 from .layers import kinds, n_layers
 from .models import growth, has_fixed_state, kind_of
-from .operations import Place, is_alibi, place_of_norm
+from .operations import OF_DISTANCE, Place, is_alibi, place_of_norm
 from .parts import is_sparse
 from .shapes import var
 from .tables import limit
@@ -45,6 +45,10 @@ def experts(m: Model) -> str:
     return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
 
 
+# What mixes tokens, where it is called otherwise than a mixer.
+MIXERS: dict[Role | None, str] = {Role.CROSS_ATTENTION: "cross-attention"}
+
+
 def biases(m: Model) -> str:
     """Which parts of the layers have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
     having: dict[str, None] = {}
@@ -56,7 +60,7 @@ def biases(m: Model) -> str:
         if not with_bias:
             continue
         matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
-        title = "attention" if part.is_attention else "mixer"
+        title = "attention" if part.is_attention else MIXERS.get(part.role, "mixer")
         if part.category is Category.FEED_FORWARD:
             title = "feed-forward"
         gives = [g for w in with_bias if (g := words.of_tensor(w.name).gives)]
@@ -127,6 +131,7 @@ def positions(m: Model) -> str:
     ]
     ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["sinusoidal"] * (Role.SINUSOIDS in roles)
     ways += ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
+    ways += ["by the distance, learned"] * any(role in roles for role in OF_DISTANCE)
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")
     return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")

@@ -1219,6 +1219,12 @@ WEIGHTS = {
 
 # NumPy calls between the steps that mean something to a reader; the rest is glue.
 CALLS = {
+    "distance": Words(
+        "Add what the distance says",
+        r"s_{t,s} + b_{t,s}",
+        "Each head prefers some distances to others.",
+        term="relative position bias",
+    ),
     "alibi": Words(
         "Give each head its own fading with distance",
         r"b_{n,s} = -m_n \, (t - s)",
@@ -1283,6 +1289,7 @@ FACTORS: dict[Role | None, tuple[str, str, str]] = {
 
 # Parts whose name in a sentence is not their title in lower case.
 IN_A_SENTENCE: dict[Role | None, str] = {
+    Role.CROSS_ATTENTION: "cross-attention",
     Role.FEED_FORWARD: "the feed-forward part",
     Role.MIXTURE_OF_EXPERTS: "the experts",
     Role.EXPERTS: "the experts",

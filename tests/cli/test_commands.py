@@ -282,10 +282,29 @@ def test_run_gives_the_reference_logits(run, tmp_path, name, kind):
 
 @pytest.mark.parametrize("name", goldens())
 def test_run_on_every_architecture(run, tmp_path, name):
-    status, _, err = run(
-        "run", folder_of(name, tmp_path / "m", "sharded"), "--tokens", ids(name), "--logits", tmp_path / "out.npy"
-    )
+    source = []
+    if golden(name).source is not None:
+        np.save(tmp_path / "sound.npy", golden(name).source)
+        is_text = golden(name).source.ndim == 1
+        source = ["--source", ",".join(map(str, golden(name).source)) if is_text else tmp_path / "sound.npy"]
+    folder = folder_of(name, tmp_path / "m", "sharded")
+    status, _, err = run("run", folder, "--tokens", ids(name), *source, "--logits", tmp_path / "out.npy")
     close(np.load(tmp_path / "out.npy"), golden(name).logits)
+
+
+@pytest.mark.parametrize(
+    "name, source, said",
+    [
+        ("t5", [], "nothing is there for it to read"),
+        ("t5", ["--source", "3,61"], "--source: 61 is beyond the vocabulary"),
+        ("bart", ["--source", ",".join("3" * 14)], "--source: 14 tokens, and the model has 13 positions"),
+        ("whisper", ["--source", "nowhere.npy"], "--source: "),
+        ("gpt2", ["--source", "3"], "--source: the model has no encoder"),
+    ],
+)
+def test_what_an_encoder_is_to_read_is_checked(run, tmp_path, name, source, said):
+    status, _, err = run("run", folder_of(name, tmp_path / "m", "one file"), "--tokens", "3,4", *source)
+    assert status == 2 and said in err and err.count("\n") == 1
 
 
 def nemotron(name, array):

@@ -44,8 +44,8 @@ class Whisper(Config):
     activation: str = key("activation_function", "gelu")
 
     caveat = (
-        "An encoder reads sound, a decoder writes text. The context is the decoder’s; the encoder reads half a minute "
-        "in the first step, silence included."
+        "An encoder reads sound, a decoder writes text. The context is the decoder’s. "
+        "The encoder reads half a minute in the first step, silence included."
     )
     ignored = frozenset(
         """activation_dropout apply_spec_augment begin_suppress_tokens classifier_proj_size decoder_layerdrop
