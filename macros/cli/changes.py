@@ -42,9 +42,8 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
         raise Problem(f"--set {' and '.join(map(named, doubled))} are the same hyperparameter", "leave one of them out")
     keys = {str(field.key): settings[name] for name, field in fields.items()}
     raw = {**model.raw, **keys}
-    if (layers := next((value for key, value in keys.items() if key == model.config.key_of("n_layers")), None)) and (
-        isinstance(layers, int)
-    ):
+    layers = next((settings[name] for name, field in fields.items() if field.field == "n_layers"), None)
+    if layers and isinstance(layers, int):
         before = int(model.config.symbols["n_layers"])
         raw |= {key: continued(value, before, layers) for key, value in model.raw.items() if key not in keys}
     said = ", ".join(f"{field.field} = {named(settings[name])}" for name, field in fields.items())

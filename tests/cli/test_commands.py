@@ -289,6 +289,7 @@ def test_run_on_every_architecture(run, tmp_path, name):
         source = ["--source", ",".join(map(str, golden(name).source)) if is_text else tmp_path / "sound.npy"]
     folder = folder_of(name, tmp_path / "m", "sharded")
     status, _, err = run("run", folder, "--tokens", ids(name), *source, "--logits", tmp_path / "out.npy")
+    assert status == 0, err
     close(np.load(tmp_path / "out.npy"), golden(name).logits)
 
 

@@ -442,6 +442,31 @@ def test_bytes_moved_add_up(slug):
     )
 
 
+def test_what_an_encoder_reads_is_paid_in_the_first_step():
+    """T5 small by hand: what is kept of 512 tokens stays as it is, and later steps read neither them nor the encoder."""
+    costs = of("t5-small")
+    layers, width, M, F, V = 6, 512, 512, 2048, 32128
+    square, feed, pair = 2 * width * width, 4 * width * F, 4 * width
+    encoder = layers * M * (4 * square + feed + M * pair)
+    memory = layers * 2 * M * square
+
+    def decoder(new: int, context: int) -> int:
+        return layers * new * (6 * square + feed + (context + M) * pair) + 2 * V * width
+
+    assert costs.counts.flops_at(9, 9) == encoder + memory + decoder(9, 9)
+    assert costs.counts.flops_at(1, 9) == decoder(1, 9) and costs.counts.flops_at(2, 9) == decoder(2, 9)
+    assert costs.pair_flops(9, 9) == layers * pair * (M * M + 9 * (9 + M))
+    assert costs.causal_flops(9, 9) == encoder + memory + decoder(9, 9) - layers * pair * 9 * 4
+    row = 2 * layers * width * 2
+    assert costs.counts.cache_bytes(9) == row * (9 + M) and costs.counts.cache_bytes_per_token() == row
+    assert (costs.cache_bytes_read(9, 9), costs.cache_bytes_written(9, 9)) == (0, row * (9 + M))
+    assert (costs.cache_bytes_read(1, 9), costs.cache_bytes_written(1, 9)) == (row * (8 + M), row)
+    first = layers * (4 * width**2 + 2 * width * F + 2 * width) + width + 32 * 8 + layers * 2 * width**2
+    assert costs.weight_bytes_read(1) == 2 * (costs.counts.total - first)
+    assert costs.bytes_moved(9, 9) == 2 * costs.counts.total + row * (9 + M)
+    assert costs.largest_operation(9, 9)[1] == 3 * 8 * M * M  # scores, what distances add, and their sum
+
+
 # --- what holds for every model of the catalogue ----------------------------------------------------------------------
 
 
