@@ -443,7 +443,7 @@ def test_bytes_moved_add_up(slug):
 
 
 def test_what_an_encoder_reads_is_paid_in_the_first_step():
-    """T5 small by hand: what is kept of 512 tokens stays as it is, and later steps read neither them nor the encoder."""
+    """T5 small by hand: what is kept of 512 tokens stays as it is; no later step runs the encoder."""
     costs = of("t5-small")
     layers, width, M, F, V = 6, 512, 512, 2048, 32128
     square, feed, pair = 2 * width * width, 4 * width * F, 4 * width
