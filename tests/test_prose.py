@@ -276,7 +276,7 @@ def test_an_exact_number_is_that_of_a_file(slug):
     """Without published weights, the number is that of the paper's sizes."""
     said = plain(models.intro(slug))
     assert ("has exactly " in said) == (presets.preset(slug).hub is not None)
-    assert ("by the sizes of its paper" in said) == presets.preset(slug).sources.config.startswith("arXiv")
+    assert ("by the sizes of its paper" in said) == (presets.preset(slug).hub is None)
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -380,7 +380,7 @@ def test_every_macro_was_asked_whether_it_shows_a_cost():
 
 
 def test_gpt3_says_what_its_attention_is():
-    encoders = {m.slug for m in known() if m.model_type in ("bert", "modernbert")}
+    encoders = {m.slug for m in known() if m.model_type in ("bert", "modernbert", "t5", "bart", "whisper")}
     assert {s for s in SLUGS if presets.preset(s).caveat} - encoders == {s for s in SLUGS if s.startswith("gpt3-")}
 
 
@@ -415,12 +415,17 @@ def test_where_the_published_totals_stand():
     for stored in ("a/b on the Hugging Face Hub, header of x.safetensors", "a/b, headers of its 2 safetensors files"):
         assert models.origin(stored) == models.ORIGINS[1][1]
     of_papers = {s for s in KNOWN if presets.preset(s).sources.config.startswith("arXiv")}
-    assert of_papers == {s for s in KNOWN if s.startswith("gpt3-")}, "“for GPT-3 those of its paper”"
+    of_these = {s for s in KNOWN if s.startswith(("gpt3-", "t5-", "whisper-"))}
+    assert of_papers == of_these, "“for GPT-3, T5 and Whisper those of their papers”"
+    [of_its_repository] = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
+    assert of_its_repository == "bart-base", "“for BART base those of its repository”"
     defaults = {
         s for s in KNOWN if re.search(r"the defaults of \w+Config|^NVIDIA/NeMo", presets.preset(s).sources.config)
     }
     others = {s for s in KNOWN if "config.json" not in presets.preset(s).sources.config}
-    assert defaults and defaults | of_papers == others, "“the defaults of the class that names the model”"
+    assert defaults and defaults | of_papers | {of_its_repository} == others, (
+        "“the defaults of the class that names the model”"
+    )
 
 
 # The conventions' two lists, item by item: what counts as FLOPs, and what does not.
@@ -440,7 +445,7 @@ COUNTED = {
     },
     "the averages in a compressed cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
-    "convolutions": {Role.CONVOLUTION},
+    "convolutions": {Role.CONVOLUTION, Role.CONVOLVE},
 }
 LEFT_OUT = {
     "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW},
@@ -467,7 +472,7 @@ LEFT_OUT = {
         Role.SPARSE_MIXER,
         Role.HASHED_EXPERTS,
     },
-    "rotations": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE},
+    "rotations and positions by distance": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE, Role.RELATIVE_BIAS},
     "biases and sums": set(),  # steps without a role of their own, inside others
     "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.SPREAD_STREAMS},
 }

@@ -33,7 +33,7 @@ def spelled(sentence: str) -> Html:
 
 def in_first_step(p: Poly) -> Poly:
     """A polynomial as it is in the first step, where an encoder reads: what later ones leave out is not marked."""
-    return p.replace({IN_FIRST_STEP: Poly.of(1)}.get) if SOURCE in p.symbols else p
+    return p.replace(lambda atom: Poly.of(1) if atom == IN_FIRST_STEP else None) if SOURCE in p.symbols else p
 
 
 @lru_cache(maxsize=4096)

@@ -58,9 +58,8 @@ def test_a_circle_is_told(package, monkeypatch):
 
 def test_the_picture_has_every_room_with_every_import():
     listed = rooms.rooms()
-    assert {"engine", "counting", "catalogue", "views", "cli", "browser", "site", "dependencies", "macros"} == {
-        r.name for r in listed
-    }
+    rooms_of_ours = "engine counting catalogue views cli browser site dependencies kept macros"
+    assert set(rooms_of_ours.split()) == {r.name for r in listed}
     assert all(one.purpose for one in listed)
     picture = rooms.rooms_picture()
     drawing = ElementTree.fromstring(re.search("<svg.*?</svg>", picture)[0])
