@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from ..catalogue import presets
 from ..engine.errors import Problem, nearest, shorten
 from . import links, model_pages, tool_files
 
-OURS = "assets/components.css"  # which only a site names that has the styles itself
 PLACE = "extra.every_parameter"
 EXTENSION = f"{__package__}.extensions.large_blocks"
 
@@ -42,11 +41,6 @@ class Options(NamedTuple):
 
     presets: Path | None = None  # the folder of its own models
     prefix: str = ""  # of every macro's name
-
-
-def is_elsewhere(conf: Mapping[str, Any]) -> bool:
-    """Whether a site is somebody else's."""
-    return OURS not in map(str, conf["extra_css"])
 
 
 def start(conf: Any) -> Options:
@@ -114,7 +108,7 @@ def note_tools(markdown: str) -> None:
     _tools.update(_TOOL.findall(markdown))
 
 
-def finish(conf: Any, pages: Any) -> None:
+def write_files(conf: Any, pages: Any) -> None:
     """After a build: the styles and scripts in the site's folder, and for tools what they load."""
     target = Path(conf["site_dir"]) / FOLDER
     for path in ASSETS.rglob("*"):
@@ -133,17 +127,20 @@ def finish(conf: Any, pages: Any) -> None:
         return links.address_of(source, conf["use_directory_urls"]) if is_there else ""
 
     for name, content in loaded_by(_tools, address):
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (target / name).write_bytes(content)
+        path = Path(conf["site_dir"]) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
-def loaded_by(tools: set[str], address: Any) -> Iterable[tuple[str, bytes]]:
-    """The files that tools load, by their names below the scripts' folder."""
-    small = f"{tool_files.SMALL}/"
+def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[str, bytes]]:
+    """The files that tools load, by their names below the site's root: the small model has an address of its own."""
     for file in tool_files.generated(address) if tools else ():
-        if "capitals" in tools if file.path.startswith(small) else tools - {"capitals"}:
-            content = file.content.encode() if isinstance(file.content, str) else file.content
-            yield file.path.removeprefix("assets/"), content
+        content = file.content.encode() if isinstance(file.content, str) else file.content
+        if file.path.startswith(f"{tool_files.SMALL}/"):
+            if "capitals" in tools:
+                yield file.path, content
+        elif tools - {"capitals"}:
+            yield f"{FOLDER}/{file.path.removeprefix('assets/')}", content
 
 
 def scaled(styles: str, factor: float) -> str:

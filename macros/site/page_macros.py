@@ -44,7 +44,7 @@ from ..views import costs as cost_views
 from ..views.figure_table import figure_table
 from ..views.html import Html, anchor, code, html, table, tag, text
 from ..views.layers import layer_range as which_layers
-from . import data_files, mkdocs_elsewhere, page_arguments, page_errors
+from . import data_files, page_arguments, page_errors
 from .extensions.glossary import anchor as anchor_of_term
 from .extensions.glossary import anchors_of_terms
 from .extensions.large_blocks import marked
@@ -55,6 +55,7 @@ from .terminal import terminal
 
 GLOSSARY, TERMS_FILE, COMPARE = "reference/glossary.md", "includes/glossary.md", "tools/compare.md"
 OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
+OUR_STYLES = re.compile(r"assets(-\w+)?/components\.css")
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
 
@@ -251,22 +252,32 @@ def macros(env, prefix: str = "") -> dict[str, Callable]:
     return {prefix + name: function for name, function in named.items()}
 
 
+def is_elsewhere(env) -> bool:
+    """Whether MkDocs builds somebody else's site: ours names the styles itself, in a published one by a moved name."""
+    styles = map(str, env.conf.get("extra_css", ()))
+    return not reads_sources(env) and not any(map(OUR_STYLES.fullmatch, styles))
+
+
 def prepare(env) -> None:
     """Before a page of our site: what is no text is not printed as if it were."""
-    if not mkdocs_elsewhere.is_elsewhere(env.conf):
+    if not is_elsewhere(env):
         env.env.finalize = lambda value: page_errors.printed(value, page_errors.page_name(env))
 
 
 def note(env) -> None:
     """After a page of another site: what it needs besides."""
-    if mkdocs_elsewhere.is_elsewhere(env.conf):
-        mkdocs_elsewhere.note_tools(env.markdown)
+    if is_elsewhere(env):
+        from .mkdocs_elsewhere import note_tools
+
+        note_tools(env.markdown)
 
 
 def finish(env) -> None:
     """After a build of another site: the files that its pages load."""
-    if mkdocs_elsewhere.is_elsewhere(env.conf):
-        mkdocs_elsewhere.finish(env.conf, env.variables["files"])
+    if is_elsewhere(env):
+        from .mkdocs_elsewhere import write_files
+
+        write_files(env.conf, env.variables["files"])
 
 
 def register(env) -> None:
@@ -275,14 +286,17 @@ def register(env) -> None:
     def place() -> str:
         return page_errors.page_name(env)
 
-    is_elsewhere = mkdocs_elsewhere.is_elsewhere(env.conf)
     if reads_sources(env):
         env.variables["files"] = listed(str(docs_of(env)))
-    known = macros(env, mkdocs_elsewhere.start(env.conf).prefix if is_elsewhere else "")
+    if is_elsewhere(env):
+        from .mkdocs_elsewhere import start  # there is no MkDocs where another engine builds
+
+        known = macros(env, start(env.conf).prefix)  # another site's glossary is not ours: no term leads there
+    else:
+        known = {name: kept_of(name, explained(function, env), place) for name, function in macros(env).items()}
     for name, function in known.items():
-        shown = function if is_elsewhere else explained(function, env)  # another site's glossary is not ours
-        env.macro(guarded(name, kept_of(name, shown, place), place), name)
-    page_errors.register(set(known), only_ours=is_elsewhere)
+        env.macro(guarded(name, function, place), name)
+    page_errors.register(set(known), only_ours=is_elsewhere(env))
 
 
 def explained(function: Callable, env) -> Callable:

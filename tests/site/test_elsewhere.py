@@ -64,7 +64,7 @@ def test_no_option_is_needed(tmp_path, said):
 
 
 def test_what_the_macros_need_is_added_to_the_configuration(site):
-    assert mkdocs_elsewhere.is_elsewhere(site)
+    assert page_macros.is_elsewhere(env_of(site))
     options = mkdocs_elsewhere.start(site)
     assert options.prefix == "ep_" and site["watch"] == [str(options.presets)]
     assert site["extra_css"] == ["every-parameter/components.css", "theirs.css"]
@@ -75,7 +75,16 @@ def test_what_the_macros_need_is_added_to_the_configuration(site):
     site["markdown_extensions"] = named = ["every_parameter.site.extensions.large_blocks"]
     mkdocs_elsewhere.start(site)
     assert named == ["every_parameter.site.extensions.large_blocks"]
-    assert not mkdocs_elsewhere.is_elsewhere({**site, "extra_css": ["assets/site.css", "assets/components.css"]})
+    assert page_macros.is_elsewhere(env_of(site))
+
+
+@pytest.mark.parametrize("folder", ["assets", "assets-0123456789ab"])
+def test_our_own_site_is_known_by_its_styles(folder):
+    assert not page_macros.is_elsewhere(env_of({"extra_css": [f"{folder}/site.css", f"{folder}/components.css"]}))
+
+
+def test_our_own_site_has_its_styles_once(site_folder):
+    assert not (site_folder / "every-parameter").exists()
 
 
 def test_a_preset_of_the_site_stands_beside_ours_and_is_read_again(site, tmp_path):
@@ -150,13 +159,16 @@ def test_lengths_are_scaled_to_the_theme_and_nothing_else():
 
 @pytest.mark.slow("compiles the engine and reads every model")
 def test_what_tools_load_is_written_for_those_that_are_there():
-    small = {f"capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
+    small = {f"assets/capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
     assert not list(mkdocs_elsewhere.loaded_by(set(), str))
     assert {name for name, _ in mkdocs_elsewhere.loaded_by({"capitals"}, str)} == small
     files = dict(mkdocs_elsewhere.loaded_by({"what-if"}, lambda slug: "x/" if slug == "gpt2" else ""))
-    assert {"engine/engine.mjs", "engine/data.json"} < files.keys() and not small & files.keys()
-    assert b'"page":"x/"' in files["engine/models/gpt2.json"]
-    assert b'"page":""' in files["engine/models/llama3-8b.json"]
+    assert {
+        "every-parameter/engine/engine.mjs",
+        "every-parameter/engine/data.json",
+    } < files.keys() and not small & files.keys()
+    assert b'"page":"x/"' in files["every-parameter/engine/models/gpt2.json"]
+    assert b'"page":""' in files["every-parameter/engine/models/llama3-8b.json"]
 
 
 @pytest.mark.processes
