@@ -17,7 +17,7 @@ from ..counting.arrays import cached
 from ..counting.parts import INPUT_TABLES
 from ..engine.array import Node, ShapeArray
 from ..engine.steps import NORMS, ROPES, Holds, Role
-from ..engine.tensors import Cached, Weight
+from ..engine.tensors import SOURCE, Cached, Weight
 from . import explained, values, words
 from .layers import layer_range, layer_title
 from .operations import Operation, Section, Shape, sections
@@ -241,6 +241,8 @@ class Drawing:
         vectors = self.scope.inputs[0]
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
             return (self._outside("x", "Each token’s vector", a.shape, explained.STREAM, "residual stream"),)
+        if a.ndim == 2 and SOURCE in a.shape[0].symbols:
+            return (self._outside("read", "What the encoder read", a.shape, explained.ENCODER, "encoder"),)
         top = next(n for n in _upwards(source) if n.parent is self.model.trace.root)
         if not top.step:
             return ()

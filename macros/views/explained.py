@@ -26,6 +26,7 @@ HEADS = f"{ATTENTION}#heads"
 SCORES = f"{ATTENTION}#scores-shares-average"
 OUTPUT = f"{ATTENTION}#back-into-the-stream"
 POSITION = f"{ATTENTION}#position"
+ENCODER = f"{ATTENTION}#an-encoder-and-a-decoder"
 LATENTS = f"{ATTENTION}#keeping-less-latent-attention"
 FEED_FORWARD = f"{WHAT_HAPPENS}ffn-deep-dive.md#wider-through-a-function-and-back"
 GATE = f"{WHAT_HAPPENS}ffn-deep-dive.md#with-a-gate"
@@ -44,6 +45,8 @@ INSTEAD = {EXPERTS: FEED_FORWARD, RECURRENT: CACHE, "costs/kv-cache.md": CACHE} 
 # The parts of a layer, by the section for what is not said more exactly below.
 PARTS: dict[Role | None, str] = {
     Role.ATTENTION: PROJECTIONS,
+    Role.CROSS_ATTENTION: ENCODER,
+    Role.LISTEN: ENCODER,
     Role.INDEXER: INDEXER,
     Role.FEED_FORWARD: FEED_FORWARD,
     Role.MIXTURE_OF_EXPERTS: ROUTER,
@@ -72,6 +75,7 @@ IN_ATTENTION: dict[Role | None, str] = {
     Role.REPEAT_KV: HEADS,
 }
 OUTSIDE_OF_LAYERS: dict[Role | None, str] = {
+    Role.RELATIVE_BIAS: POSITION,
     Role.EMBED: EMBEDDINGS,
     **dict.fromkeys((Role.EMBED_POSITIONS, Role.SINUSOIDS), PLACES),
     Role.EMBED_LAYERS: PER_LAYER,
