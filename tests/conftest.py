@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+import zlib
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +21,12 @@ from fuzzing import CI
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
+FEW = 30  # cases of each quick test; together they come to every model
 
 
 def pytest_addoption(parser):
-    parser.addoption("--few", type=int, metavar="N", help="of the cases of each test only N, evenly chosen")
+    said = f"of the cases of each test only N; 0 is all of them, as in .ci/run, and without it there are {FEW}"
+    parser.addoption("--few", type=int, metavar="N", help=said)
 
 
 def pytest_configure(config):
@@ -71,18 +74,26 @@ def pytest_collection_modifyitems(config, items):
         else:
             item.add_marker("quick")
             chosen.append(item)
-    if few := config.option.few:
+    few = FEW if config.option.few is None else config.option.few
+    if few and (config.option.few or not (CI or named or config.option.keyword or config.option.markexpr == "slow")):
         cases = defaultdict(list)
         for item in chosen:
             cases[item.nodeid.partition("[")[0]].append(item)
-        kept = {id(c) for of_one in cases.values() for c in of_one[:: max(1, -(-len(of_one) // few))]}
-        left_out += [item for item in chosen if id(item) not in kept]
-        chosen = [item for item in chosen if id(item) in kept]
+        few_of = {id(c) for name, of_one in cases.items() for c in evenly(of_one, few, name)}
+        config.stash[LEFT_OUT]["further cases of tests that have many"] = len(chosen) - len(few_of)
+        left_out += [item for item in chosen if id(item) not in few_of]
+        chosen = [item for item in chosen if id(item) in few_of]
     config.hook.pytest_deselected(items=left_out)
     processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
     share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)
     rest = max(share - len(browser), 0)
     items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
+
+
+def evenly(cases, few, name):
+    """Few of the cases, as far from each other as can be; those of another test are others."""
+    step = -(-len(cases) // few)
+    return cases[zlib.crc32(name.encode()) % step :: step]
 
 
 def pytest_sessionfinish(session):
@@ -99,7 +110,7 @@ def pytest_testnodedown(node):
 def pytest_terminal_summary(terminalreporter, config):
     if left_out := config.stash[LEFT_OUT]:
         why = "; ".join(f"{n} {reason}" for reason, n in left_out.items())
-        terminalreporter.write_line(f"{left_out.total()} slow checks left out: .ci/run and -m slow run them ({why})")
+        terminalreporter.write_line(f"{left_out.total()} checks left out, which .ci/run makes ({why})")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -24,7 +24,7 @@ import pytest
 from copies import ROOT, whole
 
 ROOMS = ("tests/engine", "tests/counting", "tests/catalogue")
-PYTEST = ("-x", "-q", "-n0", "-m", "quick", "-p", "no:cacheprovider")
+PYTEST = ("-x", "-q", "-n0", "-m", "quick", "--few", "0", "-p", "no:cacheprovider")
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult Add, Div Mult, FloorDiv Mult, Mod FloorDiv"
 OTHER = {getattr(ast, a): getattr(ast, b) for pair in PAIRS.split(", ") for a, b in [pair.split()]}
 OTHER |= {b: a for a, b in OTHER.items() if b not in OTHER} | {ast.Pow: ast.Mult}

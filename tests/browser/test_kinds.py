@@ -15,6 +15,7 @@ pytestmark = pytest.mark.browser
 LONG = "model-size/", "life-of-a-tensor/", "checked-claims/"  # axe looks at these in the slow test alone
 # And here once at these.
 LARGE = "models/", "models/gpt/gpt2/", "reference/glossary/", "costs/kv-cache/", "what-happens/attention-deep-dive/"
+VIEWS = (1280, "light"), (390, "dark"), (1280, "dark"), (390, "light")
 MOVED = """
     window.moved = 0
     new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: "layout-shift" })
@@ -30,6 +31,22 @@ def compressed(path: Path) -> int:
 def file_of(folder: Path, address: str) -> Path:
     path = folder / urlsplit(address).path.removeprefix(SUBPATH).lstrip("/")
     return path / "index.html" if path.is_dir() else path
+
+
+def soon(path: str) -> tuple:
+    """The views of a page that axe looks at in each run; the slow test has the others."""
+    if path in LONG or path not in KINDS:
+        return ()
+    return VIEWS[1:2] if path in LARGE else VIEWS[:2]
+
+
+def finds(page, views) -> list[str]:
+    page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    lines = []
+    for width, scheme in views:
+        page.set_viewport_size({"width": width, "height": 900})
+        lines += accessibility(page, scheme)
+    return lines
 
 
 @pytest.mark.parametrize("path", KINDS)
@@ -52,22 +69,13 @@ def test_a_page_is_light_still_and_read_by_all(open_page, site, site_folder, pat
     fonts = {file.name for file in loaded if file.suffix == ".woff2"}
     preloaded = page.locator("link[rel=preload][as=font]").evaluate_all("all => all.map(e => e.href.split('/').at(-1))")
     assert fonts == set(preloaded)
-    if path in LONG:
-        return
-    page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    assert path in LARGE or not accessibility(page, "light")
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert not accessibility(page, "dark")
+    assert not finds(page, soon(path))
 
 
-@pytest.mark.slow("axe takes up to half a minute for each of four views of a page")
+@pytest.mark.slow("axe takes up to half a minute for each view of a page")
 @pytest.mark.parametrize("path", [*KINDS, "models/jamba/jamba-v0.1/", "models/deepseek/deepseek-v3.2/"])
 def test_axe_finds_nothing_in_any_view(open_page, site, path):
-    page = open_page(urljoin(site, path))
-    page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert not accessibility(page)
+    assert not finds(open_page(urljoin(site, path)), [view for view in VIEWS if view not in soon(path)])
 
 
 def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
