@@ -108,7 +108,7 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if left_out := config.stash[LEFT_OUT]:
+    if left_out := +config.stash[LEFT_OUT]:
         why = "; ".join(f"{n} {reason}" for reason, n in left_out.items())
         terminalreporter.write_line(f"{left_out.total()} checks left out, which .ci/run makes ({why})")
 
