@@ -159,7 +159,7 @@ def test_lengths_are_scaled_to_the_theme_and_nothing_else():
 
 @pytest.mark.slow("compiles the engine and reads every model")
 def test_what_tools_load_is_written_for_those_that_are_there():
-    small = {f"assets/capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
+    small = {f"every-parameter/capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
     assert not list(mkdocs_elsewhere.loaded_by(set(), str))
     assert {name for name, _ in mkdocs_elsewhere.loaded_by({"capitals"}, str)} == small
     files = dict(mkdocs_elsewhere.loaded_by({"what-if"}, lambda slug: "x/" if slug == "gpt2" else ""))
