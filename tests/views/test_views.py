@@ -887,7 +887,7 @@ def test_an_error_in_a_page_is_one_line(tmp_path, source, line, fails):
     (tmp_path / "docs/index.md").write_text(source + "\n", "utf-8")
     (tmp_path / "mkdocs.yml").write_text(
         "site_name: x\nplugins:\n  - macros:\n      modules: [macros]\n      on_undefined: strict\n"
-        f"      on_error_fail: {str(fails).lower()}\n",
+        f"      on_error_fail: {str(fails).lower()}\nextra_css: [assets/components.css]\n",  # as our own site
         "utf-8",
     )
     run = subprocess.run(
