@@ -32,7 +32,6 @@ from ..ops import (
 from ..steps import Role, step
 from . import architecture, olmo2
 from .config import Raw, Size, Taps, activation, config, fixed, key, mixers_of
-from .kimi_linear import CONVOLUTIONS
 from .llama import Llama, feed_forward
 
 # The norm of the heads' answers has an epsilon of its own, that no config key sets.
@@ -94,7 +93,7 @@ class OlmoHybrid(Llama):
         "input_layernorm.": "attention_layer_norm.",
         "post_attention_layernorm.": "feedforward_layer_norm.",
     },
-    pieces={"linear_attn.conv1d.weight": tuple(name.replace("self_attn", "linear_attn") for name in CONVOLUTIONS)},
+    pieces={"linear_attn.conv1d.weight": tuple(f"linear_attn.{part}_conv1d.weight" for part in "qkv")},
 )
 def forward(w: Weights, ids: Array, c: OlmoHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
