@@ -15,8 +15,8 @@ import sqlite3
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -24,10 +24,10 @@ from .dependencies import Used, recording, use
 
 P = ParamSpec("P")
 T = TypeVar("T")
+States = Mapping[Path, tuple[str, tuple[int, ...]]]  # each file's digest, and (when it was written, in ns, …)
 
-PACKAGE = Path(__file__).parent
-PRESETS = PACKAGE / "presets"
-STARTED = time.time()
+PRESETS = Path(__file__).parent / "presets"
+STARTED = time.time_ns()
 
 LAYOUT = "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, code TEXT, used TEXT, state TEXT, value BLOB)"
 
@@ -36,57 +36,48 @@ def digest(*parts: object) -> str:
     return hashlib.blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def files(folders: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
-    """(folder, file) of all that results are computed from besides presets and pages."""
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            is_page = path.suffix == ".md" and path.parent.name != "includes"
-            is_other = is_page or path.suffix == ".pyc" or path.name.startswith(".") or PRESETS in path.parents
-            if not is_other and path.is_file():
-                yield folder, path
+@cache
+def libraries() -> tuple[str, ...]:
+    """Python and all that is installed, with the versions."""
+    return sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
 
 
 class Store:
-    """The kept results of one state of the code; `pages` is what else every result depends on."""
+    """The kept results of one state of all files; `now` reads that again, and a store without it is only read."""
 
-    def __init__(self, file: Path, folders: Iterable[Path], pages: object, is_written: bool):
-        self.file, self.folders, self.pages, self.is_written = file, list(folders), pages, is_written
+    def __init__(self, file: Path, states: States, now: Callable[[], States] | None):
+        self.states_of_files, self.now = states, now
         self.new: dict[bytes, tuple[str, str, bytes]] = {}
         self.states: dict[str, str] = {}  # by what was used, as it is written down
-        self.digests: dict[Used, str] = {}
-        self.presets = sorted(PRESETS.rglob("*.[tT][oO][mM][lL]"))
-        self.code = self.state_of_code()
+        self.presets = sorted((path for path in states if PRESETS in path.parents), key=str)
+        self.code = digest(*libraries(), *sorted(self.seen(file.parent)))
         self.database: sqlite3.Connection | None = None
         try:
             file.parent.mkdir(exist_ok=True)
             self.database = sqlite3.connect(file, timeout=5, check_same_thread=False)
             self.database.execute(LAYOUT)
         except (OSError, sqlite3.Error) as error:
-            self.is_written = False
+            self.now = None
             if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
                 file.unlink()  # it is none; the next build makes one
 
-    def state_of_code(self) -> str:
-        contents = [(path.relative_to(folder), path.read_bytes()) for folder, path in files(self.folders)]
-        libraries = sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
-        named = [f"{name} {hashlib.blake2b(content, digest_size=16).hexdigest()}" for name, content in contents]
-        return digest(sys.version, self.pages, *libraries, *named)
+    def seen(self, root: Path) -> Iterable[str]:
+        """Whatever a result may come from besides presets: of a page, that it is there."""
+        for path, (content, _) in self.states_of_files.items():
+            if PRESETS not in path.parents:
+                is_page = path.suffix == ".md" and path.parent.name != "includes"
+                yield f"{os.path.relpath(path, root)} {'' if is_page else content}"
 
     def state(self, used: str) -> str:
         """What the presets of a result hold now."""
         if used not in self.states:
-            self.states[used] = digest(*(self.digest_of((kind, name)) for kind, name in json.loads(used)))
+            self.states[used] = digest(*(self.digest_of(kind, name) for kind, name in json.loads(used)))
         return self.states[used]
 
-    def digest_of(self, one: Used) -> str:
-        if one not in self.digests:
-            kind, slug = one
-            if kind == "preset":
-                contents = [path.read_bytes() for path in self.presets if path.stem == slug]
-                self.digests[one] = digest(*contents)
-            else:
-                self.digests[one] = digest(*(path.relative_to(PRESETS) for path in self.presets))
-        return self.digests[one]
+    def digest_of(self, kind: str, name: str | None) -> str:
+        if kind == "preset":
+            return digest(*(self.states_of_files[path][0] for path in self.presets if path.stem == name))
+        return digest(*(path.relative_to(PRESETS) for path in self.presets))
 
     def get(self, key: bytes) -> tuple[Any, list[Used]] | None:
         """A result with what it used."""
@@ -102,7 +93,7 @@ class Store:
             return None
 
     def put(self, key: bytes, value: object, used: Iterable[Used]) -> None:
-        if self.is_written and all(kind in ("preset", "presets") for kind, _ in used):
+        if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             written = json.dumps(sorted(used, key=str))
             self.new[key] = written, self.state(written), zlib.compress(json.dumps(value).encode(), 1)
 
@@ -120,18 +111,18 @@ class Store:
             pass
 
     def is_in_doubt(self) -> bool:
-        read = [path for _, path in files(self.folders)] + list(PRESETS.rglob("*"))
-        return any(path.stat().st_mtime > STARTED for path in read) or self.state_of_code() != self.code
+        states = self.now() if self.now else {}
+        return states != self.states_of_files or any(written[0] > STARTED for _, written in states.values())
 
 
 _store: list[Store] = []  # of the build under way, if it keeps results
 
 
-def begin(file: Path, folders: Iterable[Path], pages: object, is_written: bool) -> None:
-    """For a build, unless it is told KEPT=no: `pages` is what else every result depends on."""
+def begin(file: Path, states: States, now: Callable[[], States] | None) -> None:
+    """For a build, unless it is told KEPT=no."""
     _store.clear()  # of a build that failed: nothing of it is kept
     if os.environ.get("KEPT") != "no":
-        _store.append(Store(file, folders, pages, is_written))
+        _store.append(Store(file, states, now))
 
 
 def end() -> None:
@@ -149,7 +140,7 @@ def result(name: str, arguments: object, compute: Callable[[], T]) -> T:
         value, used = kept
         for one in used:
             use(*one)
-        if not store.is_written:  # a preview, whose pages come and go
+        if not store.now:  # a preview, whose pages come and go
             use("pages")
         return cast(T, tuple(value) if isinstance(value, list) else value)
     with recording() as used:

@@ -87,9 +87,7 @@ def handed_on(event):
 
 
 def on_startup(command, **kwargs):
-    logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(
-        logging.WARNING
-    )  # it would list all macros in each build
+    logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
     preview.on_startup(command)
 
 

@@ -13,6 +13,7 @@ from ..catalogue.names import check_path
 from ..engine.errors import Problem
 from . import model_pages, tool_files
 from .preview import preview
+from .preview.inputs import Inputs
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -21,10 +22,10 @@ KEPT = ".cache/views.sqlite"
 
 def on_config(config):
     """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
-    docs, settings = Path(config.docs_dir), Path(config.config_file_path)
-    pages = sorted(path.relative_to(docs) for path in docs.rglob("*.md"))
-    folders = [kept.PACKAGE, docs]
-    kept.begin(settings.parent / KEPT, folders, (settings.read_bytes(), pages), is_written=not preview.serving)
+    inputs = preview.inputs if preview.serving else Inputs(config)
+    if not preview.serving:
+        inputs.begin()
+    kept.begin(Path(config.config_file_path).parent / KEPT, inputs.states, None if preview.serving else inputs.read)
     if config.nav:
         config.nav = model_pages.with_families(config.nav)
     return config

@@ -32,16 +32,7 @@ DATA = f"{FOLDER}/data.json"
 # The small model: what its page loads, and anybody may.
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
-
-
-@cache
-def _compiled() -> dict[str, str]:
-    return dict(_pairs())
-
-
-@kept
-def _pairs() -> list[tuple[str, str]]:
-    return list(files().items())
+_compiled = cache(kept(files))
 
 
 def _listed() -> list[str]:

@@ -15,16 +15,28 @@ from macros.dependencies import recording, use
 def folder(tmp_path, monkeypatch):
     """Code and two presets; `kept` reads these."""
     (tmp_path / "code/presets/llama").mkdir(parents=True)
+    (tmp_path / "code/includes").mkdir()
+    (tmp_path / "code/includes/terms.md").write_text("terms")
     (tmp_path / "code/module.py").write_text("x = 1")
     for slug in ("one", "other"):
         (tmp_path / f"code/presets/llama/{slug}.toml").write_text(f'name = "{slug}"')
     monkeypatch.setattr(kept, "PRESETS", tmp_path / "code/presets")
-    monkeypatch.setattr(kept, "STARTED", 1e12)
+    monkeypatch.setattr(kept, "STARTED", 1 << 62)
     return tmp_path
 
 
-def ask(folder, pages="", slug="one"):
-    """A result that uses a preset, in a build of its own: (value, whether it was computed, what it used)."""
+def begin(folder, is_preview=False):
+    """A build over the folder's files as they are."""
+
+    def states():
+        files = [path for path in (folder / "code").rglob("*") if path.is_file()]
+        return {path: (path.read_text(), (path.stat().st_mtime_ns,)) for path in files}
+
+    kept.begin(folder / ".cache/views.sqlite", states(), None if is_preview else states)
+
+
+def ask(folder, slug="one", is_preview=False, meanwhile=lambda: None):
+    """Whether a result that uses a preset was computed, in a build of its own."""
     computed = []
 
     def compute():
@@ -32,11 +44,13 @@ def ask(folder, pages="", slug="one"):
         computed.append(1)
         return "a text", f"of {slug}"
 
-    kept.begin(folder / ".cache/views.sqlite", [folder / "code"], pages, is_written=True)
+    begin(folder, is_preview)
     with recording() as used:
         value = kept.result("view", (slug, 7), compute)
+    meanwhile()
     kept.end()
-    assert value == ("a text", f"of {slug}") and used == {("preset", slug)}
+    assert value == ("a text", f"of {slug}")
+    assert used == {("preset", slug)} | ({("pages", None)} if is_preview and not computed else set())
     return bool(computed)
 
 
@@ -49,6 +63,7 @@ def test_it_is_computed_once(folder):
     [
         lambda folder: (folder / "code/module.py").write_text("x = 2"),
         lambda folder: (folder / "code/new.toml").write_text(""),
+        lambda folder: (folder / "code/includes/terms.md").write_text("other terms"),
         lambda folder: (folder / "code/presets/llama/one.toml").write_text('name = "One"'),
         lambda folder: (folder / "code/presets/llama/one.toml").unlink(),
         lambda folder: (folder / ".cache/views.sqlite").unlink(),
@@ -61,16 +76,64 @@ def test_after_a_change_it_is_computed_again(folder, change):
     assert ask(folder)
 
 
-def test_another_preset_or_a_page_s_text_changes_nothing_but_other_pages_do(folder):
+def test_another_preset_or_a_page_s_text_changes_nothing_but_another_page_does(folder):
+    (folder / "code/page.md").write_text("text")
     assert ask(folder)
     (folder / "code/presets/llama/other.toml").write_text("")
-    (folder / "code/page.md").write_text("text")
-    assert not ask(folder) and ask(folder, pages="more")
+    (folder / "code/page.md").write_text("another text")
+    assert not ask(folder)
+    (folder / "code/another.md").write_text("text")
+    assert ask(folder)
+
+
+def test_a_new_preset_computes_what_comes_from_all(folder):
+    def computed():
+        begin(folder)
+        kept.result("view", (), lambda: use("presets") or told.append(1))
+        kept.end()
+        return len(told)
+
+    told = []
+    assert computed() == computed() == 1
+    (folder / "code/presets/llama/another.toml").write_text("")
+    assert computed() == 2
+
+
+def test_another_python_computes(folder, monkeypatch):
+    assert ask(folder)
+    monkeypatch.setattr("sys.version", "4.0")
+    kept.libraries.cache_clear()
+    assert ask(folder)
+    monkeypatch.undo()
+    kept.libraries.cache_clear()
+
+
+def test_told_so_it_takes_nothing(folder, monkeypatch):
+    assert ask(folder)
+    monkeypatch.setenv("KEPT", "no")
+    assert ask(folder)
+
+
+def test_nothing_of_a_build_that_failed_is_kept(folder):
+    begin(folder)
+    kept.result("view", ("one", 7), lambda: "half")
+    assert ask(folder) and not ask(folder)
 
 
 def test_what_was_saved_while_it_was_computed_keeps_nothing(folder, monkeypatch):
-    monkeypatch.setattr(kept, "STARTED", 0)
+    module = folder / "code/module.py"
+    assert ask(folder, meanwhile=lambda: module.write_text("x = 3"))
+    module.write_text("x = 1")
+    assert ask(folder) and not ask(folder)
+    (folder / ".cache/views.sqlite").unlink()
+    monkeypatch.setattr(kept, "STARTED", 0)  # all was saved after the modules were imported
     assert ask(folder) and ask(folder)
+
+
+def test_a_preview_takes_and_keeps_nothing(folder):
+    told = []
+    assert ask(folder, is_preview=True, meanwhile=lambda: told.append(dict(kept._store[0].new))) and told == [{}]
+    assert ask(folder) and not ask(folder, is_preview=True)
 
 
 def test_damaged_results_and_those_of_more_than_presets_are_computed(folder):
@@ -78,7 +141,7 @@ def test_damaged_results_and_those_of_more_than_presets_are_computed(folder):
     with sqlite3.connect(folder / ".cache/views.sqlite") as database:
         database.execute("UPDATE results SET value = ?", (b"no text",))
     assert ask(folder)
-    kept.begin(folder / ".cache/views.sqlite", [folder / "code"], "", is_written=True)
+    begin(folder)
     assert kept.result("view", (), lambda: use("error") or "wrong") == "wrong"
     assert not kept._store[0].new
     kept.end()

@@ -115,6 +115,13 @@ class WatchedLoader(jinja2.BaseLoader):
         return self.inner.get_source(environment, template)
 
 
+class Unknown:
+    """The anchors of a page that shows an error, or waits for its turn: no link to it is wrong."""
+
+    def __contains__(self, anchor: str) -> bool:
+        return True
+
+
 class Compiled(jinja2.BytecodeCache):
     """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
 
@@ -395,9 +402,6 @@ class Preview:
             if not errors.lines and "--8<--" not in page.markdown:
                 memory.rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
-            if ("error", None) in memory.macros_used and memory.output:
-                # Links to a page that shows an error are not wrong.
-                page.present_anchor_ids |= memory.result["present_anchor_ids"]
             memory.result = {
                 "content": page.content,
                 "toc": page.toc,
@@ -409,6 +413,8 @@ class Preview:
         links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
+        if memory.is_put_off or ("error", None) in memory.macros_used:
+            page.present_anchor_ids = cast(set, Unknown())
         if memory.is_put_off:
             page.content = ""
 
