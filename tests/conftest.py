@@ -260,6 +260,7 @@ def accessibility(page, *schemes):
         page.wait_for_function(
             "name => document.body.dataset.mdColorScheme === name", arg={"light": "default", "dark": "slate"}[scheme]
         )
+        page.evaluate("for (const animation of document.getAnimations()) animation.finish()")  # of the scheme before
         lines += [
             f"{scheme}: {broken['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
             for broken in Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]

@@ -51,10 +51,10 @@ export function mount(table) {
   if (table.dataset.taken) return
   table.dataset.taken = "true"
   if (!table.matches(".ep-catalogue")) sortable(table) // that one has its own
-  const frame = table.closest(".ep-scroll, .md-typeset__scrollwrap") ?? table, row = document.createElement("div")
+  const frame = table.closest(".ep-scroll"), row = document.createElement("div")
   row.className = "ep-copy"
   row.setAttribute("role", "group")
-  const name = table.caption ? words(table.caption) : frame.getAttribute("aria-label")
+  const name = table.caption ? words(table.caption) : frame?.getAttribute("aria-label")
   row.setAttribute("aria-label", `Copy the table ${name ? `“${name}”` : ""}`.trim())
   const button = (text, title, onclick) => row.appendChild(Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }))
   for (const [name, [format, ending, type]] of Object.entries(FORMATS)) {
@@ -65,7 +65,8 @@ export function mount(table) {
     })
     button("↓", `Save this table as ${name}`, () => save(format(cells(table)), `${titled(table)}.${ending}`, type)).setAttribute("aria-label", `Save as ${name}`)
   }
-  frame.before(row)
+  if (frame) frame.prepend(row)
+  else (table.closest(".md-typeset__scrollwrap") ?? table).before(row)
 }
 
 // Sorting

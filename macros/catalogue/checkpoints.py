@@ -50,7 +50,7 @@ class Checkpoint:
     def tokenizer(self) -> Tokenizer:
         """Raises `Problem` where there is none, or the library that reads it is missing."""
         path = self.folder / "tokenizer.json"
-        if not path.exists():
+        if not os.path.exists(path):
             raise Problem("no tokenizer.json here", "put the model's into the folder, or give --tokens", self.name)
         try:
             return WordList(msgspec.convert(read_json(path), ListOfWords))
@@ -63,7 +63,7 @@ class Checkpoint:
 def checkpoint(name: str) -> Checkpoint:
     """A folder by its path, or the one that comes along by its name. Raises `Problem`."""
     folder = Path(name)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # also of a name that no folder can have
         if name not in SHIPPED:
             raise Problem(f"{name}: no such folder", "give a folder that holds config.json and *.safetensors")
         folder = SHIPPED[name]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -276,6 +277,8 @@ def _with_nulls(value: Any) -> Any:
     return [_with_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
+struct_fields = cache(msgspec.structs.fields)
+
 # The tables of a preset that have keys of their own.
 TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
 
@@ -301,7 +304,7 @@ def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "
     """(name, type, value) of each key that a table has or has to have, those of its own tables one by one; None of one
     that is missing.
     """
-    for key in msgspec.structs.fields(struct):
+    for key in struct_fields(struct):
         value = table.get(key.encode_name)
         inner = TABLES.get(key.name)
         if inner and (isinstance(value, Mapping) or (value is None and key.required)):
@@ -478,12 +481,8 @@ def load(name: str) -> Model:
     if name in paths():
         return model(name)
     path = Path(name)
-    try:
-        path = path / "config.json" if path.is_dir() else path
-        is_file = path.suffix == ".json" or path.exists()
-    except (OSError, ValueError):  # a name too long for a path, a folder that may not be read
-        is_file = False
-    if not is_file:
+    path = path / "config.json" if os.path.isdir(path) else path
+    if path.suffix != ".json" and not os.path.exists(path):  # nor can be: a name too long for a path
         return model(name)
     try:
         return make(name, read_json(path))

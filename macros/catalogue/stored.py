@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,7 +52,7 @@ def stored(path: Path) -> Stored:
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
-    files = _files(path) if path.is_dir() else [path]
+    files = _files(path) if os.path.isdir(path) else [path]
     headers: dict[str, Tensor] = {}
     for file in files:
         try:
@@ -97,7 +98,7 @@ def _files(folder: Path) -> list[Path]:
     if not isinstance(weight_map, dict) or not all(Path(str(name)).name == name for name in weight_map.values()):
         raise Problem("weight_map: expected a table of tensor names and file names", "download it again", str(index))
     names = sorted(set(weight_map.values()))
-    if missing := [name for name in names if not (folder / name).is_file()]:
+    if missing := [name for name in names if not os.path.isfile(folder / name)]:
         raise Problem(
             f"{INDEX} names {len(names)} files, and {len(missing)} of them are not here: {_some(missing)}",
             "download the first megabytes of each, their headers are enough; or give the index alone",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import re
 import tomllib
 from collections import Counter
@@ -42,7 +43,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     Raises `Problem` naming an unknown key.
     """
     path = Path(file)
-    path = path / "config.json" if path.is_dir() else path
+    path = path / "config.json" if os.path.isdir(path) else path
     hub = hub or hub_of(path)
     name = hub.rpartition("/")[2] if hub else path.resolve().parent.name
     slug = slug or re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "new-model"

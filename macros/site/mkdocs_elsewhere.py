@@ -6,6 +6,7 @@ written into its `mkdocs.yml`. Our own site has the styles in its `docs/`, names
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -84,7 +85,7 @@ def read(said: object, root: Path) -> Options:
     if named is None:
         return Options(None, prefix)
     folder = root / named if isinstance(named, str) else None
-    if folder is None or not folder.is_dir():
+    if folder is None or not os.path.isdir(folder):
         raise Problem(
             f"{PLACE}.presets = {shorten(named)}: no such folder", "name one of TOML files, from where mkdocs.yml is"
         )

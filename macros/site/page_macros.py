@@ -55,6 +55,7 @@ from .terminal import terminal
 
 GLOSSARY, TERMS_FILE, COMPARE = "reference/glossary.md", "includes/glossary.md", "tools/compare.md"
 OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
+PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/components\.css")
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
@@ -259,9 +260,17 @@ def is_elsewhere(env) -> bool:
 
 
 def prepare(env) -> None:
-    """Before a page of our site: what is no text is not printed as if it were."""
-    if not is_elsewhere(env):
-        env.env.finalize = lambda value: page_errors.printed(value, page_errors.page_name(env))
+    """Before a page: what is no text is not printed as if it were; on another site, none of our macros is."""
+    theirs = env.env.finalize
+    if getattr(theirs, "__module__", "") == __name__:
+        return  # since the page before
+
+    def printed(value: object) -> object:
+        if not is_elsewhere(env) or getattr(value, "__module__", "").startswith(PACKAGE):
+            return page_errors.printed(value, page_errors.page_name(env))
+        return theirs(value) if theirs else value
+
+    env.env.finalize = printed
 
 
 def note(env) -> None:
@@ -354,6 +363,7 @@ def guarded(name: str, function: Callable, place: Callable[[], str]) -> Callable
         except Problem as problem:
             raise problem.at(f"{place()}: {name}({page_arguments.shown(args, kwargs)})") from None
 
+    macro.__name__ = name
     return macro
 
 

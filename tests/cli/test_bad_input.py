@@ -17,6 +17,7 @@ from reference import golden
 from small import configs
 
 from macros.catalogue import checks, presets
+from macros.cli import commands
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
@@ -493,6 +494,18 @@ def test_a_missing_folder_and_odd_paths(tmp_path):
         with pytest.raises(Problem) as raised:
             presets.load(name)
         one_line(raised.value)
+
+
+@pytest.mark.parametrize(
+    "command", [["describe"], ["add"], ["totals"], ["fits", "--on", "h100"], ["run", "--tokens", "1"]], ids=" ".join
+)
+@pytest.mark.parametrize(
+    "name", ["x" * 5000, "a/" * 3000, "x" * 300 + ".json", ""], ids=["long", "deep", "file", "none"]
+)
+def test_a_path_that_cannot_be(capsys, command, name):
+    assert commands.main([command[0], name, *command[1:]])
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and len(told) < 1200, told
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path):

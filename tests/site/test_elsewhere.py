@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from copies import ROOT, environment
+from jinja2 import Environment
 from mkdocs.exceptions import PluginError
 
 from macros.catalogue import presets
@@ -132,6 +133,19 @@ def test_every_name_has_the_prefix_and_a_wrong_call_says_it(site):
     assert "<code>ep_params</code>" in env.registered["ep_macro_table"]()
     with pytest.raises(Problem, match=r'ep_params\(\'llama3-8\'\): .*did you mean "llama3-8b"\?'):
         env.registered["ep_params"]("llama3-8")
+
+
+def test_a_macro_of_ours_that_is_not_called_is_told_and_theirs_are_their_own(site):
+    env = env_of(site)
+    env.env = Environment(finalize=lambda value: "–" if value is None else value)
+    page_macros.register(env)
+    names = {**env.registered, "theirs": len, "none": None}
+    for _ in range(2):  # pages
+        page_macros.prepare(env)
+        with pytest.raises(Problem, match="docs/index.md: ep_params is a macro, and is not called"):
+            env.env.from_string("{{ ep_params }}").render(names)
+        said = env.env.from_string('{{ ep_params("gpt2") }} {{ theirs }} {{ none }}').render(names)
+        assert re.fullmatch("[0-9,]+ <built-in function len> –", said)
 
 
 def test_a_link_to_a_page_that_is_not_there_is_text(site):
