@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import http.server
 import os
 import re
@@ -69,7 +70,7 @@ def pytest_collection_modifyitems(config, items):
             continue
         if item.get_closest_marker("browser"):
             browser.append(item)
-        elif slow or item.get_closest_marker("processes"):
+        elif slow or item.get_closest_marker("processes") or "site_folder" in item.fixturenames:
             processes.append(item)
         else:
             item.add_marker("quick")
@@ -267,3 +268,9 @@ def accessibility(page, *schemes):
             for node in broken["nodes"]
         ]
     return lines
+
+
+def pytest_collection_finish():
+    """What is imported and collected by now stays: no look for garbage goes through it again, and few are enough."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)

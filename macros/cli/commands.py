@@ -6,12 +6,14 @@ Exit status 2 and one line on standard error for what cannot be done.
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..catalogue import checks, preset_schema, presets
@@ -156,6 +158,20 @@ def print_json(data: dict) -> None:
     print(line(data), end="")
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Makes much that stays: to look for garbage in it, and once more at the end, takes as long as to make it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+@uncollected()
 def check(options) -> int:
     """Hold presets against their published totals and their reference tensor lists."""
     states: list[str] = []

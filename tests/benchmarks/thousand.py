@@ -54,7 +54,9 @@ def built(folder: Path) -> tuple[float, float]:
         files = [(os.POSIX_SPAWN_DUP2, log.fileno(), 1), (os.POSIX_SPAWN_DUP2, log.fileno(), 2)]
         here = Path.cwd()
         os.chdir(folder)
-        process = os.posix_spawn(sys.executable, arguments, environment(SITE_URL="", PYTHONPATH="."), file_actions=files)
+        process = os.posix_spawn(
+            sys.executable, arguments, environment(SITE_URL="", PYTHONPATH="."), file_actions=files
+        )
         os.chdir(here)
         _, status, used = os.wait4(process, 0)
     if status:

@@ -1,5 +1,6 @@
 """The shell of the site on a few pages of its own: diagrams, formulas, theme, narrow screens, accessibility."""
 
+import re
 import shutil
 from urllib.parse import urljoin
 
@@ -21,16 +22,16 @@ def figure(label, target):
 
 
 PAGES = {
-    "index.md": f"""# Shell
+    "index.md": """# Shell
 
-Inline $12{{,}}345 \\cdot L_{{i}}^2$ and
+Inline $12{,}345 \\cdot L_{i}^2$ and
 
 $$
-\\begin{{aligned}}
-a &= \\left\\lfloor \\frac{{n}}{{\\sqrt{{d_\\text{{head}}}}}} \\right\\rfloor \\bmod 3 \\\\
-b &= \\operatorname{{softmax}}
-  \\left(\\sum_{{i=1}}^{{n}} \\underbrace{{12 D^2}}_{{\\text{{one block}}}}\\right) + \\min(x, y)
-\\end{{aligned}}
+\\begin{aligned}
+a &= \\left\\lfloor \\frac{n}{\\sqrt{d_\\text{head}}} \\right\\rfloor \\bmod 3 \\\\
+b &= \\operatorname{softmax}
+  \\left(\\sum_{i=1}^{n} \\underbrace{12 D^2}_{\\text{one block}}\\right) + \\min(x, y)
+\\end{aligned}
 $$
 
 $$
@@ -40,16 +41,16 @@ $$
 
 ## Diagram
 
-{figure(label="Pipeline", target="deep/page/")}
+FIGURE Pipeline: deep/page/
 
 ## Table
 
 <div class="ep-scroll" tabindex="0" role="group" aria-label="Parameters">
 <table class="ep-table"><caption>Parameters</caption>
 <thead><tr><th>tensor</th><th>shape</th><th class="num">parameters</th><th class="num">share</th></tr></thead>
-<tbody><tr><th scope="row"><code>model.layers.{{i}}.self_attn.q_proj.weight</code></th><td>[N·H, D]</td>
+<tbody><tr><th scope="row"><code>model.layers.{i}.self_attn.q_proj.weight</code></th><td>[N·H, D]</td>
 <td class="num">16,777,216</td><td class="num">50%</td></tr>
-<tr class="accent"><th scope="row"><code>model.layers.{{i}}.self_attn.k_proj.weight</code></th><td>[K·H, D]</td>
+<tr class="accent"><th scope="row"><code>model.layers.{i}.self_attn.k_proj.weight</code></th><td>[K·H, D]</td>
 <td class="num">4,194,304</td><td class="num">5%</td></tr>
 <tr class="total"><th scope="row">total</th><td></td><td class="num">8,030,261,248</td><td class="num">100%</td></tr>
 </tbody></table></div>
@@ -65,7 +66,7 @@ $$
 <div class="ep-cards"><div><h3><a href="deep/page/">GPT-2</a></h3><p>124 million</p></div>
 <div><h3>Llama</h3><p>8 billion</p></div></div>
 """,
-    "deep/page.md": f"""# Deep
+    "deep/page.md": """# Deep
 
 !!! note "A note"
     Dimensions remember their symbols.
@@ -80,7 +81,7 @@ def f(x: int) -> str:  # a comment
 [Elsewhere](https://elsewhere.example/) and [home](../index.md).
 <div style="height: 4000px"></div>
 
-{figure(label="Far below", target="../../")}
+FIGURE Far below: ../../
 """,
 }
 
@@ -91,6 +92,7 @@ def shell(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shell")
     for name, text in PAGES.items():
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        text = re.sub(r"^FIGURE (.*): (.*)$", lambda m: figure(m[1], m[2]), text, flags=re.M)
         (folder / "docs" / name).write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "assets", folder / "docs" / "assets")
     with served(folder / "site") as address:
