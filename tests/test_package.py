@@ -19,6 +19,7 @@ from urllib.parse import urljoin
 import pytest
 from conftest import served
 from copies import environment as environment_without_warnings
+from copies import small_site
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from reference import golden, goldens
@@ -311,7 +312,10 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
     rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
     run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "2", *rooms, cwd=ROOT, env=quiet)
-    built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
+    # A new version may render any page in another way; what an old one lacks, a few pages show.
+    folder = ROOT if resolution == "highest" else small_site(tmp_path / "sources")
+    quiet["PYTHONPATH"] = str(folder)
+    built = run(python, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=folder, env=quiet)
     assert (tmp_path / "site" / "models" / "llama" / "llama3-8b" / "index.html").exists()
     assert not built.stdout, built.stdout[-3000:]
 

@@ -18,7 +18,7 @@ from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..dependencies import remembered
 from ..engine import numbers
 from ..engine.dims import Dim
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, nearest, shorten
 from ..engine.ops import layer_norm, softmax
 from ..engine.steps import Role
 from . import diagrams, walkthrough
@@ -220,8 +220,8 @@ def top_words(
     """The most likely next words of a text with their scores and shares; with a `layer`, as if it were the last."""
     here = run(folder, text)
     whole_number(top, "top")
-    if not temperature > 0:
-        raise Problem(f"temperature = {temperature}", "give a number above 0")
+    if not 0.01 <= temperature <= 100:
+        raise Problem(f"temperature = {shorten(temperature)}", "give a number from 0.01 to 100")
     scores = here.scores if layer is None else lens(here, _layer(here, layer))
     shares = softmax(scores.astype(np.float64) / temperature)
     rows = [

@@ -18,18 +18,35 @@ from macros.engine.ops import ACTIVATIONS
 from macros.engine.rules import ShapeError
 
 
-def cases(number: int, seed: int) -> list[dict[str, Any]]:
-    """So many cases, the models in turn: their keys, the conditions, and every figure, or what is wrong with them."""
+def cases(number: int, seed: int, each: int = 1) -> list[dict[str, Any]]:
+    """So many cases, the models in turn, each under so many conditions: its keys, the conditions, and every figure, or
+    what is wrong with them."""
     rng = random.Random(seed)
     slugs = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
     rng.shuffle(slugs)
-    return [case(slugs[i % len(slugs)], rng, i) for i in range(number)]
+    given: list[dict[str, Any]] = []
+    for i in range(number):
+        if i % each == 0:
+            n = i // each
+            model = presets.model(slugs[n % len(slugs)])
+            raw = dict(model.raw) if n % 8 == 1 else varied(model, rng)
+            counted = counts_of(model, raw)
+        given.append(case(model, raw, counted, rng, i) | {"is_another": i % each == 0})
+    return given
 
 
-def case(slug: str, rng: random.Random, i: int) -> dict[str, Any]:
+def counts_of(model: presets.Model, raw: dict[str, Any]) -> Counts | str:
+    """What a model's keys give, or what is wrong with them."""
+    try:
+        return Counts(trace(model.architecture, model.architecture.config.read(raw)[0]))
+    except Problem as problem:
+        return problem.what
+    except ShapeError as error:
+        return type(error).__name__
+
+
+def case(model: presets.Model, raw: dict[str, Any], counts: Counts | str, rng: random.Random, i: int) -> dict[str, Any]:
     """The i-th case. What is searched for (the longest context) takes longer than all the rest: in every eighth."""
-    model = presets.model(slug)
-    raw = dict(model.raw) if i % 8 == 1 else varied(model, rng)
     given = dict(
         context=int(2 ** rng.uniform(0, 21)),
         batch=int(2 ** rng.uniform(0, 9)),
@@ -38,10 +55,10 @@ def case(slug: str, rng: random.Random, i: int) -> dict[str, Any]:
         devices=int(2 ** rng.uniform(0, 5)),
     )
     machine = rng.choice(list(accelerators()))
-    said: dict[str, Any] = {"slug": slug, "raw": raw, "given": given, "accelerator": machine}
+    said: dict[str, Any] = {"slug": model.slug, "raw": raw, "given": given, "accelerator": machine}
+    if isinstance(counts, str):
+        return {**said, "problem": counts}
     try:
-        config, _ = model.architecture.config.read(raw)
-        counts = Counts(trace(model.architecture, config))
         conditions = Conditions(**given, accelerator=accelerators()[machine])
         names = [name for name in FIGURES if name != "largest_context" or i % 8 == 0]
         figures = {name: FIGURES[name].of(counts, conditions) for name in names}

@@ -109,6 +109,12 @@ def test_the_next_words_are_the_logits(small):
     assert first == pytest.approx((layer_norm(x, small.weights(), "transformer.ln_f", 1e-5) @ table.T)[0], abs=1e-4)
 
 
+@pytest.mark.parametrize("temperature", [0, -1, 1e-320, 1e300, float("nan"), float("inf")])
+def test_a_temperature_that_no_share_comes_from(temperature):
+    with pytest.raises(Problem, match="temperature = .*; give a number from 0.01 to 100"):
+        real.top_words(TEXT, temperature=temperature)
+
+
 def test_a_checkpoint_folder_by_its_path(tmp_path):
     """Another architecture, its own words; and a wrong call is one line."""
     g = golden("llama")
