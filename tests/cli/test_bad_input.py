@@ -649,6 +649,32 @@ def test_layers_that_are_all_different_are_refused_at_once():
     assert presets.make("x", raw | {"intermediate_size": [64] * n}).counts.total > 0
 
 
+@pytest.mark.parametrize(
+    "turns, sources, found",
+    [
+        (
+            [1, 0, 1],
+            [0, 1, 1],
+            "has 1 for layer 2; name the last layer before it with rotary embedding that has a cache",
+        ),
+        ([0, 1, 0], [0, 1, 1], "has 1 for layer 2; name the last layer before it without rotary embedding that has a"),
+        ([1, 1, 1], [0, 1, 0], "has 0 for layer 2"),
+        ([1, 1, 1], [1, 1, 1], "has 1 for layer 0"),
+        ([1, 1, 1], [0, 0, 0], None),
+        ([1, 0, 1], [0, 1, 0], None),
+    ],
+)
+def test_a_layer_borrows_from_the_last_one_that_is_turned_like_it(turns, sources, found):
+    raw = {**golden("mistral_large4_text").raw, "num_hidden_layers": 3}
+    lists = {"mlp_layer_types": ["dense"] * 3, "indexer_types": ["full"] * 3}
+    raw |= {**lists, "no_rope_layers": turns, "kv_source_layers": sources}
+    if found is None:
+        assert presets.make("x", raw).counts.total > 0
+    else:
+        with pytest.raises(Problem, match=f"kv_source_layers {found}"):
+            _ = presets.make("x", raw).counts
+
+
 @pytest.mark.parametrize("slug", ["mamba-130m", "jamba-v0.1", "granite-4.0-h-small", "qwen3-next-80b-a3b"])
 def test_a_convolution_over_more_tokens_than_any_has_is_refused_at_once(slug):
     """Its forward pass has a term for each of them."""

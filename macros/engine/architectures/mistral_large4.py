@@ -105,10 +105,15 @@ class MistralLarge4(GlmMoEDsa):
                     f"{name} has {len(entries)} entries, and num_hidden_layers = {int(self.n_layers)}",
                     "correct one of the two",
                 )
+        last: dict[bool, int] = {}  # layers with a cache of their own: the one that turns, and the one that does not
         for i, source in enumerate(sources[: self.n_layers]):
-            if not 0 <= source <= i or sources[source] != source:
+            turns = bool(self.no_rope_layers[i])
+            if source == i:
+                last[turns] = i
+            elif last.get(turns) != source:
                 raise Problem(
-                    f"kv_source_layers has {source} for layer {i}", "name an earlier layer with its own cache"
+                    f"kv_source_layers has {source} for layer {i}",
+                    f"name the last layer before it {'with' if turns else 'without'} rotary embedding that has a cache",
                 )
         return [
             LendingKind(
