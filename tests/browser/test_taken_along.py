@@ -20,6 +20,13 @@ def test_a_table_is_copied_as_csv_and_as_markdown(open_page, site):
         "group", name="Copy the table “Every tensor of Llama 3 8B, in the order of the forward pass”"
     )
     assert row.evaluate("row => row.getBoundingClientRect().height") == 0  # nothing moves when they come
+    frame, buttons = (
+        row.locator("xpath=ancestor::*[@role='group' or @role='region'][1]"),
+        row.get_by_role("button").all(),
+    )
+    boxes, around = [button.bounding_box() for button in buttons], frame.bounding_box()
+    assert len(boxes) == 4 and all(min(box["width"], box["height"]) >= 24 for box in boxes)
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= around["x"] + around["width"]  # within the table's frame
     row.get_by_title("Copy this table as CSV").click()
     row.get_by_role("button", name="copied").wait_for()
     rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
