@@ -27,7 +27,7 @@ PROMPT = 10
 
 # Text models that run in transformers only inside a multimodal one, which is not built here.
 INSIDE = dict.fromkeys(
-    ("glm5_next_text", "mistral_large4_text", "muse_glimmer_text", "muse_spark_text"),
+    ("glm5_next_text", "mistral_large4_text"),
     "in transformers only inside a multimodal model, in which the reference checkpoint of tests/golden was made",
 )
 

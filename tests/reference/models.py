@@ -31,9 +31,13 @@ TOWERS = {
     "qwen3_vl": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 44},
     "qwen3_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 40},
     "step3p7": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28},
+    "muse_glimmer": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "muse_spark": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
 }
 # Text models that transformers runs inside of these alone.
-AROUND = {"qwen3_vl_text": "qwen3_vl", "qwen3_vl_moe_text": "qwen3_vl_moe", "step3p5": "step3p7"}
+AROUND = {"step3p5": "step3p7"} | {
+    f"{name}_text": name for name in ("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark")
+}
 TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
 INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
 
@@ -50,6 +54,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         model_type = AROUND[model_type]
     if model_type in TOWERS:
         make, keys["vision_config"] = AutoModelForImageTextToText, TOWERS[model_type]
+    if model_type == "muse_spark":
+        keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
     if model_type in TOWERLESS:
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
