@@ -144,6 +144,7 @@ def test_the_parts_and_each_tensor_stand_beside_the_published_ones(tool):
     before, now = (sum(p.count for p in m.counts.parts if p.name == "feed_forward") for m in (model, wider))
     assert row.locator("td").all_inner_texts()[:2] == [f"{before:,}", f"{now:,}"]
     page.get_by_text("Every tensor, with its formula").click()
+    page.locator("tr.ep-differs").nth(2).wait_for()
     changed = page.locator("tr.ep-differs").all_inner_texts()
     assert len(changed) == 3 and all("[14,336, 4,096]\t[7,168, 4,096]" in row or "down_proj" in row for row in changed)
 
