@@ -46,10 +46,14 @@ class Store:
     """The kept results of one state of all files; `now` reads that again, and a store without it is only read."""
 
     def __init__(self, file: Path, states: States, now: Callable[[], States] | None):
-        self.states_of_files, self.now = states, now
+        self.files, self.now = states, now
         self.new: dict[bytes, tuple[str, str, bytes]] = {}
         self.states: dict[str, str] = {}  # by what was used, as it is written down
-        self.presets = sorted((path for path in states if PRESETS in path.parents), key=str)
+        self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
+        self.places: list[Path] = []
+        for path in sorted((path for path in states if PRESETS in path.parents), key=str):
+            self.presets.setdefault(path.stem, []).append(states[path][0])
+            self.places.append(path.relative_to(PRESETS))
         self.code = digest(*libraries(), *sorted(self.seen(file.parent)))
         self.database: sqlite3.Connection | None = None
         try:
@@ -63,7 +67,7 @@ class Store:
 
     def seen(self, root: Path) -> Iterable[str]:
         """Whatever a result may come from besides presets: of a page, that it is there."""
-        for path, (content, _) in self.states_of_files.items():
+        for path, (content, _) in self.files.items():
             if PRESETS not in path.parents:
                 is_page = path.suffix == ".md" and path.parent.name != "includes"
                 yield f"{os.path.relpath(path, root)} {'' if is_page else content}"
@@ -76,8 +80,8 @@ class Store:
 
     def digest_of(self, kind: str, name: str | None) -> str:
         if kind == "preset":
-            return digest(*(self.states_of_files[path][0] for path in self.presets if path.stem == name))
-        return digest(*(path.relative_to(PRESETS) for path in self.presets))
+            return digest(*self.presets.get(str(name), ()))
+        return digest(*self.places)
 
     def get(self, key: bytes) -> tuple[Any, list[Used]] | None:
         """A result with what it used."""
@@ -112,7 +116,7 @@ class Store:
 
     def is_in_doubt(self) -> bool:
         states = self.now() if self.now else {}
-        return states != self.states_of_files or any(written[0] > STARTED for _, written in states.values())
+        return states != self.files or any(written[0] > STARTED for _, written in states.values())
 
 
 _store: list[Store] = []  # of the build under way, if it keeps results

@@ -265,8 +265,10 @@ def prepare(env) -> None:
     if getattr(theirs, "__module__", "") == __name__:
         return  # since the page before
 
+    elsewhere = is_elsewhere(env)
+
     def printed(value: object) -> object:
-        if not is_elsewhere(env) or getattr(value, "__module__", "").startswith(PACKAGE):
+        if not elsewhere or str(getattr(value, "__module__", "")).startswith(PACKAGE):
             return page_errors.printed(value, page_errors.page_name(env))
         return theirs(value) if theirs else value
 
