@@ -19,19 +19,18 @@ from macros.engine.rules import ShapeError
 
 
 def cases(number: int, seed: int, each: int = 1) -> list[dict[str, Any]]:
-    """So many cases, the models in turn, each under so many conditions: its keys, the conditions, and every figure, or
-    what is wrong with them."""
+    """So many cases, the models in turn, each under as many conditions: its keys, the conditions, and every figure, or
+    what is wrong with them.
+    """
     rng = random.Random(seed)
     slugs = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
     rng.shuffle(slugs)
     given: list[dict[str, Any]] = []
-    for i in range(number):
-        if i % each == 0:
-            n = i // each
-            model = presets.model(slugs[n % len(slugs)])
-            raw = dict(model.raw) if n % 8 == 1 else varied(model, rng)
-            counted = counts_of(model, raw)
-        given.append(case(model, raw, counted, rng, i) | {"is_another": i % each == 0})
+    for n in range(number // each):
+        model = presets.model(slugs[n % len(slugs)])
+        raw = dict(model.raw) if n % 8 == 1 else varied(model, rng)
+        counts = counts_of(model, raw)
+        given += [case(model, raw, counts, rng, n * each + i) | {"is_another": i == 0} for i in range(each)]
     return given
 
 
