@@ -9,7 +9,7 @@ import datetime
 
 import pytest
 from reference import TOLERANCE
-from reference.configs import ABSENT, INSIDE, PROMPT, configs, model
+from reference.configs import ABSENT, PROMPT, configs, model
 from reference.conventions import CACHE, FLOPS, differences, kept
 
 from macros.catalogue.independent import comparison
@@ -21,7 +21,7 @@ MADE = comparison()
 def test_every_registered_type_is_compared_or_says_why_not():
     assert MADE.types.keys() | MADE.absent.keys() == architectures().keys()
     assert MADE.types.keys() == configs().keys()
-    assert MADE.absent == ABSENT | INSIDE
+    assert MADE.absent == ABSENT
     assert all(MADE.absent.values())
 
 

@@ -20,7 +20,7 @@ from transformers import CONFIG_MAPPING
 from macros.catalogue.independent import FILE, comparison
 
 from . import checkpoints, costs, tensors
-from .configs import ABSENT, INSIDE, PROMPT, configs
+from .configs import ABSENT, PROMPT, configs
 from .configs import model as our_model
 from .conventions import CACHE, FLOPS
 from .models import build
@@ -72,7 +72,7 @@ def main(model_types: list[str]) -> None:
         f"{TITLE}\ndate = {datetime.date.today()}\ntokens = {PROMPT}",
         table("versions", versions),
         table("conventions", {name: convention.sentence for name, convention in (FLOPS | CACHE).items()}),
-        table("absent", ABSENT | INSIDE),
+        table("absent", ABSENT),
         *(table(f"types.{model_type}", row) for model_type, row in rows.items()),
     ]
     FILE.write_text("\n".join(parts) + "\n", "utf-8")

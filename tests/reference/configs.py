@@ -25,12 +25,6 @@ MULTIMODAL = {
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
 PROMPT = 10
 
-# Text models that run in transformers only inside a multimodal one, which is not built here.
-INSIDE = dict.fromkeys(
-    ("glm5_next_text", "mistral_large4_text"),
-    "in transformers only inside a multimodal model, in which the reference checkpoint of tests/golden was made",
-)
-
 # Types that transformers does not have, and why nothing stands beside them.
 ABSENT = {
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
@@ -53,7 +47,7 @@ def configs() -> dict[str, dict]:
     for model_type, text in MULTIMODAL.items():
         tied = {"tie_word_embeddings": by_type[text]["tie_word_embeddings"]}
         by_type[model_type] = {"model_type": model_type, **tied, "text_config": by_type[text]}
-    return {t: by_type[t] for t in architectures() if t not in ABSENT | INSIDE}
+    return {t: by_type[t] for t in architectures() if t not in ABSENT}
 
 
 def model(model_type: str) -> Model:

@@ -90,19 +90,21 @@ def written_out(ours: Model, new: int, context: int) -> int:
 
 
 def not_picked(ours: Model, new: int, context: int) -> int:
-    """Scores and averages over the tokens, entries or blocks that the indexer did not pick."""
-    size = ours.trace.symbols
-    if "kv_lora_rank" in size:
-        if "index_topk" not in size:
-            return 0
-        width = size["qk_nope_head_dim"] + size["qk_rope_head_dim"] + size["v_head_dim"]
-        masked = context - min(context, size["index_topk"])
-        return 2 * ours.raw["num_hidden_layers"] * size["n_heads"] * width * new * masked
-    more, values = 0, ours.counts.values(T=new, S=context)
-    for p in costs_of(ours.counts)._pairs:
-        if isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)):
-            picked, every = p.keys.at(values), p.mask.kept(context)
-            more += p.flops(values) * (every - picked) // picked if 0 < picked != every else 0
+    """Scores and averages over the tokens, entries or blocks that the indexer did not pick; of latents, written out."""
+    costs, values = costs_of(ours.counts), ours.counts.values(T=new, S=context)
+    more = 0
+    for p in costs._pairs:
+        latent = next((of_layer for layer, of_layer in costs.latents.items() if layer in p.leaf.path()), None)
+        picked, theirs = p.keys.at(values), p.flops(values)
+        if latent and not p.leaf.is_inside(Role.INDEXER):
+            every = context
+            if (width := latent.written_out(p.leaf)) is not None:
+                theirs = theirs * int(width) // int(latent.rank)
+        elif isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)):
+            every = p.mask.kept(context)
+        else:
+            continue
+        more += theirs * (every - picked) // picked if picked else 0
     return more
 
 
@@ -129,12 +131,19 @@ def streams_read(ours: Model, new: int, context: int) -> int:
 
 
 def entries_averaged(ours: Model, new: int, context: int) -> int:
-    """The averages that entries are, in DeepSeek V4 the weighing of the indexer's heads, and the fit of n-grams."""
+    """The averages that entries and pools' keys are, in DeepSeek V4 the weighing of the indexer's heads, and the fit
+    of n-grams.
+    """
     more = 0
     for node, layers in steps(ours, Role.NGRAMS):
         more -= layers * sum(leaf.flops.at(ours.counts.values(T=new, S=context)) for leaf in node.children if leaf.note)
     for node, layers in steps(ours, Role.COMPRESSOR):
         more -= layers * (flops(ours, node, new, context) - linear_inside(ours, node, new, context))
+    if ours.model_type == "glm5_next_text":
+        for node, layers in steps(ours, Role.INDEXER):
+            added = [leaf for leaf in node.children if leaf.role is None and leaf.flops.terms]
+            averages = [leaf for leaf in added if len(leaf.inputs[0].shape) == 3]
+            more -= layers * sum(flops(ours, leaf, new, context) for leaf in averages)
     if ours.model_type == "deepseek_v4":
         for node, layers in steps(ours, Role.INDEX_SCORES):
             heads, width = (int(d) for d in node.inputs[0].shape[1:])
@@ -285,12 +294,20 @@ def kept_twice(ours: Model, new: int, context: int) -> int:
 
 
 def pooled_anew(ours: Model, new: int, context: int) -> int:
-    """The indexer's key of every token, without the pools' keys and those that wait."""
-    if ours.model_type != "qwen4_exp_text":
+    """The indexer's key of every token, in GLM-5-Next with its gates and a mark, without the pools' keys and those
+    that wait.
+    """
+    if ours.model_type not in ("qwen4_exp_text", "glm5_next_text"):
         return 0
     held = [k for k in ours.trace.kept if k.holds in (Holds.INDEX_KEYS, Holds.INDEX_WAITING)]
     kept_here = sum(k.elements.at(ours.counts.values(S=context)) for k in held)
-    return sum(int(k.layer_count) * int(k.shape[-1]) for k in held[::2]) * context - kept_here
+    gated = ours.model_type == "glm5_next_text"
+    widths = [
+        (int(k.layer_count), 2 * int(k.shape[-1]) + 1 if gated else int(k.shape[-1]))
+        for k in held
+        if k.holds is Holds.INDEX_KEYS
+    ]
+    return sum(layers * width for layers, width in widths) * context - kept_here
 
 
 def ids_kept(ours: Model, new: int, context: int) -> int:
@@ -344,7 +361,7 @@ FLOPS = {
         streams_read,
     ),
     "entries": Convention(
-        "The averages that compressed entries are, the weighing of the heads that pick them and the fit of n-grams are "
+        "The averages that compressed entries and pools’ keys are, the weighing of the heads that pick them and the fit of n-grams are "
         "counted here. In transformers they are element-wise.",
         entries_averaged,
     ),
@@ -393,8 +410,8 @@ CACHE = {
         "transformers’ code of GPT-Neo keeps every row, also in the layers that see a window.", whole_text
     ),
     "pooled anew": Convention(
-        "transformers’ code of Qwen4-Exp keeps the indexer’s key of every token and averages them anew in each step. "
-        "Here the averages are kept.",
+        "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "
+        "gates and a mark, and averages them anew in each step. Here the averages are kept.",
         pooled_anew,
     ),
     "ids": Convention(

@@ -31,12 +31,18 @@ TOWERS = {
     "qwen3_vl": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 44},
     "qwen3_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 40},
     "step3p7": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28},
+    "glm5_next": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
+    "mistral_large4": {
+        **{"model_type": "pixtral", "hidden_size": 8, "intermediate_size": 8, "head_dim": 4},
+        **{"num_hidden_layers": 1, "num_attention_heads": 2},
+    },
     "muse_glimmer": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "muse_spark": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
 }
 # Text models that transformers runs inside of these alone.
 AROUND = {"step3p5": "step3p7"} | {
-    f"{name}_text": name for name in ("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark")
+    f"{name}_text": name
+    for name in ("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4")
 }
 TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
 INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
