@@ -361,8 +361,8 @@ FLOPS = {
         streams_read,
     ),
     "entries": Convention(
-        "The averages that compressed entries and pools’ keys are, the weighing of the heads that pick them and the fit of n-grams are "
-        "counted here. In transformers they are element-wise.",
+        "The averages that compressed entries and pools’ keys are, the weighing of the heads that pick them and the "
+        "fit of n-grams are counted here. In transformers they are element-wise.",
         entries_averaged,
     ),
     "taps": Convention(
