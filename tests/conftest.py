@@ -23,10 +23,11 @@ from fuzzing import CI
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
 FEW = 30  # cases of each quick test; together they come to every model
+FEW_ELSEWHERE = 2  # cases of each test in the browser, or with processes
 
 
 def pytest_addoption(parser):
-    said = f"of the cases of each test only N; 0 is all of them, as in .ci/run, and without it there are {FEW}"
+    said = f"of the cases of each quick test only N; 0 is all of them, as in .ci/run, and without it there are {FEW}"
     parser.addoption("--few", type=int, metavar="N", help=said)
 
 
@@ -77,13 +78,12 @@ def pytest_collection_modifyitems(config, items):
             chosen.append(item)
     few = FEW if config.option.few is None else config.option.few
     if few and (config.option.few or not (CI or named or config.option.keyword or config.option.markexpr == "slow")):
-        cases = defaultdict(list)
-        for item in chosen:
-            cases[item.nodeid.partition("[")[0]].append(item)
-        few_of = {id(c) for name, of_one in cases.items() for c in evenly(of_one, few, name)}
-        config.stash[LEFT_OUT]["further cases of tests that have many"] = len(chosen) - len(few_of)
-        left_out += [item for item in chosen if id(item) not in few_of]
-        chosen = [item for item in chosen if id(item) in few_of]
+        for of_kind, most in (chosen, few), (browser, FEW_ELSEWHERE), (processes, FEW_ELSEWHERE):
+            rest = of_kind[:]
+            of_kind[:] = few_of_each(of_kind, most)
+            kept = set(map(id, of_kind))
+            config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
+            left_out += [item for item in rest if id(item) not in kept]
     config.hook.pytest_deselected(items=left_out)
     processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
     share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)
@@ -91,10 +91,14 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
 
 
-def evenly(cases, few, name):
-    """Few of the cases, as far from each other as can be; those of another test are others."""
-    step = -(-len(cases) // few)
-    return cases[zlib.crc32(name.encode()) % step :: step]
+def few_of_each(items, few):
+    """Few cases of each test, as far from each other as can be; of quick tests, each begins elsewhere."""
+    cases = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    steps = {name: -(-len(of_one) // few) for name, of_one in cases.items()}
+    first = lambda name: zlib.crc32(name.encode()) % steps[name] if few == FEW else 0  # noqa: E731
+    return [case for name, of_one in cases.items() for case in of_one[first(name) :: steps[name]]]
 
 
 def pytest_sessionfinish(session):

@@ -309,7 +309,7 @@ def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     )
     uv("pip", "install", "--python", python, "--requirements", requirements)
     uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "", "KEPT": "no"}
     rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
     run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "2", *rooms, cwd=ROOT, env=quiet)
     # A new version may render any page in another way; what an old one lacks, a few pages show.

@@ -183,7 +183,8 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
         cell = content if isinstance(content, Cell) else Cell(content)
         span = cell.span if cell.span > 1 else None
         if not written:
-            written.append(tag("th", cell.content, colspan=span, scope=row.scope, data_sort=cell.sort))
+            stays = tag("span", cell.content) if span else cell.content  # in its place while the columns scroll
+            written.append(tag("th", stays, colspan=span, scope=row.scope, data_sort=cell.sort))
         else:
             is_number = columns[place].is_number and span is None if cell.is_number is None else cell.is_number
             cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None

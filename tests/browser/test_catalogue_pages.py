@@ -217,6 +217,7 @@ def test_it_comes_back_as_it_was_under_instant_navigation(catalogue):
     assert heading(page, "Layers").get_attribute("aria-sort") == "descending"
 
 
+@pytest.mark.slow("axe looks at a long table, which the tests of each kind of page do too")
 def test_axe_finds_nothing_in_a_filtered_table(catalogue):
     assert not accessibility(catalogue("?find=Meta-Llama-3-8B-Instruct&sort=parameters"))
 

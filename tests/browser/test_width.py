@@ -124,6 +124,17 @@ def test_what_still_scrolls_says_so_and_keeps_head_and_names(open_page, site):
     assert result.bounding_box()["x"] == pytest.approx(left, abs=1)
 
 
+def test_the_heading_of_rows_stays_while_their_columns_scroll(open_page, site):
+    page = open_page(urljoin(site, "models/gpt/gpt2/"), viewport={"width": 390, "height": 844})
+    table = page.locator(".ep-scroll:has(.ep-tensors)")
+    table.evaluate("e => { e.closest('details').open = true }")
+    title = table.locator("tr.ep-part th > span").nth(1)
+    left = title.bounding_box()["x"]
+    assert table.evaluate("e => { e.scrollBy(150, 0); return e.scrollLeft }") == 150
+    page.wait_for_timeout(100)
+    assert title.bounding_box()["x"] == pytest.approx(left, abs=3)
+
+
 def test_the_head_of_a_long_table_stays_while_the_page_scrolls(open_page, site):
     page = open_page(urljoin(site, "reference/macros/"), viewport={"width": 1280, "height": 900})
     row = page.locator(".ep-table:has(tbody tr:nth-child(60)) tbody tr").nth(50)

@@ -95,7 +95,7 @@ class Serve:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(20)
+            self.process.wait(2)
         except subprocess.TimeoutExpired:
             self.process.kill()
 

@@ -316,6 +316,7 @@ def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str
 
 
 @pytest.mark.processes
+@pytest.mark.slow("builds the whole site once more")
 def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_path):
     folder = copy_of_the_site(tmp_path)
     edit(folder)
