@@ -5,7 +5,7 @@ const SCRIPTS = { "figure.diagram": "./diagram.mjs", ".ep-catalogue": "./catalog
 const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
 const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", "ep-canvas": "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
 
-const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => target.matches(".ep-scroll") ? keep(target) : update(target)))
+const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => target.matches(".ep-scroll, .ep-table") ? keep(target.closest(".ep-scroll")) : update(target)))
 
 // The column behind the names, where both leave half of the place to the others.
 function keep(box) {
@@ -26,9 +26,14 @@ function update(box) {
   } else for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name)
 }
 
+let observed = new WeakSet()
 function mount() {
-  sizes.disconnect()
-  for (const box of document.querySelectorAll(`${SCROLLS}, .ep-scroll`)) sizes.observe(box)
+  for (const box of document.querySelectorAll(`${SCROLLS}, .ep-scroll`)) {
+    if (observed.has(box)) continue
+    observed.add(box)
+    sizes.observe(box)
+    if (box.matches(".ep-tool .ep-scroll")) sizes.observe(box.querySelector("table")) // its rows change
+  }
   for (const buttons of document.querySelectorAll(".md-code__nav")) buttons.setAttribute("role", "none") // the theme's, without a name
   // Instant navigation makes every address absolute: paper shows only those that lead off the site.
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
@@ -38,6 +43,8 @@ const added = new MutationObserver(mount) // Material wraps its tables later
 const start = () => {
   const again = () => {
     added.disconnect()
+    sizes.disconnect()
+    observed = new WeakSet()
     const content = document.querySelector(".md-content")
     if (content) added.observe(content, { childList: true, subtree: true })
     mount()

@@ -80,6 +80,7 @@ def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, op
     page.get_by_role("columnheader", name="Difference").wait_for()
     assert value(page, "Parameters") == f"{other.counts.total:,} parameters"
     assert value(page, "Parameters", 0) == f"{model.counts.total:,} parameters"
+    page.wait_for_url("**?*set.hidden_size=8192")
     again = open_page(page.url)
     again.locator(".ep-answer strong").wait_for()
     assert answer(again) == answer(page) and value(again, "Parameters") == value(page, "Parameters")

@@ -47,14 +47,15 @@ export function json(value) {
 
 // Numbers
 
-export const grouped = n => (n < 0n ? "−" : "") + (n < 0n ? -n : n).toLocaleString("en")
+const digits = new Intl.NumberFormat("en")
+export const grouped = n => (n < 0n ? "−" : "") + digits.format(n < 0n ? -n : n)
 const UNITS = ["", "k", "M", "B", "T", "P", "E"]
 // Three digits and a unit: 8.03B, 16.1 GB.
 function scaled(n, units, space) {
   let x = Math.abs(Number(n)), i = 0
   while (x >= 999.5 && i < units.length - 1) x /= 1000, i++
-  const digits = i === 0 && Number.isInteger(x) ? 0 : x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2
-  return `${n < 0 ? "−" : ""}${x.toFixed(digits)}${space}${units[i]}`
+  const places = i === 0 && Number.isInteger(x) ? 0 : x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2
+  return `${n < 0 ? "−" : ""}${x.toFixed(places)}${space}${units[i]}`
 }
 export const count = n => n < 10000n && n > -10000n ? grouped(BigInt(n)) : scaled(n, UNITS, "")
 // As the pages round: 8.03B of parameters, 16.7% of them.

@@ -3,13 +3,14 @@
 import { areasOf, treemap } from "../model.mjs"
 import { count, grouped, make, percent, short } from "./kit.mjs"
 
+const PHONE = "(max-width: 33.25em)" // where the narrow one is seen: its place is 25rem wide or less
 const GAP = 16, ABOVE = 18 // between two maps, and for what is said above each
 
 // One map, or that of before and of now beside each other: what is twice as large has twice the area.
 export function areaMap(now, before, titles, colours) {
   const maps = now === before ? [["", now]] : [["As published: ", before], ["Now: ", now]]
   const most = Math.max(...maps.map(([, m]) => Number(m.counts.total)))
-  const drawings = [["wide", treemap.WIDE.map(Number), true], ["narrow", treemap.NARROW.map(Number), false]].map(([cls, [width, height], isRow]) => {
+  const drawing = (cls, [width, height], isRow) => {
     const room = maps.length === 1 ? [width, height] : isRow ? [(width - GAP) / 2, height] : [width, height * .6]
     const above = maps.length === 1 ? 0 : ABOVE
     const parts = maps.flatMap(([title, m], i) => {
@@ -20,10 +21,14 @@ export function areaMap(now, before, titles, colours) {
     })
     const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
     return shape("svg", { class: `ep-svg ${cls}`, viewBox: `0 0 ${width} ${tall}`, role: "img", "aria-label": `Where the parameters are: ${said(now, titles)}` }, ...parts)
-  })
+  }
   const used = now.counts.active !== now.counts.total ? " In the stronger colour: what one token uses." : ""
   const scale = maps.length > 1 ? " Both to one scale." : ""
-  return make("figure", { class: "ep-map" }, drawings, make("figcaption", {}, `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`))
+  const drawings = [() => drawing("wide", treemap.WIDE.map(Number), true), () => drawing("narrow", treemap.NARROW.map(Number), false)]
+  const [seen, other] = matchMedia(PHONE).matches ? drawings.reverse() : drawings
+  const figure = make("figure", { class: "ep-map" }, seen(), make("figcaption", {}, `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`))
+  setTimeout(() => figure.isConnected && figure.prepend(other()), 100) // for another window, or paper
+  return figure
 }
 
 const said = (m, titles) => areasOf(m, titles, short, percent).filter(({ area }) => area.parameters).map(({ area }) => `${area.title} ${area.said}, ${area.share}`).join("; ")

@@ -15,7 +15,7 @@ export async function mount(place) {
   const state = { ...DEFAULTS, set: new Map(), own: null, ...recalled() }
   if (!models.has(state.model)) state.model = DEFAULTS.model
   if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
-  let turn = 0, base // what the page starts from
+  let turn = 0, keeping, base // what the page starts from
   let listed = null, files // the tensors of a file, by their names, and the script that reads them, once there is one
   let shown // the last model that could be: the fields that are drawn are its
 
@@ -87,7 +87,8 @@ export async function mount(place) {
       if (!isProblem(error) && !(error instanceof SyntaxError)) throw error
       explain(error)
     }
-    keep()
+    clearTimeout(keeping)
+    keeping = setTimeout(keep, 100) // browsers allow an address to change only so often
     place.dataset.milliseconds = (performance.now() - started).toFixed(1)
   }
 
@@ -244,12 +245,14 @@ export async function mount(place) {
   }
 
   function keep() {
+    if (!place.isConnected) return // another page's address by now
     const set = Object.fromEntries([...state.set].map(([k, v]) => [`set.${k}`, v]))
     const chosen = Object.fromEntries(Object.keys(DEFAULTS).filter(k => state[k] !== DEFAULTS[k] || (k === "model" && !own)).map(k => [k, state[k]]))
     remember({ ...chosen, way: state.way, ...set })
     if (own && state.own) history.replaceState(history.state, "", `#config=${encodeURIComponent(json(state.own))}`)
   }
   async function copyLink(event) {
+    keep()
     await navigator.clipboard?.writeText(location.href)
     event.target.textContent = "Copied"
     setTimeout(() => { event.target.textContent = "Copy the link" }, 1500)
