@@ -174,10 +174,17 @@ def published_parts(
     """What the published file has for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
 
     With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
+    Raises `Problem` for a shape that cannot be cut.
     """
     for packed, parts in architecture.fused.items():
         if f".{name}".endswith(f".{packed}"):
-            prefix, members = name[: len(name) - len(packed)], int(shape[0]) if "{e}" in parts[0] else None
+            is_stack = "{e}" in parts[0]
+            if len(shape) < 1 + is_stack or shape[is_stack] % len(parts):
+                raise Problem(
+                    f"{name} is {list(shape)} in the file, and holds {len(parts)} tensors one below the other",
+                    "check that config.json belongs to these files",
+                )
+            prefix, members = name[: len(name) - len(packed)], int(shape[0]) if is_stack else None
             rows, *rest = shape if members is None else shape[1:]
             return [(prefix + part, (rows // len(parts), *rest), members) for part in parts]
     return [(name, tuple(shape), None)]

@@ -170,6 +170,13 @@ def test_unfuse_cuts_experts_apart(rng):
     assert (out["model.layers.4.block_sparse_moe.experts.6.w3.weight"] == packed[6, F:]).all()
 
 
+@pytest.mark.parametrize("shape", [(E, 2 * F + 1, D), (E,), ()])
+def test_what_cannot_be_cut_is_refused(shape):
+    name = "model.layers.4.mlp.experts.gate_up_proj"
+    with pytest.raises(Problem, match=rf"{name} is .* in the file, and holds 2 tensors one below the other"):
+        unfuse(find("mixtral"), {name: np.zeros(shape)})
+
+
 def test_unfuse_list_cuts_the_same():
     rows = [
         ["model.layers.{i}.mlp.experts.gate_up_proj", {"i": [[3, 60, 1]]}, [E, 2 * F, D]],
