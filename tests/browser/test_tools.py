@@ -86,6 +86,26 @@ def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, op
     assert answer(again) == answer(page) and value(again, "Parameters") == value(page, "Parameters")
 
 
+MOVED = """
+    window.moved = 0
+    new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: "layout-shift" })
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_when_two_models_come(tool, open_page, width):
+    """Nor does a font that comes late: here none comes."""
+
+    def watch(page):
+        page.add_init_script(MOVED)
+        page.route("**/*.woff2", lambda route: route.abort())
+
+    page = tool("compare", before=watch, viewport={"width": width, "height": 900})
+    page.wait_for_timeout(500)
+    open_page.complaints[:] = [said for said in open_page.complaints if "ERR_FAILED" not in said]  # the fonts
+    assert page.evaluate("moved") < 0.005
+
+
 def test_what_cannot_be_is_explained_at_its_field_and_nothing_breaks(tool):
     page = tool("what-if")
     before = answer(page)

@@ -23,7 +23,6 @@ export async function mount(place) {
     make("div", { class: "ep-row" },
       labelled("Context, tokens", make("input", { type: "number", name: "context", min: 1, step: 1, value: state.context, inputmode: "numeric" })),
       labelled("On", select("on", [...accelerators].map(([slug, a]) => [slug, `${a.name}, ${bytes(a.memory_bytes)}`]), state.on))))
-  replace(place, form, answer, ofFigures, ofParts, ofSizes, diagrams, more)
   form.addEventListener("input", event => {
     const { name, value } = event.target
     if (name in DEFAULTS) state[name] = value
@@ -94,6 +93,7 @@ export async function mount(place) {
 
   pick()
   await update()
+  replace(place, form, answer, ofFigures, ofParts, ofSizes, diagrams, more) // all at once, so that nothing moves
 }
 
 // The drawings of a model's page, each with its name; their links lead where they led there.
