@@ -193,7 +193,7 @@ def test_drawings_stand_side_by_side_and_differences_are_marked(tool):
 def test_a_table_of_a_tool_is_sorted_and_stays_so(tool):
     page = tool("what-if", "?set.num_hidden_layers=64")
     page.get_by_text("Parameters by part").click()
-    heading = page.get_by_role("columnheader", name="Share").last
+    heading = page.locator("details table").get_by_role("columnheader", name="Share")  # once it is drawn
     heading.get_by_role("button").click()
     names = page.locator("details table tbody th")
     assert names.all_inner_texts()[0].startswith("Feed-forward") and names.all_inner_texts()[-1] == "Together"
