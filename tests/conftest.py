@@ -255,6 +255,18 @@ def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
+def until(page, is_so, arg=None, seconds=30):
+    """Waits until an expression, or a function of `arg`, is true in the page.
+
+    Playwright's own `wait_for_function` asks again by `eval` in the page, which the site's policy forbids: it fails
+    wherever the answer is not yes at once.
+    """
+    end = time.monotonic() + seconds
+    while not page.evaluate(is_so, arg):
+        assert time.monotonic() < end, f"not within {seconds} s: {is_so}"
+        page.wait_for_timeout(20)
+
+
 # Leaves the first of what looks alike, with all that is in it and all that it stands in: the contrast of one is that of
 # all. Given false, brings the others back.
 ONE_OF_EACH_LOOK = """leave => {
@@ -293,8 +305,10 @@ def accessibility(page, *schemes):
     lines = []
     for scheme in schemes or ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(
-            "name => document.body.dataset.mdColorScheme === name", arg={"light": "default", "dark": "slate"}[scheme]
+        until(
+            page,
+            "name => document.body.dataset.mdColorScheme === name",
+            arg={"light": "default", "dark": "slate"}[scheme],
         )
         page.evaluate("for (const animation of document.getAnimations()) animation.finish()")  # of the scheme before
         for rules in {"rules": {contrast: {"enabled": False}}}, {"runOnly": [contrast]}:

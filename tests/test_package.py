@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from conftest import served
+from conftest import served, until
 from copies import environment as environment_without_warnings
 from copies import small_site
 from packaging.requirements import Requirement
@@ -277,7 +277,7 @@ def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path)
         assert not broken_links(text, tmp_path / "site", page)
     with served(tmp_path / "site") as address:
         for page in map(open_page, (address + page for page in pages)):
-            page.wait_for_function(TOOLS_ARE_THERE)
+            until(page, TOOLS_ARE_THERE)
             assert not page.evaluate(EMPTY) and not page.evaluate(BLACK)
             size = "document.querySelector('.ep-table').computedStyleMap().get('font-size').value"
             assert 13 < page.evaluate(size) < 16

@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility, overflow
+from conftest import accessibility, overflow, until
 
 from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
@@ -138,7 +138,7 @@ def test_the_filters_narrow_together_and_the_address_keeps_them(catalogue, open_
     assert names(again) == names(page) and said(again) == said(page)
     assert heading(again, "Parameters").get_attribute("aria-sort") == "descending"
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function(f"document.querySelectorAll('.ep-catalogue tbody tr:not([hidden])').length === {MODELS}")
+    until(page, f"document.querySelectorAll('.ep-catalogue tbody tr:not([hidden])').length === {MODELS}")
     assert said(page) == f"{MODELS} models" and "family" not in page.url
 
 

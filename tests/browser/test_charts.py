@@ -3,6 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
+from conftest import until
 
 from macros.catalogue import presets
 
@@ -59,7 +60,7 @@ def test_the_rule_in_the_chart_of_sizes_is_over_no_point(open_page, site):
 
 def test_the_points_of_a_chart_are_links_one_after_the_other_by_keyboard(open_page, site):
     page = open_page(urljoin(site, "models/gpt/"))
-    page.wait_for_function("document.querySelector('a.point[tabindex=\"0\"]')")
+    until(page, "document.querySelector('a.point[tabindex=\"0\"]')")
     chart = page.locator("figure.ep-figure svg:visible").first
     stops = chart.locator("a.point[tabindex='0']")
     assert stops.count() == 1 and chart.locator("a.point").count() > 5

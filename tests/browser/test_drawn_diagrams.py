@@ -5,7 +5,7 @@ from functools import partial
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility, overflow
+from conftest import accessibility, overflow, until
 from copies import ROOT
 from fuzzing import CI
 
@@ -203,7 +203,7 @@ def test_opened_the_whole_drawing_fits_and_can_be_looked_at_nearer(open_page, si
     place.focus()
     before = place.evaluate("e => e.scrollTop")
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("before => document.activeElement.scrollTop > before", arg=before)
+    until(page, "before => document.activeElement.scrollTop > before", arg=before)
     middle = place.bounding_box()
     x, y = middle["x"] + middle["width"] / 2, middle["y"] + middle["height"] / 2
     before = place.evaluate("e => e.scrollTop")
@@ -226,7 +226,7 @@ def test_a_link_in_the_whole_drawing_leads_on_without_a_reload(open_page, site):
     unfolded(page).get_by_role("button", name="Open the whole drawing").first.click()
     page.get_by_role("dialog").locator("svg a").first.click()
     page.wait_for_url("**/what-happens/tokens/")
-    page.wait_for_function("!document.querySelector('dialog')")
+    until(page, "!document.querySelector('dialog')")
     assert page.evaluate("window.notReloaded")
     page.get_by_role("link", name="Home").first.click()  # nothing is left in front of the page
     page.wait_for_url(site)

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import served
+from conftest import served, until
 from random_models import cases
 
 from macros.browser.bundle import files
@@ -70,7 +70,7 @@ def engine(tmp_path_factory):
 
 def wrong(open_page, engine, number, seed, each=1):
     page = open_page(engine)
-    page.wait_for_function("globalThis.ready")
+    until(page, "globalThis.ready")
     machines = {
         slug: dict(
             name=a.name,

@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility, overflow, own_assets
+from conftest import accessibility, overflow, own_assets, until
 
 pytestmark = pytest.mark.browser
 
@@ -41,7 +41,7 @@ def test_it_comes_when_asked_and_leads_by_keyboard_to_a_page_and_a_row(open_page
     page.keyboard.press("Enter")  # at once: it waits for the answer
     page.wait_for_url("**/llama3-8b/#model.layers.0.self_attn.q_proj.weight")
     row = page.locator("tr[id='model.layers.0.self_attn.q_proj.weight']")
-    page.wait_for_function("row => row.getBoundingClientRect().top >= 0", arg=row.element_handle())
+    until(page, "row => row.getBoundingClientRect().top >= 0", arg=row.element_handle())
     page.get_by_role("link", name="Search").click()
     box.fill("xyzzyq")
     page.get_by_role("link", name="All models").last.wait_for()
@@ -67,7 +67,7 @@ def test_without_scripts_and_from_disk_the_link_leads_to_all_models(open_page, s
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     from_disk = context.new_page()
     from_disk.goto((site_folder / "index.html").as_uri())
-    from_disk.wait_for_function("document.querySelector('.ep-search-link').innerText.trim() === 'All models'")
+    until(from_disk, "document.querySelector('.ep-search-link').innerText.trim() === 'All models'")
     context.close()
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from urllib.parse import urljoin
 
 import pytest
-from conftest import overflow
+from conftest import overflow, until
 
 pytestmark = pytest.mark.browser
 
@@ -115,7 +115,7 @@ def test_what_still_scrolls_says_so_and_keeps_head_and_names(open_page, site):
     box = table.bounding_box()["y"]
     assert box - 1 <= head.bounding_box()["y"] <= max(top, box) + 1
     page.set_viewport_size({"width": 768, "height": 900})  # here there is room for the result beside the name
-    page.wait_for_function("document.querySelector('.ep-keeps')")
+    until(page, "document.querySelector('.ep-keeps')")
     result = table.locator("tbody td").first
     table.evaluate("e => e.scrollTo(0, 0)")
     left = result.bounding_box()["x"]
@@ -153,7 +153,7 @@ def test_a_models_page_opens_with_its_sheet_on_one_screen(open_page, site):
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.locator(".ep-map svg.wide").is_hidden() and page.locator(".ep-map svg.narrow").is_visible()
     page.locator(".ep-map svg.narrow a").first.click()
-    page.wait_for_function("location.hash.startsWith('#llama3-8b')")
+    until(page, "location.hash.startsWith('#llama3-8b')")
     assert page.locator("details.ep-fold:has(.ep-tensors)").get_attribute("open") is not None
     page.locator(page.evaluate("'[id=\"' + location.hash.slice(1) + '\"]'")).wait_for()
 
