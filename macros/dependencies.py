@@ -42,8 +42,14 @@ class Remembered(Protocol[P, T_co]):
 _all_results: weakref.WeakSet[Results] = weakref.WeakSet()
 
 
+# Called wherever something is used: a computation that nobody waits for any more ends there, by what this raises.
+before_use: list[Callable[[], None]] = []
+
+
 def use(kind: str, name: str | None = None) -> None:
     """Note that what is being computed depends on this."""
+    for go_on in before_use:
+        go_on()
     used = _under_way.get()
     if used is not None:
         used.add((kind, name))

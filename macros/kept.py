@@ -43,10 +43,12 @@ def libraries() -> tuple[str, ...]:
 
 
 class Store:
-    """The kept results of one state of all files; `now` reads that again, and a store without it is only read."""
+    """The kept results of one state of all files; `now` reads that again, and a store without it is only read. Of a
+    live preview, whose pages come and go, every result also goes by which there are.
+    """
 
-    def __init__(self, file: Path, states: States, now: Callable[[], States] | None):
-        self.files, self.now = states, now
+    def __init__(self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool):
+        self.files, self.now, self.is_preview = states, now, is_preview
         self.new: dict[bytes, tuple[str, str, bytes]] = {}
         self.states: dict[str, str] = {}  # by what was used, as it is written down
         self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
@@ -122,11 +124,13 @@ class Store:
 _store: list[Store] = []  # of the build under way, if it keeps results
 
 
-def begin(file: Path, states: States, now: Callable[[], States] | None) -> None:
-    """For a build, unless it is told KEPT=no."""
+def begin(file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False) -> None:
+    """For a build, unless it is told KEPT=no. A live preview's builds of one state go on with one store."""
+    if is_preview and _store and _store[-1].files == states:
+        return
     _store.clear()  # of a build that failed: nothing of it is kept
     if os.environ.get("KEPT") != "no":
-        _store.append(Store(file, states, now))
+        _store.append(Store(file, states, now, is_preview))
 
 
 def end() -> None:
@@ -144,7 +148,7 @@ def result(name: str, arguments: object, compute: Callable[[], T]) -> T:
         value, used = kept
         for one in used:
             use(*one)
-        if not store.now:  # a preview, whose pages come and go
+        if store.is_preview:
             use("pages")
         return cast(T, tuple(value) if isinstance(value, list) else value)
     with recording() as used:

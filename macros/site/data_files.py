@@ -6,7 +6,7 @@ Plain text, for any builder.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..catalogue import presets
@@ -31,15 +31,22 @@ def csv_of(slug: str) -> str:
     return f"{FOLDER}/{slug}.csv"
 
 
-def files(slugs: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each file's address and content, for the models of these presets."""
+def files(slugs: Iterable[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Each file's address and what computes its content, for the models of these presets."""
     listed = tuple(slugs)
     for slug in listed:
         if presets.preset(slug).config is not None:
-            yield from zip((json_of(slug), csv_of(slug)), of_model(slug))
-    yield from zip((f"{FOLDER}/catalogue.json", f"{FOLDER}/catalogue.csv"), of_all(listed))
-    for name, said in SCHEMAS.items():
-        yield f"{FOLDER}/{name}.schema.json", json.dumps(said(), ensure_ascii=False, indent=1) + "\n"
+            yield json_of(slug), lambda slug=slug: of_model(slug)[0]
+            yield csv_of(slug), lambda slug=slug: of_model(slug)[1]
+    yield f"{FOLDER}/catalogue.json", lambda: of_all(listed)[0]
+    yield f"{FOLDER}/catalogue.csv", lambda: of_all(listed)[1]
+    for name in SCHEMAS:
+        yield f"{FOLDER}/{name}.schema.json", lambda name=name: of_schema(name)
+
+
+def of_schema(of: str) -> str:
+    """The JSON Schema of a "model" or of the "catalogue"."""
+    return json.dumps(SCHEMAS[of](), ensure_ascii=False, indent=1) + "\n"
 
 
 @remembered

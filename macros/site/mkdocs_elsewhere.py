@@ -136,10 +136,13 @@ def write_files(conf: Any, pages: Any) -> None:
 def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[str, bytes]]:
     """The files that tools load, by their names below the site's root: the small model, or the compiled engine."""
     for file in tool_files.generated(address) if tools else ():
-        content = file.content.encode() if isinstance(file.content, str) else file.content
         is_small = file.path.startswith(f"{tool_files.SMALL}/")
         if "capitals" in tools if is_small else tools - {"capitals"}:
-            yield f"{FOLDER}/{file.path.removeprefix('assets/')}", content
+            content = file.content
+            yield (
+                f"{FOLDER}/{file.path.removeprefix('assets/')}",
+                (content.encode() if isinstance(content, str) else content),
+            )
 
 
 def scaled(styles: str, factor: float) -> str:

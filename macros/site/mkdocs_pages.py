@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, InclusionLevel
 
 from .. import kept
+from ..catalogue import presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
 from . import model_pages, tool_files
@@ -20,15 +23,41 @@ log = logging.getLogger("mkdocs.macros.site")
 KEPT = ".cache/views.sqlite"
 
 
+class Generated(File):
+    """A file whose content is computed when MkDocs reads or writes it: for a page that is left as it is, never."""
+
+    make: Callable[[], str | bytes]
+
+    @cached_property
+    def _content(self) -> str | bytes:  # pyright: ignore[reportIncompatibleVariableOverride]
+        preview.go_on()
+        return self.make()
+
+
 def on_config(config):
     """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
     inputs = preview.inputs if preview.serving else Inputs(config)
     if not preview.serving:
         inputs.begin()
-    kept.begin(Path(config.config_file_path).parent / KEPT, inputs.states, None if preview.serving else inputs.read)
+    if not (preview.serving and preview.is_complete):  # what was kept is remembered then
+        now = None if preview.serving and preview.is_edited else inputs.read
+        kept.begin(Path(config.config_file_path).parent / KEPT, inputs.states, now, preview.serving)
     if config.nav:
-        config.nav = model_pages.with_families(config.nav)
+        config.nav = model_pages.with_families(config.nav, size())
     return config
+
+
+def size() -> Callable[[str], int] | None:
+    """By what models of one day are sorted. A preview's build for the open pages counts none: it takes what it knows,
+    and what is wrong with that, the build of all pages puts right.
+    """
+    if not preview.serving:
+        return None
+    if preview.first is None:
+        for slug in presets.paths():
+            preview.go_on()
+            preview.sizes[slug] = model_pages.total(slug)
+    return lambda slug: preview.sizes.get(slug, 0)
 
 
 def on_files(files, config):
@@ -39,18 +68,34 @@ def on_files(files, config):
                 check_path(file.src_uri)
             except Problem as problem:
                 raise PluginError(str(problem.at("docs"))) from None
-    wrong = model_pages.problems()
-    if wrong and config.plugins["macros"].config["on_error_fail"]:
-        raise PluginError("\n".join(map(str, wrong.values())))
-    for problem in wrong.values():
-        log.error(problem)
-    for page in (*model_pages.pages(), *tool_files.generated()):
-        if files.get_file_from_path(page.path) is None:  # else it is written by hand, and stays
-            file = File.generated(config, page.path, content=page.content, inclusion=InclusionLevel.NOT_IN_NAV)
-            file.edit_uri = page.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
+    generated = model_pages.pages(size())
+    is_whole = preview.first is None
+    refuses = config.plugins["macros"].config["on_error_fail"]
+    tell_problems(presets.paths() if is_whole else preview.saved_presets(), refuses)
+    if is_whole:
+        generated += [*model_pages.data(), *tool_files.generated()]
+    for one in generated:
+        if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
+            file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
+            file.inclusion, file.generated_by, file.make = InclusionLevel.NOT_IN_NAV, "macros.site", one.make
+            file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files
 
 
+def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
+    """What is wrong with presets ends a build, or is told."""
+    wrong: list[Problem] = []
+    for slug in slugs:
+        preview.go_on()
+        if problem := model_pages.problem(slug):
+            wrong.append(problem)
+    if wrong and refuses:
+        raise PluginError("\n".join(map(str, wrong)))
+    for problem in wrong:
+        log.error(problem)
+
+
 def on_post_build_late(config):
-    kept.end()
+    if preview.first is None:
+        kept.end()

@@ -30,6 +30,8 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
+    if preview.first is not None:  # a preview's build for the open pages, which leaves the others as they are
+        return
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
     terms = [

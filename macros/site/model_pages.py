@@ -6,6 +6,8 @@ Plain data, for any builder: a page is its path below `docs/` and its Markdown.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..catalogue import presets
@@ -24,35 +26,47 @@ MODELS = "models"  # the folder, and the navigation's entry "Models"
 
 
 class Generated(NamedTuple):
-    """A file of the site that is not in `docs/`."""
+    """A file of the site that is not in `docs/`; what stands in it is computed when it is asked for."""
 
     path: str  # where it would be in `docs/`
-    content: str | bytes
+    make: Callable[[], str | bytes]
     edit: str | None = None  # the file to edit instead, as a path from `docs/`
 
-
-def pages() -> list[Generated]:
-    """Every generated file. The page of a wrong preset says what is wrong with it."""
-    wrong = problems()
-    generated = []
-    for slug in wrong.keys() - set(readable()):
-        path = presets.paths()[slug]  # its family cannot be read, and is the folder's by custom
-        broken = broken_page(slug, wrong[slug])
-        generated.append(Generated(f"{MODELS}/{path.parent.name}/{slug}.md", broken, f"../{place(path)}"))
-    for family, slugs in families().items():
-        generated.append(Generated(page_of_family(family), family_page(family, tuple(slugs))))
-        for slug in slugs:
-            content = broken_page(slug, wrong[slug]) if slug in wrong else model_page(slug)
-            generated.append(Generated(page_of(slug), content, f"../{place(presets.paths()[slug])}"))
-    right = [slug for slug in presets.paths() if slug not in wrong]
-    return generated + [Generated(*file) for file in data_files.files(right)]
+    @property
+    def content(self) -> str | bytes:
+        return self.make()
 
 
-def with_families(navigation: list[Any]) -> list[Any]:
+def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
+    """Every generated page. That of a wrong preset says what is wrong with it."""
+    paths = presets.paths()
+    generated = [
+        # Its family cannot be read, and is the folder's by custom.
+        Generated(f"{MODELS}/{paths[slug].parent.name}/{slug}.md", partial(page, slug), f"../{place(paths[slug])}")
+        for slug in paths.keys() - set(readable())
+    ]
+    for family, slugs in families(size).items():
+        generated.append(Generated(page_of_family(family), partial(family_page, family, tuple(slugs))))
+        generated += (Generated(page_of(slug), partial(page, slug), f"../{place(paths[slug])}") for slug in slugs)
+    return generated
+
+
+def data() -> list[Generated]:
+    """The site as data, but for wrong presets."""
+    return [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if not problem(slug))]
+
+
+def page(slug: str) -> str:
+    """A model's page, or what is wrong with its preset."""
+    wrong = problem(slug)
+    return broken_page(slug, wrong) if wrong else model_page(slug)
+
+
+def with_families(navigation: list[Any], size: Callable[[str], int] | None = None) -> list[Any]:
     """A navigation as in mkdocs.yml, with the families and their models below its entry "Models"."""
     entries = [
         {family: [page_of_family(family), *({presets.preset(slug).name: page_of(slug)} for slug in slugs)]}
-        for family, slugs in families().items()
+        for family, slugs in families(size).items()
     ]
     return [
         {"Models": [*item["Models"], *entries]} if isinstance(item, dict) and "Models" in item else item
@@ -70,20 +84,26 @@ def page_of_family(family: str) -> str:
     return f"{MODELS}/{family_slug(family)}/index.md"
 
 
-def families() -> dict[str, list[str]]:
-    """The models of each family, in the order of release, of one day the smallest first."""
+def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
+    """The models of each family, in the order of release, of one day the smallest first: by their totals, unless told
+    another way, which may be a quicker one.
+    """
 
     def order(slug: str) -> tuple:
-        try:
-            size = _total(slug)
-        except Problem:
-            size = 0
-        return released(presets.preset(slug)), size, slug
+        return released(presets.preset(slug)), (size or total)(slug), slug
 
     members: dict[str, list[str]] = {}
     for slug in sorted(readable(), key=order):
         members.setdefault(presets.preset(slug).family, []).append(slug)
     return dict(sorted(members.items(), key=lambda item: item[0].lower()))
+
+
+def total(slug: str) -> int:
+    """How many parameters a model has; 0 where that cannot be known."""
+    try:
+        return _total(slug)
+    except Problem:
+        return 0
 
 
 @kept

@@ -57,6 +57,7 @@ def generated() -> Iterator[model_pages.Generated]:
     if wrong := model_pages.problems():
         raise next(iter(wrong.values()))
     yield from model_pages.pages()
+    yield from model_pages.data()
     yield from tool_files.generated()
 
 
@@ -72,7 +73,8 @@ def write(root: Path, folder: Path) -> int:
         path = folder / DOCS / file.path
         if not path.exists():  # else it is written by hand
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(file.content.encode() if isinstance(file.content, str) else file.content)
+            content = file.content
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
     return len(files)
 
 

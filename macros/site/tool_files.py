@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from ..browser.bundle import files
 from ..catalogue import capitals, presets
@@ -21,11 +21,12 @@ FOLDER = "assets/engine"
 
 def generated(address: Callable[[str], str] | None = None) -> list[Generated]:
     """Every file of the tools that is not in `docs/`; `address` says where a model's page is, below the site's root."""
-    address = address or _address
-    scripts = (Generated(f"{FOLDER}/{name}", text) for name, text in _compiled().items())
-    models = (Generated(f"{FOLDER}/models/{slug}.json", _model(slug, address(slug))) for slug in _listed())
-    small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes()) for name in OF_SMALL)
-    return [*scripts, *models, Generated(DATA, data()), *small]
+    scripts = (Generated(f"{FOLDER}/{name}", partial(_script, name)) for name in _compiled())
+    models = (
+        Generated(f"{FOLDER}/models/{slug}.json", partial(_model, slug, address or _address)) for slug in _listed()
+    )
+    small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes) for name in OF_SMALL)
+    return [*scripts, *models, Generated(DATA, data), *small]
 
 
 DATA = f"{FOLDER}/data.json"
@@ -33,6 +34,10 @@ DATA = f"{FOLDER}/data.json"
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
 _compiled = cache(kept(files))
+
+
+def _script(name: str) -> str:
+    return _compiled()[name]
 
 
 def _listed() -> list[str]:
@@ -72,10 +77,12 @@ def data() -> str:
     return _json({"models": models, "accelerators": machines, "titles": titles, "colours": colours})
 
 
-def _model(slug: str, address: str) -> str:
+def _model(slug: str, address: Callable[[str], str]) -> str:
     """What a tool needs of one model."""
     preset, model = presets.preset(slug), presets.model(slug)
-    return _json({"page": address, "caveat": preset.caveat, "context": model.longest_context[0], "keys": model.raw})
+    return _json(
+        {"page": address(slug), "caveat": preset.caveat, "context": model.longest_context[0], "keys": model.raw}
+    )
 
 
 def _json(what: object) -> str:

@@ -29,7 +29,7 @@ UNDISCLOSED = "claude-3-opus"
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, str]:
-    return dict(data_files.files([*SLUGS, UNDISCLOSED]))
+    return {name: make() for name, make in data_files.files([*SLUGS, UNDISCLOSED])}
 
 
 @pytest.fixture(scope="module")

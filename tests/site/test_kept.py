@@ -25,17 +25,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def begin(folder, is_preview=False):
-    """A build over the folder's files as they are."""
+def begin(folder, is_preview=False, is_edited=False):
+    """A build over the folder's files as they are; a preview after an edit."""
 
     def states():
         files = [path for path in (folder / "code").rglob("*") if path.is_file()]
         return {path: (path.read_text(), (path.stat().st_mtime_ns,)) for path in files}
 
-    kept.begin(folder / ".cache/views.sqlite", states(), None if is_preview else states)
+    kept.begin(folder / ".cache/views.sqlite", states(), None if is_edited else states, is_preview)
 
 
-def ask(folder, slug="one", is_preview=False, meanwhile=lambda: None):
+def ask(folder, slug="one", is_preview=False, is_edited=False, meanwhile=lambda: None):
     """Whether a result that uses a preset was computed, in a build of its own."""
     computed = []
 
@@ -44,7 +44,7 @@ def ask(folder, slug="one", is_preview=False, meanwhile=lambda: None):
         computed.append(1)
         return "a text", f"of {slug}"
 
-    begin(folder, is_preview)
+    begin(folder, is_preview, is_edited)
     with recording() as used:
         value = kept.result("view", (slug, 7), compute)
     meanwhile()
@@ -130,10 +130,23 @@ def test_what_was_saved_while_it_was_computed_keeps_nothing(folder, monkeypatch)
     assert ask(folder) and ask(folder)
 
 
-def test_a_preview_takes_and_keeps_nothing(folder):
-    told = []
-    assert ask(folder, is_preview=True, meanwhile=lambda: told.append(dict(kept._store[0].new))) and told == [{}]
-    assert ask(folder) and not ask(folder, is_preview=True)
+def test_a_preview_keeps_until_something_is_saved(folder):
+    assert ask(folder, is_preview=True, is_edited=True) and ask(folder, is_preview=True)
+    assert not ask(folder) and not ask(folder, is_preview=True, is_edited=True)
+
+
+def test_a_preview_s_builds_keep_together_what_one_of_them_did_not_live_to_keep(folder):
+    begin(folder, is_preview=True)
+    kept.result("view", ("one", 7), lambda: use("preset", "one") or ("a text", "of one"))
+    begin(folder, is_preview=True)
+    kept.end()
+    assert not ask(folder)
+    begin(folder, is_preview=True)
+    kept.result("view", ("other", 7), lambda: "half")
+    (folder / "code/module.py").write_text("x = 2")
+    begin(folder, is_preview=True)
+    kept.end()
+    assert ask(folder, slug="other")
 
 
 def test_damaged_results_and_those_of_more_than_presets_are_computed(folder):

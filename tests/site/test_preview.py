@@ -99,11 +99,37 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     assert server.epoch() > epoch
 
 
+def test_a_page_that_is_asked_for_comes_before_all_others(serve):
+    """A family's page does not end until a file is there: who asks for another page at the very start gets it."""
+
+    def endless(folder):
+        rewrite(
+            folder / "macros/views/families.py",
+            "    slugs = members(family)\n",
+            "    import pathlib, time\n    from ..dependencies import use\n"
+            "    while not pathlib.Path('go').exists():\n"
+            "        time.sleep(0.01)\n        use('preset', 'gpt2')\n    slugs = members(family)\n",
+        )
+
+    server = serve(endless)
+    for page in ("models/llama/llama3-8b/", "guide/two/", "models/gpt/gpt2/"):
+        assert "<h1" in server.get(page)
+    rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
+    server.shows("guide/two/", "Two and more")
+    assert "<h1" in server.get("guide/one/")
+    with pytest.raises(TimeoutError):
+        urllib.request.urlopen(f"{server.address}models/claude/", timeout=0.5)
+    (server.folder / "go").touch()
+    assert "<h1" in server.get("models/claude/")
+    server.becomes_a_clean_build()
+
+
 @RARE
 def test_a_full_disk_stops_nothing(serve):
     """While nothing can be written the last good page is served; at the next save after that, the new one is."""
     server = serve()
     page = server.folder / "docs/guide/three.md"
+    server.get("data/v1/gpt2.json")  # all pages are there
     _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
     page.write_text(page.read_text() + "\nWhile the disk is full.\n")
     time.sleep(3)
@@ -278,8 +304,8 @@ BROKEN = {
     ),
     "exception in the site": (
         "macros/site/model_pages.py",
-        "    wrong = problems()\n",
-        "    wrong = problems()\n    1 / 0\n",
+        "    paths = presets.paths()\n",
+        "    paths = presets.paths()\n    1 / 0\n",
         "guide/one/",
         "macros/site/model_pages.py:",
     ),

@@ -26,6 +26,7 @@ from typing import Any, cast
 
 import click
 import jinja2
+from markupsafe import escape
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
@@ -48,12 +49,11 @@ class Memory:
     """What a page gave, step by step, each with what it came from; None where the step has to be done again."""
 
     address: str = ""
-    is_saved = False  # its own file was
-    is_put_off = False  # this build leaves the page as it is
+    title: Any = None  # for the navigation, while the page is left as it is
     is_reused: bool  # whether each step's result is given again
     is_indexed: bool
     is_shown: bool
-    meta: Any  # the page's own, while others stand in its place
+    meta: Any = None  # the page's own, while others stand in its place
 
     source: Any = None
     next_source: Any
@@ -116,7 +116,7 @@ class WatchedLoader(jinja2.BaseLoader):
 
 
 class Unknown:
-    """The anchors of a page that shows an error, or waits for its turn: no link to it is wrong."""
+    """The anchors of a page that shows an error: no link to it is wrong."""
 
     def __contains__(self, anchor: str) -> bool:
         return True
@@ -169,7 +169,11 @@ class Preview:
         self.token = None
         self.error: BaseException | None = None
         self.first: frozenset | None = None  # the addresses that this build is for; None: all
-        self.is_behind = False  # it found others that have to be built as well
+        self.saved: set[Path] = set()  # since a build took over what it made
+        self.built: list[File] = []  # the pages that this build is for
+        self.is_complete = False  # a build of all pages has been
+        self.is_edited = False  # something was saved since the start
+        self.sizes: dict[str, int] = {}  # of each model, as the last build of all pages counted it
         self.is_abandoned = False
         self.is_under_way = False  # the build got as far as the hooks
 
@@ -192,10 +196,15 @@ class Preview:
 
     def on_serve(self, server, config, builder, **kwargs):
         if self.serving:
+            remember.before_use.append(self.go_on)
             self.inputs = Inputs(config)
             self.served = Served(server, builder, self, config)
-            self.served.rebuild()
+            self.watch(config)
+            self.served.begin()
         return server
+
+    def watch(self, config) -> None:
+        self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
 
     def on_shutdown(self):
         if hasattr(self, "served"):
@@ -207,7 +216,7 @@ class Preview:
     @contextmanager
     def building(self, first: frozenset | None):
         """A build for the pages of these addresses, or for all."""
-        self.error, self.first, self.is_behind, self.is_under_way = None, first, False, False
+        self.error, self.first, self.is_under_way = None, first, False
         self.inputs.begin()
         if not self.running:
             self.running = {
@@ -222,23 +231,32 @@ class Preview:
                 raise PluginError(
                     "mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without"
                 )
+            self.is_complete |= first is None
         finally:
             gc.enable()
             self.stop()
             self.inputs.end()
 
-    def outputs(self, addresses) -> dict[str, str | None]:
-        """What the pages of some addresses gave, as far as they are up to date."""
-        return {m.address: m.output for m in self.pages.values() if m.address in addresses and not m.is_put_off}
+    def outputs(self) -> dict[str, str | None]:
+        """What each page gave that this build was for, by its address."""
+        return {address_of(f): self.pages[f.src_uri].output for f in self.built}
+
+    def go_on(self) -> None:
+        """Ends a build that is not to go on: the work of a long one asks here, piece by piece."""
+        if self.is_abandoned:
+            raise Abandoned
 
     # What has changed
 
     def take_in(self, config) -> None:
         """Finds what was saved since the last build, and forgets what depends on it."""
-        if self.served.rest and not self.inputs.are_taken_in:  # that save has a build of its own
-            raise Abandoned
         docs, theme, is_first = Path(config.docs_dir), config.theme.custom_dir, not self.inputs.taken
+        if self.served.rest and not is_first and not self.inputs.are_taken_in:  # that save has a build of its own
+            raise Abandoned
         saved = self.inputs.take_in()
+        if not is_first:
+            self.is_edited |= bool(saved)
+            self.saved |= saved.keys()
         self.inputs.follow(config)
         changed: set[remember.Used] = {("error", None)}
         code, whole = set(), is_first
@@ -275,6 +293,10 @@ class Preview:
                 if "macros.site.model_pages" in forgotten:
                     memory.shown = None
 
+    def saved_presets(self) -> list[str]:
+        """The presets that were saved since all pages were built, and are still there."""
+        return sorted(p.stem for p in self.saved if p.is_relative_to(PACKAGE / "presets") and p.is_file())
+
     def start_again(self, kept: list[Path]) -> None:
         """An edit of what this process keeps: the process starts again, once the new modules can be imported."""
         if not kept:
@@ -298,7 +320,7 @@ class Preview:
         self.is_under_way = True
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
-        self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
+        self.watch(config)
         self.take_in(config)
         # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced
         # on this one theme object.
@@ -337,13 +359,40 @@ class Preview:
             memory.forget(changed)
         remember.forget(changed)
         config.plugins["macros"].variables["files"] = Watched(files)
-        self.pages = {
-            f.src_uri: self.pages.get(f.src_uri) or Memory() for f in files.documentation_pages(inclusion=SERVED)
-        }
+        self.all = files.documentation_pages(inclusion=SERVED)
+        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in self.all}
+        self.built = self.all
+        if self.first is not None:
+            self.leave_the_others(files, config)
+
+    def leave_the_others(self, files, config) -> None:
+        """MkDocs builds the open and the saved pages and copies what was saved: the others stay as they are."""
+        saved = {os.path.abspath(path) for path in self.saved}
+        self.built = [f for f in self.all if address_of(f) in cast(frozenset, self.first) or f.abs_src_path in saved]
+        built = {id(f) for f in self.built}
+        for file in self.all:
+            if file.page is None and file.inclusion.is_not_in_nav():
+                Page(None, file, config)
+            if id(file) not in built and (page := file.page) is not None:
+                memory = self.pages[file.src_uri]
+                if "title" not in vars(page) and (title := memory.title or first_title(page, config)):
+                    page.title = title
+                page.meta = memory.meta or {}
+                page.present_anchor_ids = memory.result["present_anchor_ids"] if memory.rendered else None
+        copied = [
+            f
+            for f in files
+            if not f.is_documentation_page()
+            and SERVED(f.inclusion)
+            and (f.abs_src_path in saved or not self.served.has(f.dest_uri))
+        ]
+        # MkDocs asks this one object which pages it builds, and has it copy the other files.
+        files.documentation_pages = lambda **_: self.built
+        files.copy_static_files = lambda **_: [file.copy_file() for file in copied]
+        config.theme.static_templates = {name for name in config.theme.static_templates if not self.served.has(name)}
 
     def start(self, page) -> Memory:
-        if self.is_abandoned:
-            raise Abandoned
+        self.go_on()
         self.stop()
         self.page = self.pages.setdefault(page.file.src_uri, Memory())
         self.page.address = address(page.url)
@@ -358,20 +407,10 @@ class Preview:
             return frozenset(self.used)
         return frozenset()
 
-    def put_off(self, memory: Memory) -> bool:
-        """Whether a page that has to be made again keeps what it gave last time, because this build is for others."""
-        if self.first is None or memory.address in self.first or memory.is_saved or memory.output is None:
-            return False
-        self.is_behind = True
-        return True
-
     def on_page_markdown_early(self, markdown, page, config, files):
         memory = self.start(page)
         memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
-        is_same = memory.next_source == memory.source
-        memory.is_saved = page.file.generated_by is None and memory.source is not None and memory.source[0] != markdown
-        memory.is_put_off = not is_same and self.put_off(memory)
-        memory.is_reused = is_same or memory.is_put_off
+        memory.is_reused = memory.next_source == memory.source
         if memory.is_reused:
             memory.meta, page.meta = page.meta, {**page.meta, "render_macros": False}
 
@@ -387,9 +426,7 @@ class Preview:
 
     def render(self, page, memory: Memory, config, files) -> None:
         key = (page.markdown, repr(page.meta), page.file.url)
-        if memory.rendered != key and not memory.is_put_off:
-            memory.is_put_off = self.put_off(memory)
-        if memory.rendered != key and not memory.is_put_off:
+        if memory.rendered != key:
             memory.rendered = None
             errors = Errors(logging.WARNING)
             logging.getLogger("mkdocs").addHandler(errors)
@@ -413,27 +450,26 @@ class Preview:
         links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
-        if memory.is_put_off or ("error", None) in memory.macros_used:
+        if ("error", None) in memory.macros_used:
             page.present_anchor_ids = cast(set, Unknown())
-        if memory.is_put_off:
-            page.content = ""
 
     def on_env_late(self, env, config, files):
-        """All pages are rendered: which can keep their file is known now."""
-        pages = [f.page for f in files.documentation_pages(inclusion=SERVED) if f.page is not None]
+        """The pages are rendered: which can keep their file is known now."""
+        pages = [f.page for f in self.all if f.page is not None]
         navigation = [(p.title, p.url, p.canonical_url, p.edit_url, repr(p.meta), outline(p)) for p in pages]
         navigation.append(outline_of(self.nav))
         if navigation == self.navigation:
             navigation = self.navigation  # the same object: comparing it with itself takes no time
         self.navigation = navigation
-        for page in pages:
-            memory = self.pages.setdefault(page.file.src_uri, Memory())
+        for page in (f.page for f in self.built if f.page is not None):
+            memory = self.pages[page.file.src_uri]
+            memory.title, memory.meta = page.title, page.meta
             key = (page.content, page.title, page.url, repr(page.meta), page.file.inclusion)
-            memory.is_indexed = memory.is_put_off or memory.indexed == key
+            memory.is_indexed = memory.indexed == key
             memory.next_indexed = key
-            memory.is_shown = memory.is_put_off or memory.shown == (key, navigation) or self.put_off(memory)
+            memory.is_shown = memory.shown == (key, navigation)
             if memory.is_shown:
-                memory.meta, page.meta = page.meta, {**page.meta, "template": UNCHANGED}
+                page.meta = {**page.meta, "template": UNCHANGED}
         env.loader = jinja2.ChoiceLoader([jinja2.DictLoader({UNCHANGED: ""}), env.loader])
         return env
 
@@ -466,6 +502,19 @@ class Preview:
             memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
         if self.served.keeps(page.file.dest_uri, memory.is_shown):
             return ""  # MkDocs writes no empty page
+
+
+def address_of(file: File) -> str:
+    """The address of a page, as requests have it."""
+    return address("" if file.url in (".", "./") else file.url)
+
+
+def first_title(page: Page, config) -> str | None:
+    """The title of a page that no build has come to yet, as far as its source says it."""
+    page.read_source(config)
+    said = page.title
+    page.markdown = None
+    return said and str(escape(said))
 
 
 def outline(page) -> tuple:

@@ -1,7 +1,7 @@
 """The server under live preview: MkDocs' own, which always has a whole site to serve, the open pages before all others.
 
-    a save  ->  the open pages are built      ->  their tabs reload
-            ->  the other pages are built, in the background: who asks for one of them meanwhile waits for it
+    a save  ->  the open pages are built  ->  their tabs reload
+            ->  all pages are built, in the background; who asks for one that is behind has it built at once
 
 The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on
 top of each page, and so in each open tab.
@@ -58,7 +58,6 @@ class Served:
         self.made_dir = server.root  # where MkDocs builds
         self.site_dir = server.root = f"{server.root}.served"
         os.makedirs(self.site_dir, exist_ok=True)
-        self.has_site = False
         self.is_marked = False  # with an error's line on its pages
         self.kept: set[str] = set()  # files that the build under way did not write again
         self.unserved: set[str] = set()  # files that are newer than what is served
@@ -67,6 +66,10 @@ class Served:
         self.version = 0
         self.news = threading.Condition()
         self.rest: threading.Thread | None = None
+        self.asked: set[str] = set()  # addresses that somebody waits for
+        self.tried: set[str] = set()  # and those that a build was for, since the last save
+        self.is_interruptible = False  # all pages are being built
+        self.is_stopped = False  # something was saved: what the background does is to end
         self.state: dict = {}  # the inputs when the last save was noticed
         self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
@@ -112,6 +115,8 @@ class Served:
         page = self.opened(path.removeprefix(mount))
         while True:
             with self.news:
+                if self.is_behind(page):
+                    self.ask_for(page)
                 self.news.wait_for(lambda: not self.is_behind(page))
             version = self.version
             status, headers, body = self.ask(environ)
@@ -142,9 +147,26 @@ class Served:
 
     def is_behind(self, path: str) -> bool:
         ready = self.ready
-        return ready is not None and path not in ready and not path.startswith("assets/")
+        return ready is not None and path not in ready and not (path.startswith("assets/") and self.has(path))
+
+    def has(self, uri: str) -> bool:
+        """Whether there is such a file in the site that is served."""
+        return os.path.isfile(os.path.join(self.site_dir, os.path.normpath(uri)))
+
+    def ask_for(self, path: str) -> None:
+        """Has a page built before the others."""
+        if path not in self.tried and (path == "" or path.endswith(("/", ".html"))):
+            self.tried.add(path)
+            self.asked.add(path)
+            if self.is_interruptible:
+                self.preview.is_abandoned = True
 
     # Builds
+
+    def begin(self) -> None:
+        """The first builds, while the server begins to answer."""
+        self.state = self.preview.inputs.read()
+        self.build_in_background()
 
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
@@ -156,13 +178,21 @@ class Served:
             self.told = ""
         elif is_reloading:
             return
-        first = None if self.is_cautious else frozenset(self.open) or None
+        first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
-        if self.build(first) and self.preview.is_behind:
-            shown = self.preview.outputs(first), list(self.once.errors)
-            self.rest = threading.Thread(target=self.build_rest, args=shown, daemon=True)
-            self.rest.start()
+        self.ready, self.tried = frozenset(), set()
+        if not first and first is not None:
+            self.build_in_background()
+        elif self.build(first) and first is not None:
+            self.build_in_background()
         self.tidy_up()
+
+    def build_in_background(self) -> None:
+        self.ready = self.ready or frozenset()
+        self.is_stopped = self.preview.is_abandoned = False
+        shown = self.preview.outputs() if self.ready else {}
+        self.rest = threading.Thread(target=self.build_rest, args=(shown, list(self.once.errors)), daemon=True)
+        self.rest.start()
 
     def tidy_up(self) -> None:
         """What builds left in memory goes when nobody waits, or at every tenth of many saves in a row."""
@@ -172,11 +202,31 @@ class Served:
         self.tidy.start() if self.n % 10 else gc.collect()
 
     def build_rest(self, shown: dict, errors: list) -> None:
-        """The other pages. Where that changes an open one (by another page's title, say), its tab reloads once more."""
-        worked = self.build(None)
-        if not self.preview.is_abandoned and (
-            not worked or self.preview.outputs(shown) != shown or self.once.errors != errors
-        ):
+        """All pages, and before them any that somebody asks for. Where that changes an open one (by another page's
+        title, say), its tab reloads once more.
+        """
+        while True:
+            with self.news:
+                asked, self.asked = frozenset(self.asked) - (self.ready or frozenset()), set()
+                self.preview.is_abandoned = self.is_stopped
+                self.is_interruptible = not asked
+            worked = self.build(asked or None)
+            with self.news:
+                self.is_interruptible = False
+            if self.is_stopped:
+                return
+            if worked and asked:
+                shown |= self.preview.outputs()
+            elif worked or not self.preview.is_abandoned:
+                break
+            elif not self.asked:  # a save that has not been noticed yet
+                return
+        if not worked and not self.is_cautious:  # and it was told
+            return
+        now = self.preview.outputs() if worked else {}
+        is_saved = self.preview.inputs.read() != self.state  # before the server looked for saves, say
+        is_other = {address: now.get(address) for address in shown} != shown or self.once.errors != errors
+        if not worked or is_saved or is_other:
             self.is_reloading = worked
             try:
                 self.reload.write_text(f"{self.reload.read_text()}.")
@@ -190,13 +240,14 @@ class Served:
         try:
             with self.preview.building(first):
                 self.builder()
-            self.take_over()
+            self.take_over(first is None)
             if errors := self.once.errors:
                 self.show(errors[0] + (f" (and {len(errors) - 1} more, in the terminal)" if errors[1:] else ""))
         except Abandoned:
+            self.preview.is_abandoned = True
             return False
         except (Exception, SystemExit) as error:
-            if self.rest:  # the build that follows tells it
+            if self.rest and self.ready:  # the build that follows tells it, to the open tabs too
                 self.is_cautious = True
                 return False
             line = one_line(self.preview.error or error, self.logged.lines)
@@ -209,7 +260,7 @@ class Served:
                 log.error(f"{line}; nor can it be shown on the pages: {full.strerror}")
             self.release(None)
             return False
-        self.release(frozenset(self.preview.outputs(first)) if self.preview.is_behind else None)
+        self.release(None if first is None else frozenset({*self.preview.outputs(), *(self.ready or ())}))
         return True
 
     def release(self, ready: frozenset | None) -> None:
@@ -223,7 +274,7 @@ class Served:
         if self.tidy:
             self.tidy.cancel()
         if self.rest and self.rest is not threading.current_thread():
-            self.preview.is_abandoned = True
+            self.is_stopped = self.preview.is_abandoned = True
             self.rest.join()
             self.rest = None
 
@@ -242,8 +293,8 @@ class Served:
         self.kept.add(path)
         return True
 
-    def take_over(self) -> None:
-        """The site just built takes the place of the one that is served, file by file: an open tab may be loading."""
+    def take_over(self, is_whole: bool) -> None:
+        """What was just built takes the place of what is served, file by file: an open tab may be loading."""
         new = set(self.kept)
         for folder, _, names in os.walk(self.made_dir):
             to = os.path.normpath(os.path.join(self.site_dir, os.path.relpath(folder, self.made_dir)))
@@ -256,22 +307,24 @@ class Served:
                 if os.path.isdir(path):
                     shutil.rmtree(path)
                 os.replace(os.path.join(folder, name), path)
-        for folder, _, names in os.walk(self.site_dir, topdown=False):
-            for path in (os.path.join(folder, name) for name in names):
-                if path not in new:
-                    os.unlink(path)
-            if not os.listdir(folder) and folder != self.site_dir:
-                os.rmdir(folder)
-        self.has_site, self.is_marked = True, False
-        self.unserved.clear()
+        if is_whole:
+            for folder, _, names in os.walk(self.site_dir, topdown=False):
+                for path in (os.path.join(folder, name) for name in names):
+                    if path not in new:
+                        os.unlink(path)
+                if not os.listdir(folder) and folder != self.site_dir:
+                    os.rmdir(folder)
+            self.is_marked = False
+            self.preview.saved.clear()
+        self.unserved -= new
 
     def show(self, line: str) -> None:
-        """The line on top of each page of the last good site; where there is none, on each page that will be."""
-        if not self.has_site:
-            sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
-            sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
-            for source in ("404.html", *sources):
-                path = Path(File(source, None, self.site_dir, True).abs_dest_path)
+        """The line on top of each page of the last good site, and on each page that no build has come to."""
+        sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
+        sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
+        for source in ("404.html", *sources):
+            path = Path(File(source, None, self.site_dir, True).abs_dest_path)
+            if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(
                     "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>"
