@@ -42,14 +42,12 @@ class Remembered(Protocol[P, T_co]):
 _all_results: weakref.WeakSet[Results] = weakref.WeakSet()
 
 
-# Called wherever something is used: a computation that nobody waits for any more ends there, by what this raises.
-before_use: list[Callable[[], None]] = []
+# Called wherever a result is asked for: a computation that nobody waits for any more ends there, by what this raises.
+before_each: list[Callable[[], None]] = []
 
 
 def use(kind: str, name: str | None = None) -> None:
     """Note that what is being computed depends on this."""
-    for go_on in before_use:
-        go_on()
     used = _under_way.get()
     if used is not None:
         used.add((kind, name))
@@ -96,6 +94,8 @@ def remembered(function: Callable[P, T_co]) -> Remembered[P, T_co]:
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T_co:
+        for go_on in before_each:
+            go_on()
         key = (args, tuple(sorted(kwargs.items()))) if kwargs else args
         kept = results.by_arguments.get(key)
         if kept is None:

@@ -52,10 +52,11 @@ class Store:
         self.new: dict[bytes, tuple[str, str, bytes]] = {}
         self.states: dict[str, str] = {}  # by what was used, as it is written down
         self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
-        self.places: list[Path] = []
-        for path in sorted((path for path in states if PRESETS in path.parents), key=str):
+        self.places: list[str] = []
+        folder = f"{PRESETS}{os.sep}"
+        for path in sorted((path for path in states if str(path).startswith(folder)), key=str):
             self.presets.setdefault(path.stem, []).append(states[path][0])
-            self.places.append(path.relative_to(PRESETS))
+            self.places.append(str(path).removeprefix(folder))
         self.code = digest(*libraries(), *sorted(self.seen(file.parent)))
         self.database: sqlite3.Connection | None = None
         try:
@@ -69,8 +70,9 @@ class Store:
 
     def seen(self, root: Path) -> Iterable[str]:
         """Whatever a result may come from besides presets: of a page, that it is there."""
+        folder = f"{PRESETS}{os.sep}"
         for path, (content, _) in self.files.items():
-            if PRESETS not in path.parents:
+            if not str(path).startswith(folder):
                 is_page = path.suffix == ".md" and path.parent.name != "includes"
                 yield f"{os.path.relpath(path, root)} {'' if is_page else content}"
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from ..catalogue import presets
@@ -669,7 +671,8 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
     return values.number(model, name, context)
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True)
+class Result:
     """What a formula gives for a model, and what the model has."""
 
     entry: charts.Entry
@@ -677,7 +680,7 @@ class Result(NamedTuple):
     true: int | Fraction
     is_as_assumed: bool
 
-    @property
+    @cached_property
     def ratio(self) -> Fraction:
         return self.claimed / self.true
 

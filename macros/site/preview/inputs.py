@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 
 from .modules import PACKAGE, ROOT
 
@@ -11,6 +15,7 @@ from .modules import PACKAGE, ROOT
 CHECKED = [ROOT / "tests/golden"]
 
 BIG = 1 << 20  # bytes: a larger file is known by its time, not by its contents
+QUIET = 2_000_000_000  # ns: what was written so long before it was read has another time if it is written again
 
 
 class Inputs:
@@ -19,6 +24,8 @@ class Inputs:
     def __init__(self, config):
         self.taken: dict[Path, str] = {}  # each file's digest when it was last taken in
         self.states: dict[Path, tuple[str, tuple]] = {}
+        self.known: dict[Path, tuple[str, tuple]] = {}  # what was read last, and when
+        self.known_at = 0
         self.follow(config)
 
     def follow(self, config) -> None:
@@ -30,20 +37,23 @@ class Inputs:
 
     def read(self) -> dict[Path, tuple[str, tuple]]:
         """Each file's digest, and when it was written."""
-        states = {}
-        for path in [*self.files, *(p for folder in self.folders for p in folder.rglob("*"))]:
-            if path.name.startswith(".") or path.suffix == ".pyc":
-                continue
+        states, now = {}, time.time_ns()
+        for path in [*self.files, *(path for folder in self.folders for path in below(folder))]:
             try:
-                if path.is_file():
-                    stat = path.stat()
-                    written = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-                    if stat.st_size > BIG:
-                        states[path] = str(written), written
-                    else:
-                        states[path] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(), written
+                stat = path.stat()
+                if not S_ISREG(stat.st_mode):
+                    continue
+                written = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+                before = self.known.get(path)
+                if before and before[1] == written and max(written[:2]) + QUIET < self.known_at:
+                    states[path] = before
+                elif stat.st_size > BIG:
+                    states[path] = str(written), written
+                else:
+                    states[path] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(), written
             except OSError:  # deleted meanwhile
                 pass
+        self.known, self.known_at = states, now
         return states
 
     def begin(self) -> None:
@@ -65,6 +75,14 @@ class Inputs:
         """What was saved while it was being read is not trusted, even if it is back to what it was."""
         now = self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, but for hidden and compiled ones."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if not name.startswith(".") and not name.endswith(".pyc"):
+                yield Path(place, name)
 
 
 def digests(states: dict[Path, tuple[str, tuple]]) -> dict[Path, str]:

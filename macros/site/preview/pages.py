@@ -161,6 +161,7 @@ class Preview:
         self.is_first = False
         self.running: dict[Path, str] = {}  # the digests of what this process keeps
         self.modules = Modules()
+        self.unread: set[Path] = set()  # modules whose imports are not known yet
         self.addresses: dict[str, str] = {}
         self.navigation: Any = None
         self.nav: Any = None
@@ -196,7 +197,7 @@ class Preview:
 
     def on_serve(self, server, config, builder, **kwargs):
         if self.serving:
-            remember.before_use.append(self.go_on)
+            remember.before_each.append(self.go_on)
             self.inputs = Inputs(config)
             self.served = Served(server, builder, self, config)
             self.watch(config)
@@ -231,7 +232,9 @@ class Preview:
                 raise PluginError(
                     "mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without"
                 )
-            self.is_complete |= first is None
+            if first is None:
+                self.modules.read(self.unread)
+                self.unread, self.is_complete = set(), True
         finally:
             gc.enable()
             self.stop()
@@ -278,7 +281,10 @@ class Preview:
                 whole = True
             if path.is_relative_to(docs):
                 changed.add(("included", path.relative_to(docs).as_posix()))
-        self.modules.read(code)
+        self.unread |= code
+        if code and not is_first:
+            self.modules.read(self.unread)
+            self.unread = set()
         remember.forget(changed)
         for memory in self.pages.values():
             memory.forget(changed)

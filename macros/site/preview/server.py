@@ -17,6 +17,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +25,8 @@ from urllib.parse import unquote, urlsplit
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
-from watchdog.observers.polling import PollingObserver
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.polling import PollingEmitter
 
 from .modules import PACKAGE, ROOT
 
@@ -47,6 +49,17 @@ OMITTED = 'The following pages exist in the docs directory, but are not included
 
 class Abandoned(BaseException):
     """Ends the build of the other pages: something was saved."""
+
+
+class Unhurried(PollingEmitter):
+    """Looks for saves below a folder: as often as it is told, but most of the time it waits, however large it is."""
+
+    pause = 0.0
+
+    def queue_events(self, timeout: float) -> None:
+        start = time.thread_time()
+        super().queue_events(max(timeout, self.pause))
+        self.pause = 20 * (time.thread_time() - start)
 
 
 class Served:
@@ -89,7 +102,7 @@ class Served:
         # files takes milliseconds, and a save that comes during a build leads to another build.
         for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
-        server.observer = PollingObserver(timeout=0.1)
+        server.observer = BaseObserver(Unhurried, timeout=0.1)
         server.build_delay = 0.05
         self.watched: set[str] = set()
         self.reload = Path(f"{self.made_dir}.reload")  # a change of this file is a save, too
