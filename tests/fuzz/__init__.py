@@ -78,7 +78,14 @@ def refused(problem: Problem) -> None:
 
 
 def tried(attack: ModuleType, case: Case) -> Find | None:
-    """What comes of a case; None where it is stood."""
+    """What comes of a case; None where it is stood. What took too long is tried once more: the machine may have done
+    something else meanwhile.
+    """
+    find = tried_once(attack, case)
+    return tried_once(attack, case) if find and find.how.startswith(TooLong.__name__) else find
+
+
+def tried_once(attack: ModuleType, case: Case) -> Find | None:
     from .attacks import EVERY
 
     name = next(name for name, module in EVERY.items() if module is attack)

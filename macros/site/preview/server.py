@@ -17,16 +17,17 @@ import re
 import shutil
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
-from watchdog.observers.api import BaseObserver
-from watchdog.observers.polling import PollingEmitter
+from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent, FileSystemEvent
+from watchdog.observers import Observer
+from watchdog.observers.polling import PollingObserver
 
 from .modules import PACKAGE, ROOT
 
@@ -47,19 +48,38 @@ LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?
 OMITTED = 'The following pages exist in the docs directory, but are not included in the "nav" configuration:'
 
 
+SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
+
+LOOK = 2  # seconds between two looks at all files: for a drive of another machine, of which the system is not told
+
+
 class Abandoned(BaseException):
     """Ends the build of the other pages: something was saved."""
 
 
-class Unhurried(PollingEmitter):
-    """Looks for saves below a folder: as often as it is told, but most of the time it waits, however large it is."""
+class Watching(PollingObserver):
+    """Has the system tell of saves in folders. Looking at thousands of files, as MkDocs does, takes a thread half a
+    minute while another one builds: each file is a wait for the interpreter's lock.
+    """
 
-    pause = 0.0
+    def __init__(self, timeout: float):
+        super().__init__(timeout=timeout)
+        self.folders = Observer()
 
-    def queue_events(self, timeout: float) -> None:
-        start = time.thread_time()
-        super().queue_events(max(timeout, self.pause))
-        self.pause = 20 * (time.thread_time() - start)
+    def schedule(self, event_handler, path, *, recursive=False, **options):
+        if os.path.isdir(path):
+            with suppress(OSError):  # no more can be watched: `Served.look` finds what is saved there
+                return self.folders.schedule(event_handler, path, recursive=recursive, event_filter=SAVES)
+        return super().schedule(event_handler, path, recursive=recursive, **options)
+
+    def start(self) -> None:
+        with suppress(OSError):
+            self.folders.start()
+        super().start()
+
+    def on_thread_stop(self) -> None:
+        super().on_thread_stop()
+        self.folders.stop()
 
 
 class Served:
@@ -88,7 +108,6 @@ class Served:
         self.tidy: threading.Timer | None = None
         self.n = 0
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
-        self.is_reloading = False  # nothing was saved, the tabs have to reload
         self.logged, self.once = Errors(), Once(self.docs_dir)
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
@@ -98,13 +117,14 @@ class Served:
         server.set_app(self.answer)
         server.builder = self.rebuild
         sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
-        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. Reading the state of some hundred
-        # files takes milliseconds, and a save that comes during a build leads to another build.
+        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. A save that comes during a build
+        # leads to another build.
         for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
-        server.observer = BaseObserver(Unhurried, timeout=0.1)
+        server.observer = Watching(timeout=0.1)
         server.build_delay = 0.05
         self.watched: set[str] = set()
+        self.closed = threading.Event()
         self.reload = Path(f"{self.made_dir}.reload")  # a change of this file is a save, too
         self.reload.touch()
         self.watch([self.reload, self.config_file])
@@ -180,17 +200,31 @@ class Served:
         """The first builds, while the server begins to answer."""
         self.state = self.preview.inputs.read()
         self.build_in_background()
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def look(self) -> None:
+        """Notices what the system did not tell."""
+        while not self.closed.wait(LOOK):
+            if self.preview.inputs.read() != self.state:
+                self.have_rebuilt()
+
+    def have_rebuilt(self) -> None:
+        """What MkDocs takes for a save."""
+        try:
+            self.reload.write_text(f"{self.reload.read_text()}.")
+        except OSError as full:
+            log.error(f"the open tabs are not told: {full.strerror}")
 
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
-        self.stop()
-        before, self.state = self.state, self.preview.inputs.read()
-        is_reloading, self.is_reloading = self.is_reloading, False
-        if self.state != before:  # else it was one save that looked like two
+        state = self.preview.inputs.read()
+        if state != self.state:
             self.once.clear()
             self.told = ""
-        elif is_reloading:
-            return
+        elif not self.is_cautious:
+            return  # the tabs are to reload, or it was one save that looked like two
+        self.stop()
+        self.state = state
         first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
         self.ready, self.tried = frozenset(), set()
@@ -237,14 +271,8 @@ class Served:
         if not worked and not self.is_cautious:  # and it was told
             return
         now = self.preview.outputs() if worked else {}
-        is_saved = self.preview.inputs.read() != self.state  # before the server looked for saves, say
-        is_other = {address: now.get(address) for address in shown} != shown or self.once.errors != errors
-        if not worked or is_saved or is_other:
-            self.is_reloading = worked
-            try:
-                self.reload.write_text(f"{self.reload.read_text()}.")
-            except OSError as full:
-                log.error(f"the open tabs are not told: {full.strerror}")
+        if not worked or {address: now.get(address) for address in shown} != shown or self.once.errors != errors:
+            self.have_rebuilt()
 
     def build(self, first: frozenset | None) -> bool:
         """A build that brings the first pages up to date, or all of them; whether it worked."""
@@ -292,6 +320,7 @@ class Served:
             self.rest = None
 
     def close(self) -> None:
+        self.closed.set()
         self.stop()
         shutil.rmtree(self.site_dir, ignore_errors=True)
         self.reload.unlink(missing_ok=True)
