@@ -87,7 +87,7 @@ def main() -> None:
             try:
                 server.shows(OPEN, "parameters", 600)
                 first = time.perf_counter() - start
-                server.get("data/v1/gpt2.json")  # the other pages, too
+                server.shows("data/v1/gpt2.json", "gpt2", 600)  # all pages are there
                 preset = folder / "macros/presets/llama/llama3-8b.toml"
                 start = time.perf_counter()
                 preset.write_text(preset.read_text("utf-8").replace('"Meta"', '"Another"', 1), "utf-8")

@@ -125,7 +125,9 @@ class Served:
         server.build_delay = 0.05
         self.watched: set[str] = set()
         self.closed = threading.Event()
-        self.reload = Path(f"{self.made_dir}.reload")  # a change of this file is a save, too
+        # A change of this file is a save, too. It has a folder of its own: looking at a file is looking at its folder.
+        self.reload = Path(f"{self.made_dir}.reload", "saves")
+        self.reload.parent.mkdir()
         self.reload.touch()
         self.watch([self.reload, self.config_file])
 
@@ -323,7 +325,7 @@ class Served:
         self.closed.set()
         self.stop()
         shutil.rmtree(self.site_dir, ignore_errors=True)
-        self.reload.unlink(missing_ok=True)
+        shutil.rmtree(self.reload.parent, ignore_errors=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
         """Whether a page's file need not be written: what is served is the same, and not of an abandoned build."""
