@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..engine.dims import product
+from functools import cached_property
+
+from ..engine.dims import Poly, product
 from ..engine.tensors import CacheEntry
 from .compute import once
 from .parameters import INDEX
@@ -16,7 +18,12 @@ class CacheCosts(Traffic):
     def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens; without what only waits."""
         values = self.counts.values(S=context)
-        return [(k, k.elements.at(values) * (k.item_bytes or item_bytes)) for k in self.counts.kept]
+        return [(k, elements.at(values) * (k.item_bytes or item_bytes)) for k, elements in self._kept_in_numbers]
+
+    @cached_property
+    def _kept_in_numbers(self) -> list[tuple[CacheEntry, Poly]]:
+        """Each kept entry with its elements, every size but S as its number."""
+        return [(k, k.elements.in_numbers(self.trace.symbols)) for k in self.counts.kept]
 
     def index_bytes(self, context: int, item_bytes: int = 2) -> int:
         """The part of the cache that is an indexer's keys."""

@@ -37,7 +37,8 @@ def main(address: str) -> None:
             page = browser.new_page()
             page.goto(f"{address.rstrip('/')}/tools/what-if/?model={slug}")
             page.locator(".ep-answer strong").wait_for()
-            first = page.locator(".ep-tool").get_attribute("data-milliseconds")
+            first = page.locator(".ep-tool").get_attribute("data-answered")
+            page.locator(".ep-tool[data-milliseconds]").wait_for()
             sizes, context = measured(page, "vocab_size", 50_000, 128), measured(page, "context", 1_000, 128)
             print(f"{slug}: first answer {first} ms; a size {sizes} ms; the context {context} ms")
 

@@ -82,7 +82,11 @@ export async function mount(place) {
       problem.hidden = true
       for (const field of fields.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
       if (!isSameModel) drawFields(now)
-      draw(now, before)
+      const answered = drawAnswer(now, before)
+      place.dataset.answered = (performance.now() - started).toFixed(1)
+      if (!drawn.length) await new Promise(resolve => setTimeout(resolve, 20)) // the first answer is seen before the rest is made
+      if (mine !== turn) return
+      drawResults(now, before, answered)
     } catch (error) {
       if (!isProblem(error) && !(error instanceof SyntaxError)) throw error
       explain(error)
@@ -162,7 +166,7 @@ export async function mount(place) {
   // Results
 
   let drawn = [] // the models and the file's tensors that stand there
-  function draw(now, before) {
+  function drawAnswer(now, before) {
     shown = now
     const whole = (text, least = 1n) => { try { const n = BigInt(text); return n >= least ? n : least } catch { return least } }
     const machine = accelerators.get(state.on)
@@ -173,8 +177,13 @@ export async function mount(place) {
     const needed = py.sum([...terms].map(t => terms.read(t))), left = machine.memory_bytes - needed
     const each = given.devices > 1n ? `each of ${grouped(given.devices)} ${machine.name}` : `one ${machine.name}`
     replace(answer, make("strong", {}, `${name}${same ? "" : ` with ${how}`} ${left >= 0n ? "fits" : "does not fit"} on ${each}: `),
-      `${count(figure(now, "total", given))} parameters in ${state.weights} and the cache of ${grouped(given.batch)} ${given.batch === 1n ? "text" : "texts"} of ${grouped(given.context)} tokens in ${state.cache} take ${bytes(needed)} of ${bytes(machine.memory_bytes)}; `,
-      left >= 0n ? `${bytes(left)} are left. ` : `${bytes(-left)} are missing. `, longest(figure(now, "largest_context", given)))
+      `${count(now.counts.total)} parameters in ${state.weights} and the cache of ${grouped(given.batch)} ${given.batch === 1n ? "text" : "texts"} of ${grouped(given.context)} tokens in ${state.cache} take ${bytes(needed)} of ${bytes(machine.memory_bytes)}; `,
+      left >= 0n ? `${bytes(left)} are left. ` : `${bytes(-left)} are missing. `, longest(valueOf(now, "largest_context", given)))
+    return { given, machine, terms, needed, left }
+  }
+
+  function drawResults(now, before, { given, machine, terms, needed, left }) {
+    const same = now === before
     const rows = SHOWN.map(n => {
       const f = FIGURES.read(n), a = valueOf(now, n, given), b = same ? a : valueOf(before, n, given), title = TITLES[n] ?? f.title
       return [title[0].toUpperCase() + title.slice(1), ...(same ? [] : [exact(b, f.unit)]), exact(a, f.unit), ...(same ? [] : [difference(a, b, f.unit)])]
