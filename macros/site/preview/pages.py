@@ -174,6 +174,7 @@ class Preview:
         self.built: list[File] = []  # the pages that this build is for
         self.is_complete = False  # a build of all pages has been
         self.is_edited = False  # something was saved since the start
+        self.is_imported_anew = False  # what the modules before remembered is to leave the memory
         self.sizes: dict[str, int] = {}  # of each model, as the last build of all pages counted it
         self.is_abandoned = False
         self.is_under_way = False  # the build got as far as the hooks
@@ -289,6 +290,7 @@ class Preview:
         for memory in self.pages.values():
             memory.forget(changed)
         if code or whole:
+            self.is_imported_anew = not is_first
             forgotten = self.modules.forget(None if whole else {module_name(p) for p in code})
             for memory in self.pages.values():
                 memory.source = None

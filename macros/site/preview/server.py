@@ -34,6 +34,7 @@ from .modules import PACKAGE, ROOT
 log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
+MANY = 10  # saves after which all that is in memory is looked at
 
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
@@ -106,7 +107,7 @@ class Served:
         self.state: dict = {}  # the inputs when the last save was noticed
         self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
-        self.n = 0
+        self.untidy = 0  # saves since all that is in memory was looked at
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
         self.logged, self.once = Errors(), Once(self.docs_dir)
         logger = logging.getLogger("mkdocs")
@@ -244,11 +245,19 @@ class Served:
         self.rest.start()
 
     def tidy_up(self) -> None:
-        """What builds left in memory goes when nobody waits, or at every tenth of many saves in a row."""
-        self.n += 1
+        """What builds left in memory goes, when nobody waits: what is new is looked at soon, all of it seldom."""
+        self.untidy += 1
         self.tidy = threading.Timer(2, gc.collect)
         self.tidy.daemon = True
-        self.tidy.start() if self.n % 10 else gc.collect()
+        self.tidy.start()
+
+    def tidy_all(self) -> None:
+        """After a build of all pages: what is remembered from here on is not looked at with each save."""
+        if self.untidy >= MANY or self.preview.is_imported_anew:
+            gc.unfreeze()
+            gc.collect()
+            self.untidy, self.preview.is_imported_anew = 0, False
+        gc.freeze()
 
     def build_rest(self, shown: dict, errors: list) -> None:
         """All pages, and before them any that somebody asks for. Where that changes an open one (by another page's
@@ -270,7 +279,9 @@ class Served:
                 break
             elif not self.asked:  # a save that has not been noticed yet
                 return
-        if not worked and not self.is_cautious:  # and it was told
+        if worked:
+            self.tidy_all()
+        elif not self.is_cautious:  # and it was told
             return
         now = self.preview.outputs() if worked else {}
         if not worked or {address: now.get(address) for address in shown} != shown or self.once.errors != errors:
