@@ -397,6 +397,17 @@ def test_the_preview_waits_for_its_own_modules(serve):
 
 
 @RARE
+def test_a_save_that_the_system_does_not_tell_is_found(serve):
+    """As on a drive of another machine."""
+    server = serve(
+        lambda folder: rewrite(folder / "macros/site/preview/server.py", "event_filter=SAVES", "event_filter=[]")
+    )
+    server.get("guide/two/")
+    rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
+    server.shows("guide/two/", "Two and more")
+
+
+@RARE
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")

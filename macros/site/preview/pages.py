@@ -30,6 +30,7 @@ from markupsafe import escape
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_markdown_title, meta
 
 from ... import dependencies as remember
 from .inputs import CHECKED, Inputs
@@ -383,7 +384,7 @@ class Preview:
                 Page(None, file, config)
             if id(file) not in built and (page := file.page) is not None:
                 memory = self.pages[file.src_uri]
-                if "title" not in vars(page) and (title := memory.title or first_title(page, config)):
+                if "title" not in vars(page) and (title := memory.title or first_title(page)):
                     page.title = title
                 page.meta = memory.meta or {}
                 page.present_anchor_ids = memory.result["present_anchor_ids"] if memory.rendered else None
@@ -517,12 +518,14 @@ def address_of(file: File) -> str:
     return address("" if file.url in (".", "./") else file.url)
 
 
-def first_title(page: Page, config) -> str | None:
-    """The title of a page that no build has come to yet, as far as its source says it."""
-    page.read_source(config)
-    said = page.title
-    page.markdown = None
-    return said and str(escape(said))
+def first_title(page: Page) -> str | None:
+    """The title of a page that no build has come to yet, as its source says it. What is wrong there, is told later."""
+    try:
+        markdown, said = meta.get_data(page.file.content_string)
+    except (OSError, ValueError):
+        return None
+    title = said.get("title") or get_markdown_title(markdown)
+    return str(escape(title)) if title else None
 
 
 def outline(page) -> tuple:
