@@ -24,9 +24,11 @@ Row = tuple[str, tuple, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a check: `ok`, `off`, or `undisclosed` where there is nothing to check; the rest of its line."""
+    """What came of a check: `ok`, `off`, `counted` without a published total, `undisclosed` where there is nothing to
+    count; and the rest of its line.
+    """
 
-    state: Literal["ok", "off", "undisclosed"]
+    state: Literal["ok", "off", "counted", "undisclosed"]
     text: str
 
 
@@ -41,7 +43,7 @@ def check(slug: str) -> Result:
         listed = reference(slug)
         if listed is not None:
             said.append(compare(counted.counts, listed))
-        return Result("ok", "; ".join(said))
+        return Result("ok" if counted.published else "counted", "; ".join(said))
     except Problem as problem:
         return Result("off", str(problem))
 

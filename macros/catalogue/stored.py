@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,8 @@ from ..engine.errors import Problem, named, shorten
 from ..engine.files import LARGEST_INDEX, read_json
 
 INDEX = "model.safetensors.index.json"
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer or an expert, in a tensor's name
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -149,6 +152,10 @@ def differences(counts: Counts, shapes: Shapes) -> list[str]:
     ]
 
 
-def _some(names: Iterable[str]) -> str:
-    names = list(names)
-    return ", ".join(map(named, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+def _some(names: Iterable[str], most: int = 6) -> str:
+    """Names, those that differ by the number of the layer or of the expert as one: `h.{i}.attn.bias × 12`."""
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(_NUMBER.sub("{i}", name), []).append(name)
+    said = [f"{named(kind)} × {len(of)}" if of[1:] else named(of[0]) for kind, of in list(kinds.items())[:most]]
+    return ", ".join(said) + (f" and {len(kinds) - most:,} more" if len(kinds) > most else "")

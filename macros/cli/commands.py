@@ -173,8 +173,10 @@ def check(options) -> int:
         result = checks.check(slug)
         states.append(result.state)
         print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
-    published, undisclosed, off = (states.count(state) for state in ("ok", "undisclosed", "off"))
-    print(f"{len(states)} models, {published} as published, {undisclosed} undisclosed, {off} off")
+    published, counted, undisclosed, off = map(states.count, ("ok", "counted", "undisclosed", "off"))
+    without = f"{counted} without a published total, " if counted else ""
+    models = f"{len(states)} model{'' if len(states) == 1 else 's'}"
+    print(f"{models}, {published} as published, {without}{undisclosed} undisclosed, {off} off")
     return status or int(off > 0)
 
 

@@ -61,9 +61,14 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
         raw = model.raw
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
+            one, *more = model.unknown
             raise Problem(
-                f"{named(model.unknown[0])}: unknown key of {model.architecture.name}",
-                nearest(model.unknown[0], known, "remove it, or add it to the architecture's keys"),
+                f"{', '.join(map(named, model.unknown))}: unknown key{'s' * bool(more)} of {model.architecture.name}",
+                nearest(
+                    one,
+                    known,
+                    "remove what no forward pass reads; docs/reference/adding-an-architecture.md for the rest",
+                ),
             )
         said.append(f"the forward pass gives {model.counts.total:,} parameters")
     except Problem as problem:

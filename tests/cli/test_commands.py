@@ -234,7 +234,7 @@ def test_check_finds_what_is_off(run, monkeypatch):
     monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, "tensors": listed["tensors"][1:]})
     status, out, _ = run("check", "gpt2")
     assert (
-        status == 1 and out.startswith("off  gpt2") and out.endswith("1 models, 0 as published, 0 undisclosed, 1 off\n")
+        status == 1 and out.startswith("off  gpt2") and out.endswith("1 model, 0 as published, 0 undisclosed, 1 off\n")
     )
 
 
@@ -911,11 +911,13 @@ def test_tensors_that_are_not_the_forward_passes_own_are_named(run, small, tmp_p
     tensors = safetensors.load_file(CAPITALS / "model.safetensors")
     cut, lost, *_ = sorted(tensors)
     tensors |= {FORGED: np.zeros(5, np.int8), cut: tensors[cut][:1]}
+    tensors |= {f"h.{i}.attn.mask": np.zeros(1, np.int8) for i in range(12)}
     del tensors[lost]
     safetensors.save_file(tensors, folder / "model.safetensors")
     status, _, err = run("totals", folder, "--preset", "capitals")
     assert status == 0 and all(line.isprintable() for line in err.splitlines())
-    assert "1 tensor in the files, and the forward pass does not ask for: a" in err and ", 5 numbers" in err
+    assert "13 tensors in the files, and the forward pass does not ask for: " in err and ", 17 numbers" in err
+    assert "h.{i}.attn.mask × 12" in err
     assert f"1 tensor asked for, and not in the files: {lost}" in err and f"of another shape: {cut}" in err
     assert tomllib.loads(small.read_text("utf-8"))["sources"]["names"] == "transformers"
     dependencies.forget({("preset", "capitals")})

@@ -12,7 +12,10 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError:
+    sys.exit("torch and transformers are not here; install them: pip install -e '.[reference]'")
 
 from macros.catalogue.checks import REFERENCES
 from macros.catalogue.presets import Model

@@ -102,6 +102,7 @@ class Served:
         self.rest: threading.Thread | None = None
         self.asked: set[str] = set()  # addresses that somebody waits for
         self.tried: set[str] = set()  # and those that a build was for, since the last save
+        self.absent: frozenset[str] = frozenset()  # and that are no page
         self.is_interruptible = False  # all pages are being built
         self.is_stopped = False  # something was saved: what the background does is to end
         self.state: dict = {}  # the inputs when the last save was noticed
@@ -183,7 +184,9 @@ class Served:
 
     def is_behind(self, path: str) -> bool:
         ready = self.ready
-        return ready is not None and path not in ready and not (path.startswith("assets/") and self.has(path))
+        if ready is None or path in ready or path in self.absent:
+            return False
+        return not (path.startswith("assets/") and self.has(path))
 
     def has(self, uri: str) -> bool:
         """Whether there is such a file in the site that is served."""
@@ -230,7 +233,7 @@ class Served:
         self.state = state
         first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
-        self.ready, self.tried = frozenset(), set()
+        self.ready, self.tried, self.absent = frozenset(), set(), frozenset()
         if not first and first is not None:
             self.build_in_background()
         elif self.build(first) and first is not None:
@@ -314,6 +317,7 @@ class Served:
                 log.error(f"{line}; nor can it be shown on the pages: {full.strerror}")
             self.release(None)
             return False
+        self.absent |= (first or frozenset()) - self.preview.outputs().keys()
         self.release(None if first is None else frozenset({*self.preview.outputs(), *(self.ready or ())}))
         return True
 
