@@ -85,10 +85,18 @@ def pytest_collection_modifyitems(config, items):
             config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
             left_out += [item for item in rest if id(item) not in kept]
     config.hook.pytest_deselected(items=left_out)
-    processes.sort(key=lambda item: "site_folder" in item.fixturenames)  # while the other worker builds it
+    # First what does without the site, while the other worker builds it, and what takes longest.
+    processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
+    browser.sort(key=lambda item: -allowed(item))
     share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)
     rest = max(share - len(browser), 0)
     items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
+
+
+def allowed(item) -> int:
+    """The seconds that a test is given; what does not say needs few."""
+    timeout = item.get_closest_marker("timeout")
+    return timeout.args[0] if timeout else 0
 
 
 def few_of_each(items, few):
