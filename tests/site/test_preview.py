@@ -3,6 +3,7 @@ and mends.
 """
 
 import html
+import logging
 import pathlib
 import re
 import resource
@@ -14,6 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from copies import ROOT, environment, small_site
@@ -21,6 +23,7 @@ from fuzz.saves import Serve, after_saves, clean_build, until
 
 from macros import dependencies as remember
 from macros.site.preview import modules
+from macros.site.preview.server import Once, Served
 
 pytestmark = pytest.mark.processes
 
@@ -413,6 +416,19 @@ def test_an_edit_of_the_preview_starts_it_again(serve):
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
     until(lambda: "starts again" in server.log.read_text(), 20)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 30)
+
+
+def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
+    """The other pages are being built, with a mistake that was just mended: its line does not stay on the pages."""
+    served, at_build = Served.__new__(Served), []
+    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: {"mended": 1}), is_abandoned=False)
+    served.state, served.is_cautious, served.open, served.once, served.told = {}, False, {"": None}, Once(), "an error"
+    told = logging.LogRecord("mkdocs.plugins.macros", logging.ERROR, "", 0, "docs/a.md:1: wrong", (), None)
+    served.stop = lambda: served.once.filter(told)
+    served.build = lambda first: at_build.append((list(served.once.errors), served.told))
+    served.tidy_up = lambda: None
+    served.rebuild()
+    assert at_build == [([], "")]
 
 
 def test_what_is_remembered_goes_with_what_it_used():

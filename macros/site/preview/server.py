@@ -224,12 +224,13 @@ class Served:
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
         state = self.preview.inputs.read()
-        if state != self.state:
-            self.once.clear()
-            self.told = ""
-        elif not self.is_cautious:
+        is_saved = state != self.state
+        if not is_saved and not self.is_cautious:
             return  # the tabs are to reload, or it was one save that looked like two
         self.stop()
+        if is_saved:  # only now: until it ended, the build of the other pages could tell what was wrong before
+            self.once.clear()
+            self.told = ""
         self.state = state
         first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
