@@ -98,7 +98,7 @@ def main() -> None:
     chosen = mutants[:: options.every]
     jobs = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        first, start = whole(Path(folder) / "0", "tests", "pyproject.toml"), time.monotonic()
+        first, start = whole(Path(folder) / "0", "tests", "pyproject.toml", ".taplo.toml"), time.monotonic()
         assert survives(first, [[room] for room in ROOMS], 3600, write=True), "the tests fail without a mutant"
         seconds = time.monotonic() - start
         for module in modules:
