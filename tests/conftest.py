@@ -313,7 +313,8 @@ def accessibility(page, *schemes):
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    contrast = "color-contrast"
+    contrast, is_phone = "color-contrast", page.viewport_size["width"] < 500
+    others = {contrast: {"enabled": False}, "target-size": {"enabled": is_phone}}  # a finger is not as exact as a mouse
     lines = []
     for scheme in schemes or ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -323,7 +324,7 @@ def accessibility(page, *schemes):
             arg={"light": "default", "dark": "slate"}[scheme],
         )
         page.evaluate("for (const animation of document.getAnimations()) animation.finish()")  # of the scheme before
-        for rules in {"rules": {contrast: {"enabled": False}}}, {"runOnly": [contrast]}:
+        for rules in {"rules": others}, {"runOnly": [contrast]}:
             page.evaluate(ONE_OF_EACH_LOOK, "runOnly" in rules)
             found = Axe().run(page, options={**rules, "resultTypes": ["violations"]}).response["violations"]
             lines += [

@@ -15,16 +15,17 @@ from . import disclosed, rounding, treemap, values
 from .boxes import Box
 from .charts import PARTS
 from .explained import address, explained_whole
-from .html import Html, Link, anchor, html, joined, number, table, tag
-from .parts import group_id, group_title, groups, is_sparse
+from .html import Html, Link, anchor, beside, html, joined, number, table, tag
+from .parts import group_id, group_name, group_terms, groups, is_sparse
 from .svg import element, label, leading
 
 
 class Field(NamedTuple):
-    """A part of the model: its parameters, where they are explained, the class of what it does."""
+    """A part of the model: its parameters, what it is called, in the field's terms too, where it is explained."""
 
     group: Group
-    title: Html
+    name: Html
+    terms: Html
     address: str | None
 
     @property
@@ -59,7 +60,9 @@ def of_page(model: Model) -> Html:
 
 @remembered
 def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
-    fields = [Field(g, group_title(g, model), address) for g, address in zip(groups(model), addresses)]
+    fields = [
+        Field(g, group_name(g, model), beside(group_terms(g)), address) for g, address in zip(groups(model), addresses)
+    ]
     used = html(" In the stronger colour: what one token uses.") if is_sparse(model) else ""
     caption = html(
         "{}: each field is as large as its share of the {:,} parameters.{}", model.name, model.counts.total, used
@@ -74,7 +77,10 @@ def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
 
 
 def _table(fields: Iterable[Field], model: Model) -> Html:
-    rows = [[anchor(f.title, f.address), f.said, rounding.percent(f.group.count, model.counts.total)] for f in fields]
+    rows = [
+        [anchor(f.name, f.address) + f.terms, f.said, rounding.percent(f.group.count, model.counts.total)]
+        for f in fields
+    ]
     return table(
         f"Where the parameters of {model.name} are",
         ["Part", number("Parameters"), number("Share")],
@@ -103,7 +109,7 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
 def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
     """A part: its tensors as fields within it, its name, and their names where there is room."""
     colour = PARTS[f.group.parts[0].category].colour
-    said = html("{}: {} parameters, {}", f.title.striptags(), f.said, area.share)
+    said = html("{}: {} parameters, {}", (f.name + f.terms).striptags(), f.said, area.share)
     shapes = joined(
         [
             tag("title", said),

@@ -21,15 +21,17 @@ def groups(model: Model) -> list[Group]:
 
 
 def group_title(group: Group, model: Model) -> Html:
-    """`Attention × 32 layers · grouped-query attention`, or with the layers where there are several kinds."""
+    """`Attention × 32 layers · grouped-query attention`."""
+    return group_name(group, model) + beside(group_terms(group))
+
+
+def group_name(group: Group, model: Model) -> Html:
+    """`Attention × 32 layers`, or with the layers where there are several kinds."""
     names = {node.layers: words.of_kind(node.kind) for node in kinds(model)}
     where, n = layer_range(group.layers), len(group.layers or ())
-    title = text(group.title)
     if where and len(names) > 1:
-        title = html("{} in {} ({})", group.title, Html(where), names[group.layers])
-    elif n > 1:
-        title = html("{} × {} layers", group.title, n)
-    return title + beside(group_terms(group))
+        return html("{} in {} ({})", group.title, Html(where), names[group.layers])
+    return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
 
 
 def group_terms(group: Group) -> tuple[str, ...]:

@@ -32,6 +32,13 @@ def test_every_preset_has_a_page_with_its_total(site_folder):
         assert f"every-parameter describe {slug}" in re.sub(r"<[^>]+>", "", html)
 
 
+def test_no_link_stands_in_a_link(site_folder):
+    """A browser ends the first where the second begins: half of what it says would lead elsewhere."""
+    for path in site_folder.rglob("*.html"):
+        ends = re.findall(r"<(/?)a[\s>]", path.read_text("utf-8"))
+        assert ends == ["", "/"] * (len(ends) // 2), path
+
+
 def test_an_undisclosed_model_has_an_honest_page(site_folder):
     html = page(site_folder, "models/gpt/gpt-4")
     content = html[html.index("<article") : html.index("</article")]
