@@ -22,6 +22,8 @@ from macros.engine.ops import Full
 
 SAVED = json.loads((TESTS / "golden" / "saved_configs.json").read_text("utf-8"))
 
+DEFAULTS = json.loads((TESTS / "golden" / "defaults.json").read_text("utf-8"))
+
 
 @pytest.fixture
 def load(tmp_path):
@@ -44,6 +46,13 @@ def test_every_type_is_among_them():
 def test_a_saved_config_is_read_and_counted(load, name):
     model = load(SAVED[name]["config"])
     assert model.unknown == () and model.counts.total == SAVED[name]["parameters"]
+
+
+@pytest.mark.parametrize("model_type", DEFAULTS)
+def test_what_a_config_leaves_out_is_what_transformers_takes(load, model_type):
+    """Only what a config must say is said, at the sizes of the type's own class: all else is our default."""
+    row = DEFAULTS[model_type]
+    assert load(row["config"]).counts.total == row["parameters"]
 
 
 @pytest.mark.parametrize("name", SAVED)

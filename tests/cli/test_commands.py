@@ -241,11 +241,14 @@ def test_check_finds_what_is_off(run, monkeypatch):
 # --- run -------------------------------------------------------------------------------------------------------------
 
 
-def folder_of(name: str, path: Path, kind="one file", dtype=np.float32, rename=lambda n: n, extra=None) -> Path:
-    """A checkpoint folder as the hub has them, made of a golden checkpoint."""
+def folder_of(
+    name: str, path: Path, kind="one file", dtype=np.float32, rename=lambda n: n, extra=None, packed=False
+) -> Path:
+    """A checkpoint folder as the hub has them, or as transformers 5 saves it, made of a golden checkpoint."""
     g = golden(name)
     path.mkdir(exist_ok=True)
-    as_stored = {n: t if t.dtype.kind == "i" else t.astype(dtype) for n, t in g.tensors.items()}
+    stored = g.packed if packed else g.tensors
+    as_stored = {n: t if t.dtype.kind == "i" else t.astype(dtype) for n, t in stored.items()}
     tensors = {rename(n): np.ascontiguousarray(t) for n, t in as_stored.items()} | (extra or {})
     (path / "config.json").write_text(json.dumps(g.raw))
     if kind == "one file":
@@ -289,6 +292,14 @@ def test_run_on_every_architecture(run, tmp_path, name):
         source = ["--source", ",".join(map(str, golden(name).source)) if is_text else tmp_path / "sound.npy"]
     folder = folder_of(name, tmp_path / "m", "sharded")
     status, _, err = run("run", folder, "--tokens", ids(name), *source, "--logits", tmp_path / "out.npy")
+    assert status == 0, err
+    close(np.load(tmp_path / "out.npy"), golden(name).logits)
+
+
+@pytest.mark.parametrize("name", [n for n in goldens() if golden(n).architecture.fused])
+def test_run_on_what_transformers_packs(run, tmp_path, name):
+    folder = folder_of(name, tmp_path / "m", packed=True)
+    status, _, err = run("run", folder, "--tokens", ids(name), "--logits", tmp_path / "out.npy")
     assert status == 0, err
     close(np.load(tmp_path / "out.npy"), golden(name).logits)
 

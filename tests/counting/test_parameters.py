@@ -8,11 +8,13 @@ import pytest
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import checkpoint
+from reference import checkpoint, golden
 from small import configs, counts
 
 from macros.catalogue import presets
+from macros.counting.parts import grouped
 from macros.engine.architectures import architectures, find
+from macros.engine.errors import Problem
 
 FIRST = ("gpt2", "llama", "mistral")
 
@@ -259,3 +261,25 @@ def test_a_layer_count_is_a_symbol():
     assert found.total_poly.degree("n_layers") == 1 and found.total_poly.degree("d_model") == 1
     assert found.total_poly.at(found.values() | {"n_layers": 4}) - found.total == 2 * (4 * 36 + 3 * 30 + 12)
     assert find("llama").name == "llama"
+
+
+def test_a_norm_outside_of_the_layers_is_told_by_its_place():
+    """BLOOM has one before its layers and one behind them; it is no part of either."""
+    titles = [g.title for g in grouped(presets.load("bloom-560m").counts.parts, lambda node: node.name)]
+    first, last = titles.index("First norm"), titles.index("Last norm")
+    assert 0 < first < titles.index("attention") < last == len(titles) - 1
+
+
+def test_the_last_layer_of_a_pattern_in_letters_sees_everything():
+    """EXAONE 4's local and global layers, where the pattern does not end with the layers."""
+    raw = golden("exaone4").raw | {"sliding_window_pattern": "LLG", "num_hidden_layers": 5}
+    config, _ = find("exaone4").config.read(raw)
+    local, full = "sliding_attention", "full_attention"
+    assert config.layer_types == [local, local, full, local, full]
+
+
+@pytest.mark.parametrize("width", [0, -8])
+def test_a_width_that_cannot_be_gives_no_number_of_heads(width):
+    raw = {k: v for k, v in golden("zamba2").raw.items() if k != "n_mamba_heads"} | {"mamba_headdim": width}
+    with pytest.raises(Problem, match="n_mamba_heads|mamba_headdim"):
+        presets.make("zamba2", raw)

@@ -65,7 +65,12 @@ class Golden:
 
     @cached_property
     def tensors(self) -> dict[str, np.ndarray]:
-        """Every weight and buffer, in the published file's names and packing.
+        """Every weight and buffer, in the published file's names and packing."""
+        return unfuse(self.architecture, self.packed)
+
+    @cached_property
+    def packed(self) -> dict[str, np.ndarray]:
+        """The same in transformers 5's names and packing.
 
         Without the matrices that transformers makes for experts that are nothing, which no published file has, and
         without MiniMax's tables of decays, which are computed.
@@ -74,7 +79,7 @@ class Golden:
         if self.raw.get("zero_expert_num"):
             experts = self.raw["n_routed_experts"]
             stored = {k: a[:experts] if k.endswith("experts.gate_up_proj") else a for k, a in stored.items()}
-        return unfuse(self.architecture, stored)
+        return stored
 
     @cached_property
     def ids(self):

@@ -19,7 +19,7 @@ from macros.engine.checkpoint import Arrays, Cache, unfuse
 from macros.engine.forward import logits
 
 from . import close
-from .configs import PROMPT, configs
+from .configs import PROMPT, VARIANTS, config, configs
 from .configs import model as our_model
 from .models import SEED, build, run, saved_buffers, source, text_part, token_ids
 
@@ -71,16 +71,16 @@ def save_config(path: Path, name: str, model: torch.nn.Module) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
-def main(folder: str | None = None, *model_types: str) -> None:
+def main(folder: str | None = None, *names: str) -> None:
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
-    for model_type in model_types or configs():
-        model = build(model_type)
+    for name in names or [*configs(), *VARIANTS]:
+        model = build(name)
         arrays = checkpoint(model)
-        print(f"{model_type}: {compare(our_model(model_type), arrays):.1e}")
+        print(f"{name}: {compare(our_model(name), arrays):.1e}")
         if folder:
-            told = {"config_json": json.dumps(configs()[model_type]), "meta_json": json.dumps(versions)}
-            np.savez_compressed(Path(folder) / f"{model_type}.npz", **told, **arrays)
-            save_config(Path(folder) / "saved_configs.json", model_type, model)
+            told = {"config_json": json.dumps(config(name)), "meta_json": json.dumps(versions)}
+            np.savez_compressed(Path(folder) / f"{name}.npz", **told, **arrays)
+            save_config(Path(folder) / "saved_configs.json", name, model)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,16 @@ MULTIMODAL = {
     t: f"{t}_text" for t in ("gemma3", "gemma4", "gemma4_unified", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
 }
 
+# Further checkpoints of a type, by the name of their file: what their configs say otherwise.
+VARIANTS = {
+    "falcon_alibi": (
+        "falcon",
+        {"alibi": True, "bias": True, "multi_query": False, "num_kv_heads": 6, "new_decoder_architecture": False}
+        | {"parallel_attn": False},
+    ),
+    "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
+}
+
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
 PROMPT = 10
 
@@ -50,6 +60,12 @@ def configs() -> dict[str, dict]:
     return {t: by_type[t] for t in architectures() if t not in ABSENT}
 
 
-def model(model_type: str) -> Model:
-    """Our model of a type's small config."""
-    return make(model_type, configs()[model_type])
+def config(name: str) -> dict:
+    """The config of a type, or of another checkpoint of one."""
+    model_type, otherwise = VARIANTS.get(name, (name, {}))
+    return configs()[model_type] | otherwise
+
+
+def model(name: str) -> Model:
+    """Our model of a type's small config, or of another checkpoint's."""
+    return make(name, config(name))

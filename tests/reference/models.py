@@ -19,7 +19,7 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from . import ENCODERS, WITH_ENCODER
-from .configs import configs
+from .configs import config
 
 SEED = 20261122
 
@@ -69,16 +69,18 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type in TOWERLESS:
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
+    # The plain products of transformers 5.23's Falcon add ALiBi twice: to the scores, and with the mask.
+    attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         make = getattr(transformers, type(config).__name__.removesuffix("Config") + "ForCausalLM")
-        return make._from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
-    return make.from_config(config, attn_implementation="eager", experts_implementation="eager").eval()
+        return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
+    return make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
 
 
-def build(model_type: str) -> torch.nn.Module:
-    """The model of a type's small config, each weight random."""
+def build(name: str) -> torch.nn.Module:
+    """The model of a type's small config, or of another checkpoint's, each weight random."""
     torch.manual_seed(SEED)
-    model = unfilled(configs()[model_type])
+    model = unfilled(config(name))
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)

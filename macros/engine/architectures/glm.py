@@ -31,6 +31,7 @@ from .phi3 import feed_forward
 class GLM(Llama):
     """Hyperparameters of GLM-4, in forward order."""
 
+    n_kv_heads: Size = key("num_key_value_heads", 2)
     d_head: Size = key("head_dim", 128)
     norm_eps: Positive = key("rms_norm_eps", 1.5625e-07)
     attention_bias: bool = key("attention_bias", True)

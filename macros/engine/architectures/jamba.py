@@ -53,7 +53,7 @@ class Jamba(Config):
     inner_norms: Literal[True] = key("mamba_inner_layernorms", True)
     # attention
     n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
     # feed-forward and experts
     d_ff: Size = key("intermediate_size")

@@ -13,7 +13,6 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
-    Rope,
     apply_rope,
     attend,
     balanced_routing,
@@ -49,7 +48,6 @@ from .config import (
     key,
     listed,
     masks_of,
-    read_rope,
     rope_of_mask,
     sparse_layers,
 )
@@ -133,10 +131,6 @@ class Laguna(Llama):
                     "correct one of the two",
                 )
             rope_of_mask(self.rope_parameters, kind.mask).turning(self.d_head)
-
-    @property
-    def rope(self) -> Rope:
-        return read_rope(self.rope_parameters, layer_type="full_attention")
 
     @property
     def kinds(self) -> list[KindWithHeads]:

@@ -46,6 +46,7 @@ class MiniMax(Llama):
     layer_types: list[str] | None = key("layer_types", None)
     residual_after_norm: Literal[True] = key("postnorm", True)
     # attention
+    n_kv_heads: Size = key("num_key_value_heads", 8)
     attention_bias: bool = fixed(False)
     d_rotary: Size | None = key("rotary_dim", None)
     sliding_window: Size | None = key("sliding_window", None)

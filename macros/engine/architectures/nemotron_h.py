@@ -74,7 +74,7 @@ class NemotronH(Config):
     state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_cache_dtype", "float32")
     # attention
     n_heads: Size = key("num_attention_heads")
-    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = key("head_dim", 128, also=("attention_head_dim",))
     # feed-forward
     d_ff: Size | None = key("intermediate_size", None)

@@ -66,6 +66,7 @@ class Qwen35(Llama):
     d_conv: Taps = key("linear_conv_kernel_dim")
     state_dtype: Literal["float32", "float16", "bfloat16"] = key("mamba_ssm_dtype", "float32")
     # attention
+    n_kv_heads: Size = key("num_key_value_heads", 4)
     d_head: Size = key("head_dim", 256)
     attention_gate: Literal[True] = key("attn_output_gate", True)
     gate_activation: Literal["swish", "silu"] = key("output_gate_type", "silu")
@@ -101,6 +102,7 @@ class Qwen35(Llama):
 class WithExperts(Qwen35):
     """What Qwen3-Next's mixture of experts and Qwen3.5's share."""
 
+    n_kv_heads: Size = key("num_key_value_heads", 2)
     n_experts: Size = key("num_experts", also=("num_local_experts",))
     n_experts_per_token: Size = key("num_experts_per_tok")
     d_ff_expert: Size = key("moe_intermediate_size")
