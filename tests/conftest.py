@@ -22,8 +22,8 @@ from fuzzing import CI
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
-FEW = 30  # cases of each quick test; together they come to every model
-FEW_ELSEWHERE = 2  # cases of each test in the browser, or with processes
+FEW = 20  # cases of each quick test; together they come to every model
+FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 
 
 def pytest_addoption(parser):
