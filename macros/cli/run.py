@@ -20,6 +20,7 @@ from ..engine.forward import logits
 from ..engine.ops import softmax
 from ..engine.steps import Role, Step, Tracer
 from ..engine.tensors import SOURCE
+from ..views import words
 from ..views.layers import n_layers
 from ..views.operations import Operation, Section, sections_of
 from . import fits, room
@@ -61,7 +62,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
                 chosen.append((row[-1].argmax(), softmax(row[-1].astype(np.float64)).max()))
                 if len(chosen) == options.generate:
                     break
-            stations = trace(asked, tokens) if options.trace else None
+            stations = trace(asked, tokens, read) if options.trace else None
         except Problem as problem:
             raise problem.at(options.folder) from None
     warn(options.folder, (*asked.model.warnings, *asked.files.warnings()))
@@ -99,11 +100,18 @@ def continued(
         new = [int(scores[-1].argmax())]
 
 
-def trace(asked: Checkpoint, tokens: list[int]) -> Grid:
-    """Each station of the text's way, with the shape, the mean and the largest size of what it gives."""
+def trace(asked: Checkpoint, tokens: list[int], read: np.ndarray | None) -> Grid:
+    """Each station of the text's way, with the shape, the mean and the largest size of what it gives; where layers keep
+    something else than a row of each token, each step that has weights, and each layer.
+    """
     model = asked.model
-    run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
-    rows = [_row(*row, run) for row in _stations(sections_of(run.root), "")]
+    try:
+        run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
+        rows = [_row(*row, run) for row in _stations(sections_of(run.root), "")]
+    except numbers.NotByToken:
+        watch = Stations()
+        scores, _ = logits(model.architecture, model.config, asked.weights(watch), tokens, Cache(read=read))
+        rows = [*watch.rows, ["", words.of_call(Role.FORWARD, None, "").title, *_figures(scores)]]
     columns = [Column("layer"), Column("station"), *(Column(c, True) for c in ("shape", "mean", "largest"))]
     return Grid(columns, rows)
 
@@ -118,12 +126,15 @@ def _stations(section: Section, layer: str) -> Iterator[tuple[str, Operation]]:
 
 
 def _row(layer: str, operation: Operation, run: numbers.Numbers) -> list[str]:
-    given = run.of(operation.node.outputs[0])
-    finite = given[np.isfinite(given)].astype(np.float64)  # a masked score is minus infinity
     about = f" ({operation.about})" if operation.about else ""
-    largest = np.abs(finite).max() if finite.size else 0.0
-    shape = "×".join(map(str, given.shape))
-    return [layer, operation.words.title + about, shape, f"{finite.mean():.4f}", f"{largest:.4f}"]
+    return [layer, operation.words.title + about, *_figures(run.of(operation.node.outputs[0]))]
+
+
+def _figures(given: np.ndarray) -> list[str]:
+    """The shape, the mean and the largest size."""
+    finite = given[np.isfinite(given)].astype(np.float64)  # a masked score is minus infinity
+    mean, largest = (finite.mean(), np.abs(finite).max()) if finite.size else (0.0, 0.0)
+    return ["×".join(map(str, given.shape)), f"{mean:.4f}", f"{largest:.4f}"]
 
 
 def print_tokens(rows: Sequence[tuple[Any, float]], name: Callable[[int], str] | None) -> None:
@@ -140,6 +151,31 @@ def save(scores: np.ndarray, path: str) -> None:
             np.save(file, scores)
     except OSError as error:
         raise Problem(f"cannot be written: {error.strerror}", "check the path", path) from None
+
+
+class Stations:
+    """What each step gives that has weights and no other such step inside, and each layer, as they are computed."""
+
+    def __init__(self):
+        self.rows: list[list[str]] = []
+        self.around: list[Role] = []
+
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        inside, before = self.around[-1] if self.around else None, len(self.rows)
+        self.around.append(step.role)
+        result = step.function(*args, **kwargs)
+        self.around.pop()
+        arrays = [a for a in (result if isinstance(result, tuple) else (result,)) if isinstance(a, np.ndarray)]
+        if arrays and (before == len(self.rows) or step.role is Role.LAYER):
+            weights = next(a for a in args if getattr(a, "__tracer__", None) is not None)
+            layer = str(weights.index) if Role.LAYER in (step.role, *self.around) else ""
+            name = next((f" ({a})" for a in args if isinstance(a, str)), "")
+            title = words.of_call(step.role, inside, step.doc).title
+            self.rows.append([layer, title + name, *_figures(arrays[0])])
+        return result
+
+    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
+        raise AssertionError("weights carry no recurrence")
 
 
 class Layers:

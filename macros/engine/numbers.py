@@ -71,8 +71,12 @@ class Numbers(Trace):
         return given
 
 
-def not_by_token() -> Problem:
-    return Problem(
+class NotByToken(Problem):
+    """Layers whose cache is no row of each token."""
+
+
+def not_by_token() -> NotByToken:
+    return NotByToken(
         "its layers keep something else than a row of each token", "numbers are shown of models with plain attention"
     )
 

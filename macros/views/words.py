@@ -1370,9 +1370,12 @@ def of_weight(name: str) -> Words | None:
 
 def of_step(node: Node) -> Words:
     """The words of a step: of its role inside that of the step around it, of its role, or else its docstring's."""
-    inside = node.parent.role if node.parent else None
-    said = STEPS.get((inside, node.role)) or STEPS.get(node.role) or of_docstring(node.doc)
-    return said._replace(term=terms.of(node))
+    return of_call(node.role, node.parent.role if node.parent else None, node.doc)._replace(term=terms.of(node))
+
+
+def of_call(role: Role | None, inside: Role | None, doc: str) -> Words:
+    """The same, by its role, that of the step around it and its docstring."""
+    return STEPS.get((inside, role)) or STEPS.get(role) or of_docstring(doc)
 
 
 def of_docstring(doc: str) -> Words:

@@ -629,7 +629,23 @@ def test_a_trace_prints_what_each_step_gives(run, tmp_path):
     assert last[-3] == f"7×{g.raw['vocab_size']}"
     assert [float(x) for x in last[-2:]] == pytest.approx([g.logits.mean(), np.abs(g.logits).max()], abs=1e-4)
     assert sum("softmax" in line or "Turn scores into shares" in line for line in out.splitlines()) == g.config.n_layers
-    assert "plain attention" in refused(run("run", folder_of("rwkv", tmp_path / "r"), "--tokens", "1", "--trace"))
+
+
+@pytest.mark.parametrize("name", ["rwkv", "t5", "deepseek_v4", "mamba2", "jamba", "whisper"])
+def test_a_trace_of_layers_that_keep_something_else_prints_what_has_weights(run, tmp_path, name):
+    g, source = golden(name), []
+    if g.source is not None:
+        np.save(tmp_path / "sound.npy", g.source)
+        ids_read = ",".join(map(str, g.source)) if g.source.ndim == 1 else tmp_path / "sound.npy"
+        source = ["--source", ids_read]
+    status, out, err = run("run", folder_of(name, tmp_path / "m"), "--tokens", ids(name), *source, "--trace")
+    assert status == 0, err
+    lines = [line.split() for line in out.split("\n\n")[0].splitlines()[1:]]
+    layers = [int(line[0]) for line in lines if line[1] == "Layer"]
+    assert layers == list(range(len(layers))) and layers
+    scores = lines[-1]
+    assert scores[-3] == "×".join(map(str, g.logits.shape))
+    assert [float(x) for x in scores[-2:]] == pytest.approx([g.logits.mean(), np.abs(g.logits).max()], abs=2e-4)
 
 
 def test_a_tokenizer_that_is_missing_or_needs_its_library(run, tmp_path, monkeypatch):
