@@ -429,6 +429,8 @@ def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     served.tidy_up = lambda: None
     served.rebuild()
     assert at_build == [([], "")]
+    # And what it told of the save that ends it is told once, and stands on the pages.
+    assert not served.once.filter(told) and list(served.once.errors.values()) == ["docs/a.md:1: wrong"]
 
 
 def test_what_is_remembered_goes_with_what_it_used():

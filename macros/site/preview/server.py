@@ -227,9 +227,11 @@ class Served:
         is_saved = state != self.state
         if not is_saved and not self.is_cautious:
             return  # the tabs are to reload, or it was one save that looked like two
-        self.stop()
-        if is_saved:  # only now: until it ended, the build of the other pages could tell what was wrong before
+        if is_saved:
             self.once.clear()
+        self.stop()
+        if is_saved:  # until it ended, the build of the other pages could tell what was wrong before
+            self.once.forget_errors()
             self.told = ""
         self.state = state
         first = None if self.is_cautious else frozenset(self.open)
@@ -288,7 +290,7 @@ class Served:
         elif not self.is_cautious:  # and it was told
             return
         now = self.preview.outputs() if worked else {}
-        if not worked or {address: now.get(address) for address in shown} != shown or self.once.errors != errors:
+        if not worked or {address: now.get(address) for address in shown} != shown or list(self.once.errors) != errors:
             self.have_rebuilt()
 
     def build(self, first: frozenset | None) -> bool:
@@ -299,7 +301,7 @@ class Served:
             with self.preview.building(first):
                 self.builder()
             self.take_over(first is None)
-            if errors := self.once.errors:
+            if errors := list(self.once.errors.values()):
                 self.show(errors[0] + (f" (and {len(errors) - 1} more, in the terminal)" if errors[1:] else ""))
         except Abandoned:
             self.preview.is_abandoned = True
@@ -421,10 +423,13 @@ class Once(logging.Filter):
         super().__init__()
         self.docs_dir = docs_dir
         self.lines: set[str] = set()
-        self.errors: list[str] = []  # what is wrong with a page or a preset
+        self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
 
     def clear(self) -> None:
         self.lines.clear()
+        self.forget_errors()
+
+    def forget_errors(self) -> None:
         self.errors.clear()
 
     def filter(self, record) -> bool:
@@ -446,10 +451,11 @@ class Once(logging.Filter):
             return False  # the build of the other pages: the first one told it
         if record.levelno >= logging.WARNING:
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
+        is_ours |= record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name
+        if is_ours and not any(shown in line for shown in self.errors):
+            self.errors[line] = re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split()))
         if any(told in line for told in self.lines):
             return False
-        if is_ours or record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name:
-            self.errors.append(re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split())))
         self.lines.add(line)
         return True
 
