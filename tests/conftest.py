@@ -307,7 +307,7 @@ ONE_OF_EACH_LOOK = """leave => {
 
 
 def accessibility(page, *schemes):
-    """What axe-core finds, a line each, in these colour schemes or in both.
+    """What axe-core finds, a line each, in these colour schemes, or in both in .ci/run and else in one.
 
     Contrast takes most of its time, and a long table has few looks: it is measured once for each.
     """
@@ -316,7 +316,7 @@ def accessibility(page, *schemes):
     contrast, is_phone = "color-contrast", page.viewport_size["width"] < 500
     others = {contrast: {"enabled": False}, "target-size": {"enabled": is_phone}}  # a finger is not as exact as a mouse
     lines = []
-    for scheme in schemes or ("light", "dark"):
+    for scheme in schemes or (("light", "dark") if CI else ("dark",)):
         page.emulate_media(color_scheme=scheme)
         until(
             page,
