@@ -153,7 +153,14 @@ def save(scores: np.ndarray, path: str) -> None:
         raise Problem(f"cannot be written: {error.strerror}", "check the path", path) from None
 
 
-class Stations:
+class Watch:
+    """Sees the steps that have weights."""
+
+    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
+        raise AssertionError("weights carry no recurrence")
+
+
+class Stations(Watch):
     """What each step gives that has weights and no other such step inside, and each layer, as they are computed."""
 
     def __init__(self):
@@ -174,11 +181,8 @@ class Stations:
             self.rows.append([layer, title + name, *_figures(arrays[0])])
         return result
 
-    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
-        raise AssertionError("weights carry no recurrence")
 
-
-class Layers:
+class Layers(Watch):
     """Counts the layers that have been computed."""
 
     def __init__(self, bar: Progress, all_layers: int):
@@ -189,9 +193,6 @@ class Layers:
         if step.role is Role.LAYER:
             self.bar.advance(self.task)
         return result
-
-    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
-        raise AssertionError("weights carry no recurrence")
 
 
 @contextmanager

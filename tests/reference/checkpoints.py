@@ -19,7 +19,7 @@ from macros.engine.checkpoint import Arrays, Cache, unfuse
 from macros.engine.forward import logits
 
 from . import close
-from .configs import PROMPT, VARIANTS, config, configs
+from .configs import PROMPT, VARIANTS, configs, small_config
 from .configs import model as our_model
 from .models import SEED, build, run, saved_buffers, source, text_part, token_ids
 
@@ -78,7 +78,7 @@ def main(folder: str | None = None, *names: str) -> None:
         arrays = checkpoint(model)
         print(f"{name}: {compare(our_model(name), arrays):.1e}")
         if folder:
-            told = {"config_json": json.dumps(config(name)), "meta_json": json.dumps(versions)}
+            told = {"config_json": json.dumps(small_config(name)), "meta_json": json.dumps(versions)}
             np.savez_compressed(Path(folder) / f"{name}.npz", **told, **arrays)
             save_config(Path(folder) / "saved_configs.json", name, model)
 

@@ -60,7 +60,7 @@ def configs() -> dict[str, dict]:
     return {t: by_type[t] for t in architectures() if t not in ABSENT}
 
 
-def config(name: str) -> dict:
+def small_config(name: str) -> dict:
     """The config of a type, or of another checkpoint of one."""
     model_type, otherwise = VARIANTS.get(name, (name, {}))
     return configs()[model_type] | otherwise
@@ -68,4 +68,4 @@ def config(name: str) -> dict:
 
 def model(name: str) -> Model:
     """Our model of a type's small config, or of another checkpoint's."""
-    return make(name, config(name))
+    return make(name, small_config(name))

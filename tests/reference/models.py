@@ -19,7 +19,7 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from . import ENCODERS, WITH_ENCODER
-from .configs import config
+from .configs import small_config
 
 SEED = 20261122
 
@@ -80,7 +80,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
 def build(name: str) -> torch.nn.Module:
     """The model of a type's small config, or of another checkpoint's, each weight random."""
     torch.manual_seed(SEED)
-    model = unfilled(config(name))
+    model = unfilled(small_config(name))
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)

@@ -228,10 +228,10 @@ class Served:
         if not is_saved and not self.is_cautious:
             return  # the tabs are to reload, or it was one save that looked like two
         if is_saved:
-            self.once.clear()
+            self.once.lines.clear()
         self.stop()
         if is_saved:  # until it ended, the build of the other pages could tell what was wrong before
-            self.once.forget_errors()
+            self.once.errors.clear()
             self.told = ""
         self.state = state
         first = None if self.is_cautious else frozenset(self.open)
@@ -424,13 +424,6 @@ class Once(logging.Filter):
         self.docs_dir = docs_dir
         self.lines: set[str] = set()
         self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
-
-    def clear(self) -> None:
-        self.lines.clear()
-        self.forget_errors()
-
-    def forget_errors(self) -> None:
-        self.errors.clear()
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
