@@ -143,7 +143,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         """On a busy machine a font comes late, and its page would do without it: here it takes it then."""
         path = Path(self.translate_path(self.path))
-        if path.name != "components.css" or not path.is_file():
+        if path.name != "styles.css" or not path.is_file():
             return super().do_GET()
         content = path.read_bytes().replace(b"font-display: optional", b"font-display: swap")
         self.send_response(200)
@@ -306,6 +306,11 @@ ONE_OF_EACH_LOOK = """leave => {
 }"""
 
 
+# Whether the script has gone through all that the styles leave for later.
+ALL_LAID = """() => [...document.querySelectorAll(".md-content :is(figure, div, ol, li, tr)")]
+    .every(e => getComputedStyle(e).contentVisibility !== "auto")"""
+
+
 def accessibility(page, *schemes):
     """What axe-core finds, a line each, in these colour schemes, or in both in .ci/run and else in one.
 
@@ -316,6 +321,7 @@ def accessibility(page, *schemes):
     contrast, is_phone = "color-contrast", page.viewport_size["width"] < 500
     others = {contrast: {"enabled": False}, "target-size": {"enabled": is_phone}}  # a finger is not as exact as a mouse
     lines = []
+    until(page, ALL_LAID)
     for scheme in schemes or (("light", "dark") if CI else ("dark",)):
         page.emulate_media(color_scheme=scheme)
         until(

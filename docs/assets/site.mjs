@@ -39,6 +39,16 @@ function mount() {
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
+// What the styles leave for later on a narrow screen, whenever there is nothing else to do.
+function lay() {
+  const later = [...document.querySelectorAll(".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr")]
+  const next = () => {
+    for (let n = later[0]?.localName === "tr" ? 16 : 1; n-- && later.length;) later.shift().classList.add("ep-laid")
+    if (later.length) requestIdleCallback(next)
+  }
+  globalThis.requestIdleCallback?.(next)
+}
+
 const added = new MutationObserver(mount) // Material wraps its tables later
 const start = () => {
   const again = () => {
@@ -48,6 +58,7 @@ const start = () => {
     const content = document.querySelector(".md-content")
     if (content) added.observe(content, { childList: true, subtree: true })
     mount()
+    lay()
     for (const [what, script] of Object.entries(SCRIPTS)) if (document.querySelector(what)) import(script)
     const charts = document.querySelectorAll(".ep-figure svg:has(a.point)")
     if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(mount))

@@ -2,11 +2,13 @@
 
 One name for all, at the depth of `assets/`: they import each other, and find the site's root, by relative addresses,
 which stay as they are written. Fonts and the tools' data go along, so that a script never reads another edition's. What
-a page links to (licences, the logo) stays where it is.
+a page links to (licences, the logo) stays where it is. The styles are one file: each more is another way to the host
+and back before the page is seen.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from hashlib import sha256
 from posixpath import splitext
@@ -14,11 +16,21 @@ from posixpath import splitext
 FOLDER = "assets"
 KINDS = frozenset({".mjs", ".js", ".css", ".woff2"})
 DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
+STYLES = f"{FOLDER}/styles.css"
+
+# Of the theme: where its map lies, and a rule of every element for the moment in which colours change, for which a
+# browser styles the whole page again twice, at its start too.
+_LEFT_OUT = re.compile(r"/\*# sourceMappingURL=[^*]*\*/|\[data-md-color-switching\][^{}]*\{[^{}]*\}")
 
 
 def is_moved(path: str) -> bool:
     """Whether a file of `docs/` is one of those."""
     return path.startswith(DATA) or path.startswith(f"{FOLDER}/") and splitext(path)[1] in KINDS
+
+
+def styles(sheets: Iterable[str]) -> str:
+    """One sheet of several, in their order."""
+    return "\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets)
 
 
 def name(files: Iterable[tuple[str, bytes]]) -> str:

@@ -25,7 +25,7 @@ EXTENSION = f"{__package__}.extensions.large_blocks"
 _PACKAGE = Path(__file__).parent.parent
 ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / "assets") if path.is_dir())
 FOLDER = "every-parameter"
-OF_OUR_SITE = {"site.css", "logo.svg", "search"}
+OF_OUR_SITE = {"site.css", "logo.svg", "search", "tips.mjs"}
 STYLES = "components.css"
 SCRIPTS = "site.mjs", "tools.mjs", "tables.mjs"
 

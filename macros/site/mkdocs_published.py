@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import urljoin
+
+from mkdocs.structure.files import File
 
 from . import hashed, links
 from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
 from .published import CHANGELOG, Listed, day, edition, llms, structured
+
+THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
 listed: dict[int, Listed] = {}  # by their places in the navigation
 
@@ -22,13 +27,21 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Our scripts and styles under their hashed name, and the pages' links to them."""
+    """One sheet of styles, and our scripts, under their hashed name; the pages' links to them."""
+    sheets = [file for file in files if THEME.fullmatch(file.src_uri)]
+    sheets += [file for path in config.extra_css if (file := files.get_file_from_path(path))]
+    others = [path for path in config.extra_css if not files.get_file_from_path(path)]
+    styles = hashed.styles(file.content_string for file in sheets)
+    for file in sheets:
+        files.remove(file)
+    one = File.generated(config, hashed.STYLES, content=styles)
+    files.append(one)
     own = [f for f in files if (f.generated_by or f.src_dir == config.docs_dir) and hashed.is_moved(f.src_uri)]
     folder = config.extra["assets"] = hashed.name((f.src_uri, f.content_bytes) for f in own)
     for file in own:
         file.dest_uri = hashed.moved(file.src_uri, folder)
     paths = {file.src_uri for file in own}
-    config.extra_css = [hashed.moved(path, folder) if path in paths else path for path in config.extra_css]
+    config.extra_css = [one.dest_uri, *others]
     for n, script in enumerate(config.extra_javascript):
         if isinstance(script, str):
             config.extra_javascript[n] = hashed.moved(script, folder) if script in paths else script

@@ -56,7 +56,7 @@ from .terminal import terminal
 GLOSSARY, TERMS_FILE, COMPARE = "reference/glossary.md", "includes/glossary.md", "tools/compare.md"
 OF_MORE = {"macro_table", "terminal"}  # macros that look at other pages, or at any file
 PACKAGE = __name__.split(".")[0] + "."
-OUR_STYLES = re.compile(r"assets(-\w+)?/components\.css")
+OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
 TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `beside` writes them
 
 

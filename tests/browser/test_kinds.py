@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from conftest import SUBPATH, accessibility, own_assets
+from conftest import ALL_LAID, SUBPATH, accessibility, own_assets, until
 from kinds import KINDS
 
 pytestmark = pytest.mark.browser
@@ -80,12 +80,28 @@ def test_axe_finds_nothing_in_any_view(open_page, site, path):
 
 def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
     """What stands in the head and comes from a file of its own waits for the page."""
-    displays = re.findall(r"font-display: (\w+)", (own_assets(site_folder) / "components.css").read_text("utf-8"))
+    displays = re.findall(r"font-display: (\w+)", (own_assets(site_folder) / "styles.css").read_text("utf-8"))
     assert set(displays) == {"optional"}
     for path in KINDS:
         head = file_of(site_folder, f"{SUBPATH}/{path}").read_text("utf-8").partition("</head>")[0]
         blocking = re.findall(r'<script(?![^>]*(?:type="module"|\bdefer\b|\basync\b))[^>]*\bsrc=[^>]*>', head)
         assert not blocking, path
+
+
+@pytest.mark.parametrize("path", ["models/", "model-size/", "real-numbers/step-by-step/"])
+def test_what_is_left_for_later_on_a_phone_is_there(open_page, site, path):
+    """As soon as the page rests; and without the script when a reader comes near it, and on paper."""
+    narrow, waits = {"width": 390, "height": 844}, f"!({ALL_LAID})()"
+    until(open_page(urljoin(site, path), viewport=narrow), ALL_LAID)
+    page = open_page(urljoin(site, path), viewport=narrow, java_script_enabled=False)
+    assert page.evaluate(waits), "nothing is left for later"
+    page.emulate_media(media="print")
+    assert not page.evaluate(waits)
+    page.emulate_media(media="screen")
+    last = page.locator(".md-content :is(.ep-figure, .ep-step, tbody tr):visible").last
+    last.scroll_into_view_if_needed()
+    is_seen = "e => e.checkVisibility({ contentVisibilityAuto: true }) && e.innerText.trim() !== ''"
+    until(page, is_seen, last.element_handle())
 
 
 @pytest.mark.parametrize("path", ["models/", "models/gpt/gpt2/", "tools/what-if/"])

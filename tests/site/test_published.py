@@ -88,6 +88,24 @@ def test_the_name_of_the_scripts_folder_changes_with_them_and_with_nothing_else(
     assert hashed.moved("assets/tools/x.mjs", "assets-1") == "assets-1/tools/x.mjs"
 
 
+def test_one_sheet_is_all_sheets_in_their_order():
+    """The theme's, then ours; where they say something twice, the last says it. What it names lies where it says."""
+    sheets = ['@charset "UTF-8";a{b:c}\n/*# sourceMappingURL=x.css.map */', "/* d */ e > f { g: h }"]
+    rule = "[data-md-color-switching] *,[data-md-color-switching] :after{i:j!important}k{l:m}"
+    assert hashed.styles([*sheets, rule]) == "a{b:c}\n\n/* d */ e > f { g: h }\nk{l:m}"
+
+
+@pytest.mark.processes
+def test_what_the_styles_name_lies_where_they_say(site_folder):
+    folder = own_assets(site_folder)
+    styles = (folder / "styles.css").read_text("utf-8")
+    named = set(re.findall(r"url\([\"']?(?!data:|#)([^)\"']+)", styles))
+    assert len(named) >= 3 and all((folder / address).is_file() for address in named), named
+    texts = [(ROOT / "docs/assets" / name).read_text("utf-8") for name in ("site.css", "components.css")]
+    places = [styles.index(text) for text in (".md-header__inner{", *texts)]
+    assert places == sorted(places) and "@charset" not in styles and "color-switching" not in styles
+
+
 def test_a_sitemap_is_never_empty():
     """With the site's address and without it, where each page's is told from the map."""
     template = Environment().from_string((ROOT / "docs/overrides/sitemap.xml").read_text("utf-8"))
@@ -110,12 +128,12 @@ def test_scripts_and_styles_are_found_under_their_hashed_name(site_folder):
     folder = own_assets(site_folder)
     content = [(f"assets/{p.relative_to(folder).as_posix()}", p.read_bytes()) for p in folder.rglob("*") if p.is_file()]
     assert folder.name == hashed.name(content)
-    assert {"assets/site.css", "assets/site.mjs", "assets/engine/engine.mjs"} < dict(content).keys()
-    assert not [p for p in (site_folder / "assets").rglob("*") if p.suffix == ".mjs" or p.name == "site.css"]
+    assert {"assets/styles.css", "assets/site.mjs", "assets/engine/engine.mjs"} < dict(content).keys()
+    assert not [p for p in (site_folder / "assets").rglob("*") if p.suffix in {".mjs", ".css"}]
     for path in ("index.html", "404.html", "tools/what-if/index.html"):
         page = (site_folder / path).read_text("utf-8")
         asked = re.findall(r'<(?:script|link rel="(?:stylesheet|preload)")[^>]*(?:src|href)="([^"]+)"', page)
-        assert len(asked) > 6
+        assert len(asked) > 6 and sum(address.endswith(".css") for address in asked) == 1
         assert all(f"{folder.name}/" in a or re.search(r"\.[0-9a-f]{8}\.min\.(css|js)$", a) for a in asked), asked
 
 
