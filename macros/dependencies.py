@@ -8,6 +8,7 @@ what it was once computed from. So a page knows every preset behind it, however 
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -27,6 +28,14 @@ class Results:
 
     def __init__(self):
         self.by_arguments: dict[tuple, tuple[Any, frozenset[Used]]] = {}
+        self.large: deque[tuple] = deque()  # the arguments of those that are, the oldest first
+
+    def add(self, key: tuple, value: object, used: frozenset[Used]) -> None:
+        self.by_arguments[key] = value, used
+        if _most and (isinstance(value, str) and len(value) > LONG or getattr(value, "of_few_pages", False)):
+            self.large.append(key)
+            while len(self.large) > _most[-1]:
+                self.by_arguments.pop(self.large.popleft(), None)
 
 
 class Remembered(Protocol[P, T_co]):
@@ -36,6 +45,17 @@ class Remembered(Protocol[P, T_co]):
 
     def cache_clear(self) -> None:
         """Forget every result."""
+
+
+LONG = 2000  # characters
+_most: list[int] = []  # large results of each function, if not all are kept
+
+
+def keep_few(most: int = 20) -> None:
+    """From now on a long text, or a value that says `of_few_pages`, is kept for the pages next to its own: in a build
+    each is asked for by few, in a row.
+    """
+    _most[:] = [most]
 
 
 # Weak, so that the results of a module that was imported anew go with it.
@@ -104,7 +124,7 @@ def remembered(function: Callable[P, T_co]) -> Remembered[P, T_co]:
                     if model := getattr(argument, "depends_on", None):  # a model: its preset
                         used.add(model)
                 value = function(*args, **kwargs)
-            results.by_arguments[key] = value, frozenset(used)
+            results.add(key, value, frozenset(used))
             return value
         value, used = kept
         outer = _under_way.get()

@@ -13,6 +13,7 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +50,8 @@ class Store:
 
     def __init__(self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool):
         self.files, self.now, self.is_preview = states, now, is_preview
-        self.new: dict[bytes, tuple[str, str, bytes]] = {}
+        self.new: dict[bytes, tuple[str, str, int, int]] = {}  # and where its value begins and ends, in
+        self.values = tempfile.TemporaryFile()
         self.states: dict[str, str] = {}  # by what was used, as it is written down
         self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
         self.places: list[str] = []
@@ -103,7 +105,13 @@ class Store:
     def put(self, key: bytes, value: object, used: Iterable[Used]) -> None:
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             written = json.dumps(sorted(used, key=str))
-            self.new[key] = written, self.state(written), zlib.compress(json.dumps(value).encode(), 1)
+            end = self.values.seek(0, os.SEEK_END)
+            size = self.values.write(zlib.compress(json.dumps(value).encode(), 1))
+            self.new[key] = written, self.state(written), end, end + size
+
+    def read(self, start: int, end: int) -> bytes:
+        self.values.seek(start)
+        return self.values.read(end - start)
 
     def close(self) -> None:
         """Keeps what is new, unless something was saved since this process began to read."""
@@ -111,7 +119,7 @@ class Store:
             if self.database is not None and self.new and not self.is_in_doubt():
                 with self.database:
                     self.database.execute("DELETE FROM results WHERE code != ?", (self.code,))
-                    rows = ((key, self.code, *row) for key, row in self.new.items())
+                    rows = ((key, self.code, *row[:2], self.read(*row[2:])) for key, row in self.new.items())
                     self.database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
             if self.database is not None:
                 self.database.close()

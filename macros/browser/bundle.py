@@ -90,4 +90,5 @@ def files() -> dict[str, str]:
         needed = [n for n in dict.fromkeys(imports(source.tree, source.name)) if n in others]
         beside = "".join(f'import"./{n.rpartition(".")[2]}.mjs";' for n in needed)
         texts[f"{name.rpartition('.')[2]}.mjs"] = f'import{{py,M}}from"./engine.mjs";{beside}\n{module(name, source)}'
+    _source.cache_clear()  # the trees are large
     return texts

@@ -80,8 +80,10 @@ def handed_on(event):
         return None if preview.is_first else call(event, *args, **kwargs)
 
     def late(*args, **kwargs):
+        if not preview.serving:
+            return call(f"{event}_late", *args, **kwargs)
         method = getattr(preview, f"{event}_late", None)
-        return method(*args, **kwargs) if method and preview.serving and not preview.is_first else None
+        return method(*args, **kwargs) if method and not preview.is_first else None
 
     return CombinedEvent(event_priority(100)(early), now, event_priority(-100)(late))
 

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from mkdocs.exceptions import PluginError
+from mkdocs.structure import StructureItem
 from mkdocs.structure.files import File, InclusionLevel
+from mkdocs.structure.nav import Section
 
 from .. import kept
 from ..catalogue import presets
@@ -32,6 +34,9 @@ class Generated(File):
     def _content(self) -> str | bytes:  # pyright: ignore[reportIncompatibleVariableOverride]
         preview.go_on()
         return self.make()
+
+
+whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, while a page has a part of it
 
 
 def on_config(config):
@@ -94,6 +99,20 @@ def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
         raise PluginError("\n".join(map(str, wrong)))
     for problem in wrong:
         log.error(problem)
+
+
+def on_page_context(context, page, config, nav):
+    """Of the families, a page carries its own in the navigation; that of all models carries all of them."""
+    if page.file.src_uri.startswith(f"{model_pages.MODELS}/") and len(page.ancestors) > 1:
+        family, models = page.ancestors[-2:]
+        whole.append((models, models.children))
+        models.children = [models.children[0], family]
+
+
+def on_post_page(output, page, config):
+    while whole:
+        models, children = whole.pop()
+        models.children = children
 
 
 def on_post_build_late(config):

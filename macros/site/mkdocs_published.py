@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import tempfile
 from pathlib import Path
 from urllib.parse import urljoin
 
 from mkdocs.structure.files import File
 
+from .. import dependencies
 from . import hashed, links
 from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
@@ -17,12 +20,19 @@ THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
 listed: dict[int, Listed] = {}  # by their places in the navigation
 
+# MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
+waiting: dict[str, tuple[int, int]] = {}  # where each page's begins, and its bytes
+contents = tempfile.TemporaryFile()
+AT_ONCE = 50  # pages, before what they have left behind is cleared
+
 
 def on_config(config):
     changelog = Path(config.docs_dir) / CHANGELOG
     said = changelog.read_text("utf-8") if changelog.is_file() else ""
     config.extra["edition"], config.extra["day"] = edition(said), day(said)
     listed.clear()
+    waiting.clear()
+    dependencies.keep_few()
     return config
 
 
@@ -53,6 +63,32 @@ def on_env(env, config, files):
     """The day of every page, which the sitemap says, is the edition's: the same files give the same site on any day."""
     for file in files.documentation_pages():
         file.page.update_date = config.extra["day"] or file.page.update_date
+
+
+def clear(pages: int) -> None:
+    """What is alive by now stays to the end: no later look for garbage goes through it again."""
+    if pages % AT_ONCE == 0:
+        gc.collect()
+        gc.freeze()
+
+
+def on_page_content_late(html, page, config, files):
+    text = html.encode()
+    waiting[page.file.src_uri] = contents.seek(0, 2), len(text)
+    contents.write(text)
+    clear(len(waiting))
+    return ""
+
+
+def on_page_context_early(context, page, config, nav):
+    start, length = waiting[page.file.src_uri]
+    contents.seek(start)
+    page.content = contents.read(length).decode()
+
+
+def on_post_page_late(output, page, config):
+    page.content = None
+    clear(len(listed))
 
 
 def on_page_context(context, page, config, nav):

@@ -93,6 +93,8 @@ def is_large(operation: Operation) -> bool:
 class Drawing:
     """The items of `scope` (the whole forward pass, or one layer) and the data flow between them."""
 
+    of_few_pages = True
+
     def __init__(self, model: Model, scope: Node, draws: Callable[[Operation], bool], highlight: str | None):
         self.model, self.scope, self.highlight = model, scope, highlight
         self.is_whole = scope.parent is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Operation:
 class Section:
     """A step that holds others: a layer, attention."""
 
+    of_few_pages: ClassVar = True
     node: Node
     words: Words
     content: list[Operation | Section] = field(default_factory=list)

@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from posixpath import join, normpath
 
 import pytest
 from copies import build, small_site
@@ -52,6 +53,20 @@ def test_families_list_their_models_and_are_in_the_navigation(site_folder):
     for family in ("gpt", "llama", "gemma"):
         assert f'href="{family}/"' in catalogue
     assert 'href="llama/llama3-8b/"' in unescape(catalogue)
+
+
+def test_a_page_carries_its_own_family_in_the_navigation_and_the_page_of_all_models_all(site_folder):
+    """So that a page is as large whatever else there is; none is lost on the way."""
+
+    def families(path):
+        sidebar = page(site_folder, path).partition("md-sidebar--primary")[2].partition("<article")[0]
+        links = (normpath(join(path, link)) for link in re.findall(r'href="([^"#:]*)"', unescape(sidebar)))
+        return {link.split("/")[1] for link in links if link.startswith("models/")}
+
+    folders = {path.parent.name for path in presets.paths().values()}
+    assert families("models") >= folders and len(folders) > 50
+    assert families("models/gpt/gpt2") == families("models/gpt") == {"gpt"}
+    assert families("models/llama/llama3-8b") == {"llama"}
 
 
 def test_the_data_of_a_page_is_what_describe_prints(site_folder):

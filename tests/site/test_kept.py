@@ -7,7 +7,7 @@ import zlib
 import pytest
 from copies import build, small_site
 
-from macros import kept
+from macros import dependencies, kept
 from macros.dependencies import recording, use
 
 
@@ -196,3 +196,26 @@ def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):
     after = pages()
     assert b"as kept" not in after["models/gpt/gpt2/index.html"] and b"The GPT-2" in after["models/gpt/gpt2/index.html"]
     assert b"as kept" in after["models/llama/llama3-8b/index.html"]
+
+
+def test_of_long_texts_a_build_remembers_the_last(monkeypatch):
+    """A thousand models' tables at once are too much; whatever else was computed stays."""
+    monkeypatch.setattr(dependencies, "_most", [])
+    computed = []
+
+    @dependencies.remembered
+    def result(name, length):
+        computed.append(name)
+        return f"{name:{length}}"
+
+    def ask(*names, length=dependencies.LONG + 1):
+        computed.clear()
+        for name in names:
+            assert result(name, length) == f"{name:{length}}"
+        return "".join(computed)
+
+    assert ask(*"abcab") == "abc", "a preview remembers all"
+    result.cache_clear()
+    dependencies.keep_few(2)
+    assert ask(*"aabbccb") == "abc" and ask(*"abc") == "abc"
+    assert ask(*"abcabc", length=dependencies.LONG) == "abc"
