@@ -433,6 +433,21 @@ def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     assert not served.once.filter(told) and list(served.once.errors.values()) == ["docs/a.md:1: wrong"]
 
 
+def test_the_build_of_the_other_pages_tells_nothing_of_a_save_that_was_not_noticed_yet():
+    """It reads what was saved a moment ago; the build for that save tells it, and once."""
+    served, files = Served.__new__(Served), {"docs/a.md": 1}
+    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: dict(files)))
+    served.state, served.rest, served.once = dict(files), threading.current_thread(), Once("", served.is_overtaken)
+    told = logging.LogRecord("mkdocs.plugins.macros", logging.ERROR, "", 0, "docs/a.md:1: wrong", (), None)
+    files["docs/a.md"] = 2
+    assert not served.once.filter(told) and not served.once.errors
+    served.rest = None
+    assert served.once.filter(told) and not served.once.filter(told) and len(served.once.errors) == 1
+    served.once.lines.clear()
+    served.rest, served.state = threading.current_thread(), dict(files)
+    assert served.once.filter(told), "what is wrong on the other pages is told"
+
+
 def test_what_is_remembered_goes_with_what_it_used():
     calls = []
 

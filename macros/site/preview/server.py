@@ -18,7 +18,7 @@ import shutil
 import sys
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -110,7 +110,7 @@ class Served:
         self.tidy: threading.Timer | None = None
         self.untidy = 0  # saves since all that is in memory was looked at
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
-        self.logged, self.once = Errors(), Once(self.docs_dir)
+        self.logged, self.once = Errors(), Once(self.docs_dir, self.is_overtaken)
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
             handler.addFilter(self.once)
@@ -220,6 +220,10 @@ class Served:
             self.reload.write_text(f"{self.reload.read_text()}.")
         except OSError as full:
             log.error(f"the open tabs are not told: {full.strerror}")
+
+    def is_overtaken(self) -> bool:
+        """Whether this is the build of the other pages, and something was saved that the next one tells of."""
+        return threading.current_thread() is self.rest and self.preview.inputs.read() != self.state
 
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
@@ -419,9 +423,9 @@ class Once(logging.Filter):
     is wrong with a link.
     """
 
-    def __init__(self, docs_dir: str = ""):
+    def __init__(self, docs_dir: str = "", is_overtaken: Callable[[], bool] = lambda: False):
         super().__init__()
-        self.docs_dir = docs_dir
+        self.docs_dir, self.is_overtaken = docs_dir, is_overtaken
         self.lines: set[str] = set()
         self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
 
@@ -444,6 +448,8 @@ class Once(logging.Filter):
             return False  # the build of the other pages: the first one told it
         if record.levelno >= logging.WARNING:
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
+            if self.is_overtaken():
+                return False
         is_ours |= record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name
         if is_ours and not any(shown in line for shown in self.errors):
             self.errors[line] = re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split()))
