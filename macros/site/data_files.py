@@ -64,6 +64,7 @@ def of_all(slugs: tuple[str, ...]) -> tuple[str, str]:
     return catalogue.as_json(rows), catalogue.as_csv(rows)
 
 
+@kept
 def _row(slug: str) -> dict[str, object]:
     preset = presets.preset(slug)
     return catalogue.row(slug, preset, presets.model(slug) if preset.config is not None else None)

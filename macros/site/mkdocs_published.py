@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from mkdocs.structure.files import File
 
-from .. import dependencies
+from .. import dependencies, kept
 from . import hashed, links
 from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
@@ -96,7 +96,7 @@ def on_page_context(context, page, config, nav):
     copy = Path(page.file.dest_uri).with_suffix(".md")
     path = Path(config.site_dir) / copy
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(page.content), "utf-8")
+    path.write_text(kept.result("page as Markdown", page.content, lambda: markdown(page.content)), "utf-8")
     title, description = (text_of(said) for said in (page.title, page.meta.get("description")))
     part = page.ancestors[-1].title if page.ancestors else ""
     address = urljoin(config.site_url or "", copy.as_posix())

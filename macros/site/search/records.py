@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ...catalogue import presets
 from ...dependencies import remembered
 from ...engine.errors import Problem
+from ...kept import kept
 from ...views import disclosed, notation, rounding, values
 from ...views.layers import n_layers
 from ...views.models import ABBREVIATIONS, growth, kind_of
@@ -59,6 +60,7 @@ def models(address: Address) -> dict[str, Record]:
 
 
 @remembered
+@kept
 def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     """(name, what is said of it, fields) of a model."""
     p = presets.preset(slug)
@@ -144,6 +146,7 @@ def symbols(address: str) -> Iterable[Record]:
 
 
 @remembered
+@kept
 def _rows(slug: str) -> dict[str, str]:
     """A model's tensors, layer and expert left open, each with the address of the first row of its table."""
     rows: dict[str, str] = {}
