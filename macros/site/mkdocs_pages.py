@@ -67,6 +67,7 @@ def size() -> Callable[[str], int] | None:
 
 def on_files(files, config):
     """The generated pages. A wrong preset refuses the build; under live preview its page shows what is wrong."""
+    put_back()  # after a preview's build that ended in the middle of a page
     for file in files:
         if file.src_dir == config.docs_dir:  # else it is the theme’s
             try:
@@ -110,6 +111,10 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_page(output, page, config):
+    put_back()
+
+
+def put_back() -> None:
     while whole:
         models, children = whole.pop()
         models.children = children

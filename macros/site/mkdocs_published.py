@@ -32,6 +32,7 @@ def on_config(config):
     config.extra["edition"], config.extra["day"] = edition(said), day(said)
     listed.clear()
     waiting.clear()
+    contents.truncate(0)
     dependencies.keep_few()
     return config
 
