@@ -104,6 +104,22 @@ def test_what_is_left_for_later_on_a_phone_is_there(open_page, site, path):
     until(page, is_seen, last.element_handle())
 
 
+def test_what_is_in_the_drawer_is_there_while_it_is_open(open_page, site):
+    """Closed, it is neither laid out nor reached by keyboard."""
+    page = open_page(urljoin(site, "models/gpt/gpt2/"), viewport={"width": 390, "height": 844})
+    link = page.locator(".md-sidebar--primary a", has_text="GPT-2 Medium").first
+    shown = "e => e.checkVisibility()"
+    assert not link.evaluate(shown)
+    page.locator("header label[for=__drawer]").first.click()
+    until(page, shown, link.element_handle())
+    link.focus()
+    assert link.evaluate("e => e === document.activeElement")
+    page.locator(".md-overlay").click(position={"x": 380, "y": 400})
+    until(page, "e => !e.checkVisibility()", link.element_handle())
+    link.focus()
+    assert not link.evaluate("e => e === document.activeElement")
+
+
 @pytest.mark.parametrize("path", ["models/", "models/gpt/gpt2/", "tools/what-if/"])
 def test_nothing_waits_for_a_script_that_does_not_come(open_page, site, path):
     """Where a host does not serve modules as scripts, what was kept free for them is given back."""
