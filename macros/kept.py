@@ -43,6 +43,26 @@ def libraries() -> tuple[str, ...]:
     return sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
 
 
+class Aside:
+    """What is not needed for a while, in a file that nobody else sees."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile()
+
+    def put(self, content: bytes) -> tuple[int, int]:
+        """Where it is to be found: where it begins, and its length."""
+        start = self.file.seek(0, os.SEEK_END)
+        return start, self.file.write(content)
+
+    def get(self, place: tuple[int, int]) -> bytes:
+        start, length = place
+        self.file.seek(start)
+        return self.file.read(length)
+
+    def clear(self) -> None:
+        self.file.truncate(0)
+
+
 class Store:
     """The kept results of one state of all files; `now` reads that again, and a store without it is only read. Of a
     live preview, whose pages come and go, every result also goes by which there are.
@@ -50,8 +70,8 @@ class Store:
 
     def __init__(self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool):
         self.files, self.now, self.is_preview = states, now, is_preview
-        self.new: dict[bytes, tuple[str, str, int, int]] = {}  # and where its value begins and ends, in
-        self.values = tempfile.TemporaryFile()
+        self.new: dict[bytes, tuple[str, str, tuple[int, int]]] = {}
+        self.values = Aside()  # of the new
         self.states: dict[str, str] = {}  # by what was used, as it is written down
         self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
         self.places: list[str] = []
@@ -105,13 +125,8 @@ class Store:
     def put(self, key: bytes, value: object, used: Iterable[Used]) -> None:
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             written = json.dumps(sorted(used, key=str))
-            end = self.values.seek(0, os.SEEK_END)
-            size = self.values.write(zlib.compress(json.dumps(value).encode(), 1))
-            self.new[key] = written, self.state(written), end, end + size
-
-    def read(self, start: int, end: int) -> bytes:
-        self.values.seek(start)
-        return self.values.read(end - start)
+            place = self.values.put(zlib.compress(json.dumps(value).encode(), 1))
+            self.new[key] = written, self.state(written), place
 
     def close(self) -> None:
         """Keeps what is new, unless something was saved since this process began to read."""
@@ -119,7 +134,7 @@ class Store:
             if self.database is not None and self.new and not self.is_in_doubt():
                 with self.database:
                     self.database.execute("DELETE FROM results WHERE code != ?", (self.code,))
-                    rows = ((key, self.code, *row[:2], self.read(*row[2:])) for key, row in self.new.items())
+                    rows = ((key, self.code, *row, self.values.get(place)) for key, (*row, place) in self.new.items())
                     self.database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
             if self.database is not None:
                 self.database.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import tempfile
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -21,8 +20,8 @@ THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 listed: dict[int, Listed] = {}  # by their places in the navigation
 
 # MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
-waiting: dict[str, tuple[int, int]] = {}  # where each page's begins, and its bytes
-contents = tempfile.TemporaryFile()
+waiting: dict[str, tuple[int, int]] = {}
+contents = kept.Aside()
 AT_ONCE = 50  # pages, before what they have left behind is cleared
 
 
@@ -32,16 +31,15 @@ def on_config(config):
     config.extra["edition"], config.extra["day"] = edition(said), day(said)
     listed.clear()
     waiting.clear()
-    contents.truncate(0)
+    contents.clear()
     dependencies.keep_few()
     return config
 
 
 def on_files(files, config):
     """One sheet of styles, and our scripts, under their hashed name; the pages' links to them."""
-    sheets = [file for file in files if THEME.fullmatch(file.src_uri)]
-    sheets += [file for path in config.extra_css if (file := files.get_file_from_path(path))]
-    others = [path for path in config.extra_css if not files.get_file_from_path(path)]
+    ours = {path: files.get_file_from_path(path) for path in config.extra_css}
+    sheets = [file for file in files if THEME.fullmatch(file.src_uri)] + [file for file in ours.values() if file]
     styles = hashed.styles(file.content_string for file in sheets)
     for file in sheets:
         files.remove(file)
@@ -52,7 +50,7 @@ def on_files(files, config):
     for file in own:
         file.dest_uri = hashed.moved(file.src_uri, folder)
     paths = {file.src_uri for file in own}
-    config.extra_css = [one.dest_uri, *others]
+    config.extra_css = [one.dest_uri, *(path for path, file in ours.items() if file is None)]
     for n, script in enumerate(config.extra_javascript):
         if isinstance(script, str):
             config.extra_javascript[n] = hashed.moved(script, folder) if script in paths else script
@@ -74,17 +72,13 @@ def clear(pages: int) -> None:
 
 
 def on_page_content_late(html, page, config, files):
-    text = html.encode()
-    waiting[page.file.src_uri] = contents.seek(0, 2), len(text)
-    contents.write(text)
+    waiting[page.file.src_uri] = contents.put(html.encode())
     clear(len(waiting))
     return ""
 
 
 def on_page_context_early(context, page, config, nav):
-    start, length = waiting[page.file.src_uri]
-    contents.seek(start)
-    page.content = contents.read(length).decode()
+    page.content = contents.get(waiting[page.file.src_uri]).decode()
 
 
 def on_post_page_late(output, page, config):
