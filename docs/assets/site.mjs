@@ -39,14 +39,16 @@ function mount() {
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
-// What the styles leave for later on a narrow screen, whenever there is nothing else to do.
+// What the styles leave for later on a narrow screen: whenever there is nothing else to do, the rest at once where that
+// does not come for seconds.
 function lay() {
   const later = [...document.querySelectorAll(".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr")]
-  const next = () => {
-    for (let n = later[0]?.localName === "tr" ? 16 : 1; n-- && later.length;) later.shift().classList.add("ep-laid")
-    if (later.length) requestIdleCallback(next)
+  const soon = () => requestIdleCallback(next, { timeout: 4000 })
+  function next({ didTimeout }) {
+    for (let n = didTimeout ? later.length : later[0]?.localName === "tr" ? 16 : 1; n-- && later.length;) later.shift().classList.add("ep-laid")
+    if (later.length) soon()
   }
-  globalThis.requestIdleCallback?.(next)
+  if (globalThis.requestIdleCallback) soon()
 }
 
 const added = new MutationObserver(mount) // Material wraps its tables later

@@ -104,6 +104,19 @@ def test_what_is_left_for_later_on_a_phone_is_there(open_page, site, path):
     until(page, is_seen, last.element_handle())
 
 
+def test_a_machine_that_never_rests_lays_it_out_too(open_page, site):
+    """Within seconds, where nothing is left of the time between frames."""
+    never = (
+        "window.requestIdleCallback = (f, { timeout } = {}) => timeout && setTimeout(f, timeout, { didTimeout: true })"
+    )
+    page = open_page(
+        urljoin(site, "models/"),
+        before=lambda page: page.add_init_script(never),
+        viewport={"width": 390, "height": 844},
+    )
+    until(page, ALL_LAID)
+
+
 def test_what_is_in_the_drawer_is_there_while_it_is_open(open_page, site):
     """Closed, it is neither laid out nor reached by keyboard."""
     page = open_page(urljoin(site, "models/gpt/gpt2/"), viewport={"width": 390, "height": 844})
