@@ -10,19 +10,15 @@ import re
 from collections.abc import Callable
 from html import unescape
 
+_AWAY = (
+    ('<a class="headerlink"', "</a>"),
+    ("<script", "</script>"),
+    ("<style", "</style>"),
+    ("<form", "</form>"),
+    ('<details class="wide diagram-source"', "</details>"),
+)
+_TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (
-        re.compile(
-            r'<a class="headerlink".*?</a>|<(script|style|form)\b.*?</\1>'
-            r'|<details class="wide diagram-source".*?</details>',
-            re.S,
-        ),
-        "",
-    ),
-    (
-        re.compile(r"<svg\b[^>]*>(?:<title>(.*?)</title>)?.*?</svg>", re.S),
-        lambda m: f"[Figure: {m[1]}]" if m[1] else "",
-    ),
     (
         re.compile(r'<div class="highlight">.*?<pre>(?:<span></span>)?<code>(.*?)</code></pre></div>', re.S),
         r"<pre>\1</pre>",
@@ -41,11 +37,10 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"<thead>.*?</thead>", re.S), lambda m: m[0] + "\n|" + " --- |" * len(re.findall(r"<th\b", m[0]))),
 )
 _TAG = re.compile(r"<[^>]+>")
+_PIECE = re.compile(r"(<[^>]+>|&#?\w+;)")
 # What is text on the page would be a tag in its copy, but for code.
-_NO_TAG = re.compile(r"```.*?```|<code\b.*?</code>|&(?:lt|#60);(?=[a-zA-Z/!?])", re.S)
-_LINES = re.compile(r"[ \t]*\n[ \t]*")
-_BLANK = re.compile(r"\n{3,}")
-_ROWS = re.compile(r"(\|[^\n]*)\n+(?=\|)")
+_WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
+_OR_CODE = re.compile(rf"```.*?```|<code\b.*?</code>|{_WOULD_BE_TAG.pattern}", re.S)
 
 _OPENS = {
     **{f"h{n}": f"\n\n{'#' * n} " for n in range(1, 7)},
@@ -76,11 +71,15 @@ _CLOSES = {
 
 
 class _Written(dict):
-    """What each tag is written as; a site has few that differ."""
+    """What each tag and each character reference is written as; a site has few that differ."""
 
-    def __missing__(self, tag: str) -> str:
-        is_end, name = re.match(r"<(/?)([\w-]*)", tag).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        self[tag] = written = (_CLOSES if is_end else _OPENS).get(name, "")
+    def __missing__(self, piece: str) -> str:
+        if piece[0] == "&":
+            written = unescape(piece)
+        else:
+            is_end, name = re.match(r"<(/?)([\w-]*)", piece).groups()  # pyright: ignore[reportOptionalMemberAccess]
+            written = (_CLOSES if is_end else _OPENS).get(name, "")
+        self[piece] = written
         return written
 
 
@@ -89,8 +88,36 @@ _written = _Written()
 
 def markdown(html: str) -> str:
     """The HTML of a page's content as Markdown."""
+    html = _replaced(
+        html, "<svg", "</svg>", lambda drawing: f"[Figure: {m[1]}]" if (m := _TITLE.match(drawing)) else ""
+    )
+    for start, end in _AWAY:
+        html = _replaced(html, start, end, lambda inside: "")
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
-    html = _NO_TAG.sub(lambda m: f"\\{m[0]}" if m[0].startswith("&") else m[0], html)
-    text = unescape(_TAG.sub(lambda tag: _written[tag[0]], html))
-    return _BLANK.sub("\n\n", _ROWS.sub(r"\1\n", _LINES.sub("\n", text))).strip() + "\n"
+    if _WOULD_BE_TAG.search(html):
+        html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0].startswith("&") else m[0], html)
+    pieces = _PIECE.split(html)
+    pieces[1::2] = [_written[piece] for piece in pieces[1::2]]
+    return _lines("".join(pieces))
+
+
+def _replaced(html: str, start: str, end: str, instead: Callable[[str], str]) -> str:
+    """Everything between a start and the next end, replaced."""
+    before, *others = html.split(start)
+    parts = [other.partition(end) for other in others]
+    return before + "".join([instead(inside) + after for inside, _, after in parts])
+
+
+def _lines(text: str) -> str:
+    """Paragraphs a blank line apart, the rows of a table without one between."""
+    written, before, blank = [], "", 0
+    for line in text.split("\n"):
+        if not (line := line.strip(" \t")):
+            blank += 1
+            continue
+        if blank and not (line[0] == "|" and "|" in before):
+            written.append("")
+        written.append(line)
+        before, blank = line, 0
+    return "\n".join(written).strip() + "\n"

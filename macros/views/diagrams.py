@@ -13,7 +13,7 @@ from textwrap import wrap
 from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine.array import Node
-from ..engine.dims import Free, Poly
+from ..engine.dims import Dim, Free
 from . import disclosed, words
 from .arguments import unknown
 from .dataflow import Box, Drawing, Item, is_large
@@ -154,15 +154,16 @@ def _order_of_kinds(model: Model) -> list[Html]:
 
 def in_text(shape: Shape) -> str:
     """A shape in symbols, as plain text: `[T, d_model]`."""
-    return f"[{', '.join(in_first_step(d.expr).text() for d in shape)}]"
+    return f"[{', '.join([in_first_step(d.expr).text() for d in shape])}]"
 
 
 def in_figures(shape: Shape, sizes: Sizes) -> str:
     """A shape in numbers, with what varies left as its letter: `[T, 8192]`."""
-    return f"[{', '.join(_figure(in_first_step(d.expr), sizes) for d in shape)}]"
+    return f"[{', '.join([_figure(d, sizes) if d.expr.is_free else str(int(d)) for d in shape])}]"
 
 
-def _figure(p: Poly, sizes: Sizes) -> str:
+def _figure(d: Dim, sizes: Sizes) -> str:
+    p = in_first_step(d.expr)
     if not p.is_free:
         return str(p.at(sizes))
     return p.text(name=lambda symbol: symbol if isinstance(symbol, Free) else str(sizes[symbol]))
@@ -177,10 +178,13 @@ def label(item: Item, sizes: Sizes) -> str:
     """A node's label as Mermaid source: quoted, with nothing in it that Mermaid or Markdown reads."""
     if item.sign:
         return inert(item.sign)
-    lines = wrap(item.title, LINE)
-    lines += wrap(", ".join(item.terms), LINE, break_long_words=False, break_on_hyphens=False)
-    lines += shapes(item, sizes)
+    lines = [*_wrapped(item.title), *_wrapped(", ".join(item.terms), are_terms=True), *shapes(item, sizes)]
     return "<br/>".join(map(inert, lines))
+
+
+@lru_cache(maxsize=8192)
+def _wrapped(words: str, are_terms: bool = False) -> list[str]:
+    return wrap(words, LINE, break_long_words=not are_terms, break_on_hyphens=not are_terms)
 
 
 # What Mermaid does not take as it is inside quotes: it is written as its character code.

@@ -145,10 +145,7 @@ def drawn(laid: Laid, address: Callable[[Item], str | None]) -> Html:
             *map(_group, laid.boxes, layout.groups, layout.titles, laid.titles),
             cls="ep-boxes",
         ),
-        element("path", cls="ep-lines", d=joined(map(_path, layout.lines)), stroke="currentColor"),
-        element(
-            "path", cls="ep-tips", d=joined(_tip(line) for line in layout.lines if line.has_tip), fill="currentColor"
-        ),
+        _lines(layout),
         element(
             "g",
             *(element("text", AROUND, x=_number(x), y=_number(y)) for x, y in layout.labels),
@@ -175,6 +172,14 @@ def drawn(laid: Laid, address: Callable[[Item], str | None]) -> Html:
     )
 
 
+@lru_cache(maxsize=1024)
+def _lines(layout: Layout) -> Html:
+    tips = joined(_tip(line) for line in layout.lines if line.has_tip)
+    return element("path", cls="ep-lines", d=joined(map(_path, layout.lines)), stroke="currentColor") + element(
+        "path", cls="ep-tips", d=tips, fill="currentColor"
+    )
+
+
 def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text, ...]) -> Html:
     left, top = title_at
     return element(
@@ -197,6 +202,7 @@ def _shadow(at: Rect) -> str:
     return f"M{left} {bottom}v4H{_number(at.right + 4)}V{top}H{right}V{bottom}z"
 
 
+@lru_cache(maxsize=8192)
 def _rect(at: Rect, round_by: float) -> Html:
     x, y, width, height = map(_number, at)
     return element("rect", x=x, y=y, width=width, height=height, rx=_number(round_by))
@@ -212,17 +218,23 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
         outline = element("path", d=_cylinder(half, high))
     else:
         outline = _rect(Rect(-half, -high, at.width, at.height), min(high, 18) if item.kind == "data" else 3)
-    text_height = sum(LINE_HEIGHT[line.size] for line in lines)
-    y, texts = (LID / 2 if item.is_store else 0) - text_height / 2, []
+    y, texts = LID / 2 if item.is_store else 0, []
+    y -= sum([LINE_HEIGHT[line.size] for line in lines]) / 2
     for line in lines:
         y += LINE_HEIGHT[line.size]
-        small = dict(cls=line.cls, font_size=SHAPE) if line.cls else dict(font_weight=BOLD)
-        texts.append(element("text", line.content, " " if line is not lines[-1] else "", y=_number(y - 4), **small))
+        texts.append(_line(line, y - 4, line is lines[-1]))
     kind = f"node {item.kind}{' accent' if item.depends else ''}"
     looks = dict(cls=kind, transform=middle, stroke="currentColor")
     if not address:
         return element("g", outline, *texts, **looks)
     return leading(address, outline, *texts, **looks, aria_label=item.title if item.sign else None)
+
+
+@lru_cache(maxsize=65536)
+def _line(line: Text, y: float, is_last: bool) -> Html:
+    """A line of text in a box."""
+    small = dict(cls=line.cls, font_size=SHAPE) if line.cls else dict(font_weight=BOLD)
+    return element("text", line.content, "" if is_last else " ", y=_number(y), **small)
 
 
 def _cylinder(half: float, high: float) -> str:
@@ -265,6 +277,7 @@ def _sign(x: float) -> int:
     return (x > 0) - (x < 0)
 
 
+@lru_cache(maxsize=65536)
 def _number(x: float) -> str:
     """As short as a tenth of a px allows."""
     return str(int(x)) if x == int(x) else f"{x:.1f}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import NamedTuple, cast
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -30,46 +30,60 @@ class Html(Markup):
 
     @classmethod
     def escape(cls, content: object) -> Html:
-        if content.__class__ is cls:  # nearly always: asking `__html__` of it takes ten times as long
-            return cast(Html, content)
-        return cls(content) if hasattr(content, "__html__") else _inert(str(content))
+        return text(content)
+
+
+_made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+
+
+def text(content: Any) -> Html:
+    """HTML as it is, anything else as inert text."""
+    if content.__class__ is Html:  # nearly always: asking `__html__` of it takes ten times as long
+        return content
+    return Html(content) if hasattr(content, "__html__") else _inert(str(content))
 
 
 @lru_cache(maxsize=65536)
 def _inert(plain: str) -> Html:
     """Each character that some syntax reads as a character reference."""
     plain = _CONTROL.sub(" ", plain)
-    return Html(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
+    return _made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
 
 
-text = Html.escape
-PLAIN = Html, str  # what is put into braces as it is; any other may be written in a way that the braces say
+PLAIN = {Html, str, int}  # what is inert in braces once text is; any other may be written in a way that the braces say
 
 
 def html(template: str, *values: object, **named: object) -> Html:
     """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
     is."""
-    if named or any(value.__class__ not in PLAIN for value in values):
+    if named or not PLAIN.issuperset(map(type, values)):
         return Html(template).format(*values, **named)
-    return Html(template.format(*map(text, values)) if values else template)
+    return _made(template.format(*[_inert(v) if v.__class__ is str else v for v in values]) if values else template)
 
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
     """Pieces behind each other; what stands between them is HTML."""
-    return Html(str.join(between, map(text, pieces)))
+    return _made(str.join(between, [p if p.__class__ is Html else text(p) for p in pieces]))
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Html:
     """An element; `cls` is the class, an attribute that is None is left out, one that is True has no value."""
+    inside = "".join([c if c.__class__ is Html else text(c) for c in content])
+    if not attributes:
+        return _made(f"<{name}>{inside}</{name}>")
     given = "".join(
-        f" {_attribute(name)}" if value is True else f' {_attribute(name)}="{text(value)}"'
-        for name, value in attributes.items()
-        if value is not None
+        [
+            f" {attribute(name)}" if value is True else f' {attribute(name)}="{text(value)}"'
+            for name, value in attributes.items()
+            if value is not None
+        ]
     )
-    return Html(f"<{name}{given}>{''.join(map(text, content))}</{name}>")
+    return _made(f"<{name}{given}>{inside}</{name}>")
 
 
-def _attribute(name: str) -> str:
+@cache
+def attribute(name: str) -> str:
+    """An attribute's name by how it is written as an argument."""
     return "class" if name == "cls" else name.replace("_", "-")
 
 
@@ -89,6 +103,11 @@ def code(content: object) -> Html:
 
 def beside(terms: Iterable[str]) -> Html:
     """The field's terms behind a plain label; nothing where there are none."""
+    return _beside(tuple(terms))
+
+
+@lru_cache(maxsize=8192)
+def _beside(terms: tuple[str, ...]) -> Html:
     said = joined(terms, ", ")
     return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else Html()
 

@@ -91,7 +91,7 @@ class Line(NamedTuple):
     has_tip: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class Layout:
     """The places of leaves and groups, each in the order in which they came, and of the titles of groups."""
 

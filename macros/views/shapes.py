@@ -54,12 +54,7 @@ def _shape(sizes: tuple[Poly, ...]) -> Html:
 
 def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
     """A shape in numbers at the sizes given, never at those of the trace: `[5, 4096]`."""
-    return _bracketed(str(d.expr.at(values)) if _is_free(d.expr) else str(int(d)) for d in shape)
-
-
-@lru_cache(maxsize=4096)
-def _is_free(p: Poly) -> bool:
-    return p.is_free
+    return _bracketed([str(d.expr.at(values)) if d.expr.is_free else str(int(d)) for d in shape])
 
 
 def _bracketed(sizes: Iterable[str]) -> Html:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math as maths
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from markupsafe import escape
 
 from .boxes import Box
-from .html import Html, block, html, joined, tag, text
+from .html import Html, attribute, block, html, joined, tag, text
 
 DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "var(--ep-accent, #b64a0c)"
 VIOLET, GREEN = "#8a6bc4", "#1a9384"
@@ -43,12 +44,9 @@ TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
 def element(name: str, /, *content: object, **attributes: object) -> Html:
     """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
     out."""
-    given = "".join(
-        f' {"class" if key == "cls" else key.replace("_", "-")}="{_value(value)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return Html(f"<{name}{given}>{''.join(map(text, content))}</{name}>" if content else f"<{name}{given}/>")
+    given = "".join([f' {attribute(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None])
+    inside = "".join([c if c.__class__ is Html else text(c) for c in content])
+    return Html(f"<{name}{given}>{inside}</{name}>" if content else f"<{name}{given}/>")
 
 
 def leading(address: str, *content: object, **attributes: object) -> Html:
@@ -58,7 +56,14 @@ def leading(address: str, *content: object, **attributes: object) -> Html:
 
 def _value(value: object) -> str:
     """The numbers and keywords of SVG as they are, quotes and brackets escaped."""
-    return f"{value:.1f}" if isinstance(value, float) else str(escape(value))
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return value if isinstance(value, Html) else _escaped(str(value))
+
+
+@lru_cache(maxsize=8192)
+def _escaped(value: str) -> str:
+    return str(escape(value))
 
 
 def svg(
