@@ -45,7 +45,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
     out."""
     given = "".join([f' {attribute(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None])
-    inside = "".join([c if c.__class__ is Html else text(c) for c in content])
+    inside = "".join([c if type(c) is Html else text(c) for c in content])
     return Html(f"<{name}{given}>{inside}</{name}>" if content else f"<{name}{given}/>")
 
 

@@ -489,7 +489,14 @@ def test_nothing_else_keeps_what_depends_on_presets():
     """`lru_cache` would hide from the preview what a result was made from: it is for functions of plain values."""
     plain = {
         "inert",
-        "_is_free",
+        "_number",
+        "_line",
+        "_lines",
+        "_rect",
+        "_wrapped",
+        "_escaped",
+        "_beside",
+        "attribute",
         "of_weight",
         "math",
         "drawing",
