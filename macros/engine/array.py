@@ -106,9 +106,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, in the order of the calls."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        following = [self]
+        while following:
+            node = following.pop()
+            yield node
+            following += node.children[::-1]
 
     def path(self) -> list[Node]:
         """From the root down to this node."""

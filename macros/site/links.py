@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from ..engine.errors import Problem
 _HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
 
 
+@lru_cache(maxsize=4096)
 def relative_link(target: str, source: str, has_folders: bool = True) -> str:
     """The link from one page to another, by their source paths: `a/b.md` is at `a/b/`, or at `a/b.html`."""
     address, start = address_of(target, has_folders), posixpath.dirname(address_of(source, has_folders)) or "."

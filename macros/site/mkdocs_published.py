@@ -17,7 +17,8 @@ from .published import CHANGELOG, Listed, day, edition, llms, structured
 
 THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
-listed: dict[int, Listed] = {}  # by their places in the navigation
+places: dict[str, int] = {}  # of the pages in the navigation
+listed: dict[int, Listed] = {}  # by these places
 
 # MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
 waiting: dict[str, tuple[int, int]] = {}
@@ -58,6 +59,11 @@ def on_files(files, config):
             script.path = hashed.moved(script.path, folder)
 
 
+def on_nav(nav, config, files):
+    places.clear()
+    places.update({page.file.src_uri: n for n, page in enumerate(nav.pages)})
+
+
 def on_env(env, config, files):
     """The day of every page, which the sitemap says, is the edition's: the same files give the same site on any day."""
     for file in files.documentation_pages():
@@ -95,7 +101,7 @@ def on_page_context(context, page, config, nav):
     title, description = (text_of(said) for said in (page.title, page.meta.get("description")))
     part = page.ancestors[-1].title if page.ancestors else ""
     address = urljoin(config.site_url or "", copy.as_posix())
-    place = nav.pages.index(page) if page in nav.pages else len(nav.pages) + len(listed)
+    place = places.get(page.file.src_uri, len(places) + len(listed))
     listed[place] = Listed(part, title, description, address)
     context["markdown_copy"] = copy.name
     if config.site_url:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import lru_cache, wraps
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -320,18 +320,22 @@ def explained(function: Callable, env) -> Callable:
             return result
         if TERMS.search(result) is not None and (page := link_to_page(env, GLOSSARY)):
             known = anchors_of_terms(docs_of(env) / TERMS_FILE)
-
-            def linked(term: str) -> str:
-                anchor = anchor_of_term(unescape(term))
-                return f'<a href="{page}#{anchor}">{term}</a>' if anchor in known else term
-
-            result = Html(TERMS.sub(lambda m: m[1] + ", ".join(map(linked, m[2].split(", "))), result))
+            result = Html(TERMS.sub(lambda m: m[1] + linked_terms(m[2], page, known), result))
         if reads_sources(env):
             files = env.variables["files"]
             return Html(as_written(result, source_of(env), files, env.conf.get("use_directory_urls", True)))
         return result
 
     return macro
+
+
+@lru_cache(maxsize=4096)
+def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
+    """Terms of the field, those that the glossary has as ways to it."""
+    anchors = {term: anchor_of_term(unescape(term)) for term in terms.split(", ")}
+    return ", ".join(
+        f'<a href="{page}#{anchor}">{term}</a>' if anchor in known else term for term, anchor in anchors.items()
+    )
 
 
 def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable:

@@ -154,7 +154,7 @@ class Drawing:
             self._depends(node, operation),
             SIGNS.get(node.function, "") if not weights else "",
             node=node,
-            terms=operation.words.terms + tuple(dict.fromkeys(values.short_name(w.name) for w in weights[:1])),
+            terms=tuple(dict.fromkeys((*operation.words.terms, *(values.short_name(w.name) for w in weights[:1])))),
         )
         self.of[node] = item
         return item

@@ -20,6 +20,8 @@ BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
+DECIMAL = {unit: size for unit, size in BYTES.items() if "i" not in unit}
+BINARY = {unit: size for unit, size in BYTES.items() if "i" in unit or size == 1}
 FLOPS = {"FLOP": 1, "KFLOP": 10**3, "MFLOP": 10**6, "GFLOP": 10**9, "TFLOP": 10**12, "PFLOP": 10**15, "EFLOP": 10**18}
 
 
@@ -30,14 +32,15 @@ def grouped(n: int | Fraction) -> str:
 
 def significant(value: int | Fraction, digits: int = DIGITS) -> str:
     """Rounded half up to so many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
-    value = Fraction(value)
-    if value <= 0:
-        return "−" + significant(-value, digits) if value else "0"
-    exponent = len(str(int(value))) - 1
-    while value < Fraction(10) ** exponent:
+    above, below = value.as_integer_ratio()
+    if above <= 0:
+        return "−" + significant(-value, digits) if above else "0"
+    exponent = len(str(above // below)) - 1
+    while above * 10 ** max(-exponent, 0) < below * 10 ** max(exponent, 0):
         exponent -= 1
     places = digits - 1 - exponent
-    n = int(value * Fraction(10) ** places + Fraction(1, 2))
+    above, below = above * 10 ** max(places, 0), below * 10 ** max(-places, 0)
+    n = (2 * above + below) // (2 * below)
     if n == 10**digits:  # 9.999 -> 10.0
         n, places = n // 10, places - 1
     whole, part = divmod(n, 10 ** max(places, 0))
@@ -46,16 +49,21 @@ def significant(value: int | Fraction, digits: int = DIGITS) -> str:
 
 def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
     """The number and the largest unit of a table that it reaches."""
-    unit = max((u for u in units if units[u] <= abs(value)), key=units.__getitem__, default=next(iter(units)))
-    number = significant(Fraction(value, units[unit]), digits)
+    size = abs(value)
+    unit = max((u for u in units if units[u] <= size), key=units.__getitem__, default=next(iter(units)))
+    number = significant(_in(value, units[unit]), digits)
     if units[unit] == 1:
-        number = grouped(int(value)) if Fraction(value).denominator == 1 else number
+        number = grouped(int(value)) if value.denominator == 1 else number
     bigger = [u for u in units if units[u] == 1000 * units[unit]]
     return (
-        (significant(Fraction(value, units[bigger[0]]), digits), bigger[0])
+        (significant(_in(value, units[bigger[0]]), digits), bigger[0])
         if number.startswith("1,000") and units[unit] > 1 and bigger
         else (number, unit)
     )
+
+
+def _in(value: int | Fraction, unit: int) -> int | Fraction:
+    return value if unit == 1 else Fraction(value, unit)
 
 
 def short(n: int, digits: int = DIGITS) -> str:
@@ -65,13 +73,12 @@ def short(n: int, digits: int = DIGITS) -> str:
 
 def decimal_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of ten: `16.1 GB`."""
-    return " ".join(scaled(n, {u: s for u, s in BYTES.items() if "i" not in u}, digits))
+    return " ".join(scaled(n, DECIMAL, digits))
 
 
 def binary_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of two: `1.00 GiB`."""
-    number, unit = scaled(n, {u: s for u, s in BYTES.items() if "i" in u or s == 1}, digits)
-    return f"{number} {unit}"
+    return " ".join(scaled(n, BINARY, digits))
 
 
 def flops(n: int | Fraction, digits: int = DIGITS) -> str:
@@ -83,16 +90,13 @@ def percent(part: int, whole: int, places: int = 1) -> str:
     """A share: `26.2%`; what is there and rounds to nothing is `<0.1%`."""
     if not whole:
         return "–"
-    share = Fraction(100 * part, whole)
-    least = Fraction(1, 10**places)
-    if 0 < abs(share) < least / 2:
-        return f"{'<' if share > 0 else '>−'}{float(least):.{places}f}%"
-    n = (abs(share) * 10**places * 2 + 1) // 2
-    return (
-        f"{'−' if share < 0 else ''}{n // 10**places}.{n % 10**places:0{places}}%"
-        if places
-        else f"{'−' if share < 0 else ''}{n}%"
-    )
+    if whole < 0:
+        part, whole = -part, -whole
+    sign, size = "−" if part < 0 else "", abs(part) * 100 * 10**places
+    if part and 2 * size < whole:
+        return f"{'>−' if sign else '<'}{10.0**-places:.{places}f}%"
+    n = (2 * size + whole) // (2 * whole)
+    return f"{sign}{n // 10**places}.{n % 10**places:0{places}}%" if places else f"{sign}{n}%"
 
 
 def signed_percent(part: int, whole: int, places: int = 1) -> str:
