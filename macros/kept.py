@@ -68,7 +68,9 @@ class Store:
     live preview, whose pages come and go, every result also goes by which there are.
     """
 
-    def __init__(self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool):
+    def __init__(
+        self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool, how: object = None
+    ):
         self.files, self.now, self.is_preview = states, now, is_preview
         self.new: dict[bytes, tuple[str, str, tuple[int, int]]] = {}
         self.values = Aside()  # of the new
@@ -79,7 +81,7 @@ class Store:
         for path in sorted((path for path in states if str(path).startswith(folder)), key=str):
             self.presets.setdefault(path.stem, []).append(states[path][0])
             self.places.append(str(path).removeprefix(folder))
-        self.code = digest(*libraries(), *sorted(self.seen(file.parent)))
+        self.code = digest(*libraries(), how, *sorted(self.seen(file.parent)))
         self.database: sqlite3.Connection | None = None
         try:
             file.parent.mkdir(exist_ok=True)
@@ -118,15 +120,15 @@ class Store:
             row = self.database.execute(asked, (key, self.code)).fetchone()
             if row is None or self.state(row[0]) != row[1]:
                 return None
-            return json.loads(zlib.decompress(row[2])), [(kind, name) for kind, name in json.loads(row[0])]
+            return written_out(zlib.decompress(row[2])), [(kind, name) for kind, name in json.loads(row[0])]
         except (sqlite3.Error, zlib.error, ValueError, TypeError):  # damaged
             return None
 
     def put(self, key: bytes, value: object, used: Iterable[Used]) -> None:
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
-            written = json.dumps(sorted(used, key=str))
-            place = self.values.put(zlib.compress(json.dumps(value).encode(), 1))
-            self.new[key] = written, self.state(written), place
+            uses = json.dumps(sorted(used, key=str))
+            place = self.values.put(zlib.compress(written(value), 1))
+            self.new[key] = uses, self.state(uses), place
 
     def close(self) -> None:
         """Keeps what is new, unless something was saved since this process began to read."""
@@ -143,19 +145,37 @@ class Store:
 
     def is_in_doubt(self) -> bool:
         states = self.now() if self.now else {}
-        return states != self.files or any(written[0] > STARTED for _, written in states.values())
+        return states != self.files or any(then[0] > STARTED for _, then in states.values())
 
 
+TEXT = b"="  # before one that stands as it is; anything else is JSON
+
+
+def written(value: object) -> bytes:
+    """A value as bytes: a text of 100 KB needs no quotes."""
+    return TEXT + value.encode() if type(value) is str else json.dumps(value, ensure_ascii=False).encode()
+
+
+def written_out(content: bytes) -> Any:
+    """The value of `written`."""
+    return content[1:].decode() if content[:1] == TEXT else json.loads(content)
+
+
+_wholes: list[str] = []  # under way
 _store: list[Store] = []  # of the build under way, if it keeps results
 
 
-def begin(file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False) -> None:
-    """For a build, unless it is told KEPT=no. A live preview's builds of one state go on with one store."""
+def begin(
+    file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False, how: object = None
+) -> None:
+    """For a build, unless it is told KEPT=no; `how` is what it is told besides. A live preview's builds of one state go
+    on with one store.
+    """
     if is_preview and _store and _store[-1].files == states:
         return
     _store.clear()  # of a build that failed: nothing of it is kept
     if os.environ.get("KEPT") != "no":
-        _store.append(Store(file, states, now, is_preview))
+        _store.append(Store(file, states, now, is_preview, how))
 
 
 def end() -> None:
@@ -164,11 +184,14 @@ def end() -> None:
         _store.pop().close()
 
 
-def result(name: str, arguments: object, compute: Callable[[], T]) -> T:
-    """What is computed, of a kind that JSON has or a tuple of such, from arguments whose `repr` says all of them."""
+def result(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
+    """What is computed, of a kind that JSON has or a tuple of such, from a text or arguments whose `repr` says all of
+    them; a part of a whole that is computed is not kept by itself.
+    """
     if not _store:
         return compute()
-    store, key = _store[-1], bytes.fromhex(digest(name, repr(arguments)))
+    store = _store[-1]
+    key = bytes.fromhex(digest(name, arguments if type(arguments) is str else repr(arguments)))
     if (kept := store.get(key)) is not None:
         value, used = kept
         for one in used:
@@ -178,8 +201,22 @@ def result(name: str, arguments: object, compute: Callable[[], T]) -> T:
         return cast(T, tuple(value) if isinstance(value, list) else value)
     with recording() as used:
         value = compute()
-    store.put(key, value, used)
+    if not (is_part and _wholes):
+        store.put(key, value, used)
     return value
+
+
+def whole(name: str, arguments: object, compute: Callable[[], T]) -> T:
+    """A result of many parts."""
+
+    def computed() -> T:
+        _wholes.append(name)
+        try:
+            return compute()
+        finally:
+            _wholes.pop()
+
+    return result(name, arguments, computed)
 
 
 def kept(function: Callable[P, T]) -> Callable[P, T]:

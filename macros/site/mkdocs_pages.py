@@ -11,6 +11,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure import StructureItem
 from mkdocs.structure.files import File, InclusionLevel
 from mkdocs.structure.nav import Section
+from mkdocs.structure.toc import AnchorLink, TableOfContents
 
 from .. import kept
 from ..catalogue import presets
@@ -46,7 +47,8 @@ def on_config(config):
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then
         now = None if preview.serving and preview.is_edited else inputs.read
-        kept.begin(Path(config.config_file_path).parent / KEPT, inputs.states, now, preview.serving)
+        database = Path(config.config_file_path).parent / KEPT
+        kept.begin(database, inputs.states, now, preview.serving, config.use_directory_urls)
     if config.nav:
         config.nav = model_pages.with_families(config.nav, size())
     return config
@@ -87,6 +89,37 @@ def on_files(files, config):
             file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files
+
+
+def on_page_markdown_early(markdown, page, config, files):
+    """A generated page is kept as a whole, its macros called and its Markdown read; a preview remembers each step."""
+    if preview.serving or not isinstance(page.file, Generated):
+        return None
+
+    def made() -> list:
+        page.markdown = config.plugins["macros"].on_page_markdown(markdown, page=page, config=config, files=files)
+        page.render(config, files)
+        links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
+        contents = [_entry(one) for one in page.toc]
+        return [page.content, contents, page._title_from_render, sorted(page.present_anchor_ids), links]
+
+    content, contents, title, anchors, links = kept.whole("page", (page.file.src_uri, markdown), made)
+    page.content, page._title_from_render, page.present_anchor_ids = content, title, set(anchors)
+    page.toc = TableOfContents([_anchor(*one) for one in contents])
+    page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
+    page.render = lambda config, files: None
+    return ""
+
+
+def _entry(one: AnchorLink) -> list:
+    """An entry of a page's table of contents, as JSON has it."""
+    return [one.title, one.id, one.level, [_entry(child) for child in one.children]]
+
+
+def _anchor(title: str, id: str, level: int, children: list) -> AnchorLink:
+    entry = AnchorLink(title, id, level)
+    entry.children = [_anchor(*child) for child in children]
+    return entry
 
 
 def tell_problems(slugs: Iterable[str], refuses: bool) -> None:

@@ -350,7 +350,7 @@ def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable
 
         if name in OF_MORE or "folder" in takes.bind(*args, **kwargs).arguments:
             return function(*args, **kwargs)
-        is_html, content = kept.result(name, (place(), args, kwargs), computed)
+        is_html, content = kept.result(name, (place(), args, kwargs), computed, is_part=True)
         return Html(content) if is_html else content
 
     return macro

@@ -25,6 +25,10 @@ from mkdocs.plugins import event_priority
 import yaml
 OUT = pathlib.Path({out!r})
 
+def on_config(config):
+    from macros.site import mkdocs_pages
+    del mkdocs_pages.on_page_markdown_early  # it would hand on no Markdown
+
 @event_priority(-100)
 def on_page_markdown(markdown, page, config, files):
     path = OUT / page.file.src_uri

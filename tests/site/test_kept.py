@@ -1,6 +1,5 @@
 """Kept results: taken where nothing that they come from has changed, and nowhere else."""
 
-import json
 import sqlite3
 import zlib
 
@@ -108,6 +107,40 @@ def test_another_python_computes(folder, monkeypatch):
     kept.libraries.cache_clear()
 
 
+def test_the_same_files_built_in_another_way_compute(folder):
+    """Addresses without folders are others."""
+
+    def computed(how):
+        kept.begin(folder / ".cache/views.sqlite", states, lambda: states, how=how)
+        kept.result("view", (), lambda: told.append(how) or "text")
+        kept.end()
+        return told
+
+    states, told = {folder / "code/module.py": ("x = 1", (0,))}, []
+    assert computed(True) == computed(True) == [True] and computed(False) == [True, False]
+
+
+def test_of_a_whole_no_part_is_kept_by_itself(folder):
+    """As a part of nothing it is, and for a whole it is taken."""
+
+    def part():
+        return kept.result("part", "one", lambda: computed.append("part") or "a·part", is_part=True)
+
+    def build(ask):
+        computed.clear()
+        begin(folder)
+        assert ask() == "a·part"
+        kept.end()
+        return computed
+
+    def whole(name):
+        return lambda: kept.whole("whole", name, lambda: computed.append("whole") or part())
+
+    computed = []
+    assert build(whole("a")) == ["whole", "part"] and build(whole("a")) == []
+    assert build(part) == ["part"] and build(part) == [] and build(whole("b")) == ["whole"]
+
+
 def test_told_so_it_takes_nothing(folder, monkeypatch):
     assert ask(folder)
     monkeypatch.setenv("KEPT", "no")
@@ -187,9 +220,9 @@ def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):
     # Of results that say so it is seen that they are taken; what the edited preset goes into is computed.
     with sqlite3.connect(folder / ".cache/views.sqlite") as database:
         for key, value in database.execute("SELECT key, value FROM results").fetchall():
-            match json.loads(zlib.decompress(value)):
-                case [True, str(text)] if len(text) > 500:
-                    told = zlib.compress(json.dumps([True, f"<p>as kept</p>{text}"]).encode())
+            match kept.written_out(zlib.decompress(value)):
+                case [str(html), list(contents), title, *rest]:
+                    told = zlib.compress(kept.written([f"<p>as kept</p>{html}", contents, title, *rest]))
                     database.execute("UPDATE results SET value = ? WHERE key = ?", (told, key))
     preset = folder / "macros/presets/gpt/gpt2.toml"
     preset.write_text(preset.read_text("utf-8").replace('name = "GPT-2', 'name = "The GPT-2'), "utf-8")
