@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -96,15 +97,17 @@ def on_page_markdown_early(markdown, page, config, files):
     if preview.serving or not isinstance(page.file, Generated):
         return None
 
-    def made() -> list:
+    def made() -> str:
         page.markdown = config.plugins["macros"].on_page_markdown(markdown, page=page, config=config, files=files)
         page.render(config, files)
         links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
         contents = [_entry(one) for one in page.toc]
-        return [page.content, contents, page._title_from_render, sorted(page.present_anchor_ids), links]
+        said = [contents, page._title_from_render, sorted(page.present_anchor_ids), links]
+        return f"{json.dumps(said)}\n{page.content}"  # one text, for most of it is the HTML
 
-    content, contents, title, anchors, links = kept.whole("page", (page.file.src_uri, markdown), made)
-    page.content, page._title_from_render, page.present_anchor_ids = content, title, set(anchors)
+    said, _, page.content = kept.whole("page", (page.file.src_uri, markdown), made).partition("\n")
+    contents, title, anchors, links = json.loads(said)
+    page._title_from_render, page.present_anchor_ids = title, set(anchors)
     page.toc = TableOfContents([_anchor(*one) for one in contents])
     page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
     page.render = lambda config, files: None

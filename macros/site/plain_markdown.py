@@ -10,13 +10,8 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-_AWAY = (
-    ('<a class="headerlink"', "</a>"),
-    ("<script", "</script>"),
-    ("<style", "</style>"),
-    ("<form", "</form>"),
-    ('<details class="wide diagram-source"', "</details>"),
-)
+# What is not read, by its first characters; of a drawing its title.
+_AWAY = re.compile(r'<(?:(svg|script|style|form)\b|(a) class="headerlink"|(details) class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (
@@ -88,11 +83,7 @@ _written = _Written()
 
 def markdown(html: str) -> str:
     """The HTML of a page's content as Markdown."""
-    html = _replaced(
-        html, "<svg", "</svg>", lambda drawing: f"[Figure: {m[1]}]" if (m := _TITLE.match(drawing)) else ""
-    )
-    for start, end in _AWAY:
-        html = _replaced(html, start, end, lambda inside: "")
+    html = _read(html)
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
     if _WOULD_BE_TAG.search(html):
@@ -102,11 +93,19 @@ def markdown(html: str) -> str:
     return _lines("".join(pieces))
 
 
-def _replaced(html: str, start: str, end: str, instead: Callable[[str], str]) -> str:
-    """Everything between a start and the next end, replaced."""
-    before, *others = html.split(start)
-    parts = [other.partition(end) for other in others]
-    return before + "".join([instead(inside) + after for inside, _, after in parts])
+def _read(html: str) -> str:
+    """The HTML without what is not read."""
+    pieces, end = [], 0
+    while found := _AWAY.search(html, end):
+        name = found[found.lastindex or 0]
+        after = html.find(f"</{name}>", found.end())
+        if after < 0:
+            break
+        pieces.append(html[end : found.start()])
+        if name == "svg" and (title := _TITLE.match(html, found.end(), after)):
+            pieces.append(f"[Figure: {title[1]}]")
+        end = after + len(f"</{name}>")
+    return "".join([*pieces, html[end:]])
 
 
 def _lines(text: str) -> str:

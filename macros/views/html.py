@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 # What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
 # stops.
-_ACTIVE = re.compile(r"[^\w ,.\-]|(?<![^\W_])_|_(?![^\W_])|-(?![^\W_])|(?<=\d)\.(?!\d)|(?<=www)\.")
+_ACTIVE = re.compile(r"[^\w ,.\-]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
