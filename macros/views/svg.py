@@ -9,7 +9,7 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import escape
 
@@ -161,11 +161,11 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape tells its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
     moves with the arrow keys; without it, and in a list, they are those of the table."""
-    said, colour = tag("title", title) if title else "", kind.colour
-    drawn = _shape(kind.shape, x, y, said, fill=colour, fill_opacity=".3", stroke=colour, stroke_width="1.2")
+    said = [tag("title", title)] if title else []
+    looks: dict[str, Any] = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
     if not address:
-        return drawn
-    return leading(address, drawn, cls="point", tabindex=-1, aria_label=title)
+        return _shape(kind.shape, x, y, *said, **looks)
+    return leading(address, *said, _shape(kind.shape, x, y, **looks), cls="point", tabindex=-1)
 
 
 def knot(shape: str, x: float, y: float, colour: str) -> Html:
