@@ -241,9 +241,16 @@ def open_page(browser):
         page.on("response", lambda r: complaints.append(f"{page.url}: {r.status} {r.url}") if r.status >= 400 else None)
         before(page)
         page.add_init_script(CAME)
-        page.goto(address, wait_until="load")
-        if options.get("java_script_enabled", True):
-            until(page, ALL_CAME)
+        goes = page.goto
+
+        def goto(address, **how):
+            answer = goes(address, **{"wait_until": "load", **how})
+            if options.get("java_script_enabled", True):
+                until(page, ALL_CAME)
+            return answer
+
+        page.goto = goto
+        goto(address)
         return page
 
     open_.complaints = complaints
