@@ -3,6 +3,7 @@
 on_config         mkdocs_markdown tells the Markdown extensions what MkDocs knows; mkdocs_pages completes the navigation
 on_files          mkdocs_pages adds the pages of models and families, which model_pages wrote
 on_page_markdown  a page's macros (page_macros, links, page_errors); a large result is marked (extensions.large_blocks)
+                  before: mkdocs_pages takes a generated page that was kept, and the next two lines are done
 (Markdown)        extensions: `$…$` to MathML, the glossary; large blocks go around Markdown
 on_page_context   kept_from_search: the search reads the page without what it would leave out
 preview           under `mkdocs serve`, before and after all these: what did not change is not done again

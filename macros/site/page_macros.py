@@ -332,9 +332,9 @@ def explained(function: Callable, env) -> Callable:
 @lru_cache(maxsize=4096)
 def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
     """Terms of the field, those that the glossary has as ways to it."""
-    anchors = {term: anchor_of_term(unescape(term)) for term in terms.split(", ")}
     return ", ".join(
-        f'<a href="{page}#{anchor}">{term}</a>' if anchor in known else term for term, anchor in anchors.items()
+        f'<a href="{page}#{anchor}">{term}</a>' if (anchor := anchor_of_term(unescape(term))) in known else term
+        for term in terms.split(", ")
     )
 
 
