@@ -240,7 +240,17 @@ def open_page(browser):
         page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
         page.on("response", lambda r: complaints.append(f"{page.url}: {r.status} {r.url}") if r.status >= 400 else None)
         before(page)
-        page.goto(address, wait_until="load")
+        page.add_init_script(CAME)
+        goes = page.goto
+
+        def goto(address, **how):
+            answer = goes(address, **{"wait_until": "load", **how})
+            if options.get("java_script_enabled", True):
+                until(page, ALL_CAME)
+            return answer
+
+        page.goto = goto
+        goto(address)
         return page
 
     open_.complaints = complaints
@@ -277,6 +287,18 @@ def until(page, is_so, arg=None, seconds=30):
     while not page.evaluate(is_so, arg):
         assert time.monotonic() < end, f"not within {seconds} s: {is_so}"
         page.wait_for_timeout(20)
+
+
+# The scripts that came, or did not, and whether all that a page loads once it is seen have.
+CAME = """
+    window.came = new Set()
+    const note = ({ target: { src } }) => src && setTimeout(() => came.add(src), 20) // the theme begins just after it
+    for (const how of ["load", "error"]) document.addEventListener(how, note, true)
+"""
+ALL_CAME = """() => {
+    const later = [...document.querySelectorAll("body > template")].map(e => [...e.content.querySelectorAll("script")])
+    return later.flat().every(one => came.has(new URL(one.getAttribute("src"), location).href))
+}"""
 
 
 # Leaves the first of what looks alike, with all that is in it and all that it stands in: the contrast of one is that of

@@ -39,16 +39,17 @@ function mount() {
   for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
-// What the styles leave for later on a narrow screen: whenever there is nothing else to do, the rest at once where that
-// does not come for seconds.
+// Whenever there is nothing else to do, or where that does not come for seconds.
+const soon = globalThis.requestIdleCallback ? task => requestIdleCallback(task, { timeout: 4000 }) : task => setTimeout(task)
+
+// What the styles leave for later on a narrow screen, piece by piece; the rest at once where no idle time comes.
 function lay() {
   const later = [...document.querySelectorAll(".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr")]
-  const soon = () => requestIdleCallback(next, { timeout: 4000 })
   function next({ didTimeout }) {
     for (let n = didTimeout ? later.length : later[0]?.localName === "tr" ? 16 : 1; n-- && later.length;) later.shift().classList.add("ep-laid")
-    if (later.length) soon()
+    if (later.length) soon(next)
   }
-  if (globalThis.requestIdleCallback) soon()
+  if (globalThis.requestIdleCallback) soon(next)
 }
 
 const added = new MutationObserver(mount) // Material wraps its tables later
@@ -63,7 +64,7 @@ const start = () => {
     lay()
     for (const [what, script] of Object.entries(SCRIPTS)) if (document.querySelector(what)) import(script)
     const charts = document.querySelectorAll(".ep-figure svg:has(a.point)")
-    if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(mount))
+    if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(chart => soon(() => mount(chart))))
   }
   globalThis.document$ ? document$.subscribe(again) : again()
 }

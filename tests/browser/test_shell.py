@@ -5,7 +5,7 @@ import shutil
 from urllib.parse import urljoin
 
 import pytest
-from conftest import ROOT, accessibility, overflow, served
+from conftest import ROOT, accessibility, overflow, served, until
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
@@ -153,6 +153,30 @@ def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, she
     page.reload(wait_until="networkidle")
     vendored = {url.rpartition("/")[2] for url in asked if "/vendor/" in url}
     assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-wght-italic.woff2"}
+
+
+def test_styles_and_fonts_are_loaded_once_and_styles_stay_from_page_to_page(open_page, site):
+    """The theme makes all addresses whole when it begins, which would load what stands in the head once more."""
+    asked = []
+    page = open_page(site, before=lambda page: page.on("request", lambda one: asked.append(one.url)))
+    page.wait_for_load_state("networkidle")  # the sitemap, which instant navigation asks for
+    loaded = [address for address in asked if address.endswith((".css", ".woff2"))]
+    assert len(loaded) == len(set(loaded)) > 1, loaded
+    page.evaluate("window.notReloaded = true; document.querySelector('a[href$=\"/model-size/\"]').click()")
+    page.wait_for_url("**/model-size/")
+    page.get_by_role("heading", level=1, name="Where the numbers are decided").wait_for()
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.notReloaded && document.styleSheets.length") == 1
+    assert sum(address.endswith(".css") for address in asked) == 1, asked
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["Object.defineProperty(document, 'hidden', { value: true })", "PerformanceObserver.prototype.observe = () => 0"],
+)
+def test_scripts_come_too_where_no_paint_is_told(open_page, shell, where):
+    page = open_page(shell, before=lambda page: page.add_init_script(where))
+    until(page, "document.documentElement.classList.contains('js') && globalThis.document$")
 
 
 @pytest.mark.parametrize("path", ["", "deep/page/"])
