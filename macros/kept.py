@@ -186,9 +186,9 @@ def end() -> None:
 
 def result(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
     """What is computed, of a kind that JSON has or a tuple of such, from a text or arguments whose `repr` says all of
-    them; a part of a whole that is computed is not kept by itself.
+    them; a part of a whole that is computed is neither kept by itself nor looked for.
     """
-    if not _store:
+    if not _store or (is_part and _wholes):
         return compute()
     store = _store[-1]
     key = bytes.fromhex(digest(name, arguments if type(arguments) is str else repr(arguments)))
@@ -201,8 +201,7 @@ def result(name: str, arguments: object, compute: Callable[[], T], is_part: bool
         return cast(T, tuple(value) if isinstance(value, list) else value)
     with recording() as used:
         value = compute()
-    if not (is_part and _wholes):
-        store.put(key, value, used)
+    store.put(key, value, used)
     return value
 
 

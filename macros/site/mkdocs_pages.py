@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure import StructureItem
@@ -98,7 +101,10 @@ def on_page_markdown_early(markdown, page, config, files):
         return None
 
     def made() -> str:
-        page.markdown = config.plugins["macros"].on_page_markdown(markdown, page=page, config=config, files=files)
+        plugin = config.plugins["macros"]
+        page.markdown = called(plugin, markdown, page)
+        if page.markdown is None:
+            page.markdown = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
         page.render(config, files)
         links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
         contents = [_entry(one) for one in page.toc]
@@ -112,6 +118,31 @@ def on_page_markdown_early(markdown, page, config, files):
     page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
     page.render = lambda config, files: None
     return ""
+
+
+CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.call` writes it
+JINJA = re.compile(r"\{[{%#]")
+
+
+def called(plugin, markdown: str, page) -> str | None:
+    """The Markdown of a generated page with its macros called, as Jinja would: where nothing but calls of literals stands
+    in it, no template is compiled for the one page. None for any other, and where a call is wrong.
+    """
+    pieces = CALL.split(markdown.removesuffix("\n"))
+    if any(map(JINJA.search, pieces[::3])):
+        return None
+    plugin._page, plugin.variables["page"], plugin._markdown = page, page, markdown
+    for function in plugin.pre_macro_functions:
+        function(plugin)
+    try:
+        for n in range(1, len(pieces), 3):
+            call = cast(ast.Call, ast.parse(f"f({pieces[n + 1]})", mode="eval").body)
+            args = map(ast.literal_eval, call.args)
+            named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+            pieces[n : n + 2] = str(plugin.env.finalize(plugin.macros[pieces[n]](*args, **named))), ""
+    except Exception:  # which Jinja meets too, and tells with its line
+        return None
+    return "".join(pieces)
 
 
 def _entry(one: AnchorLink) -> list:

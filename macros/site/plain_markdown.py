@@ -19,7 +19,7 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
         r"<pre>\1</pre>",
     ),
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: f"\n\n```\n{_TAG.sub('', m[1]).strip()}\n```\n\n"),
-    (re.compile(r'<a\b[^>]*\shref="([^"]*)"[^>]*>(.*?)</a>', re.S), r"[\2](\1)"),
+    (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
     (
         re.compile(r"<ms(u[bp])>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</ms\1>"),
         lambda m: m[2] + "^_"[m[1] == "ub"] + m[3],
@@ -32,7 +32,8 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"<thead>.*?</thead>", re.S), lambda m: m[0] + "\n|" + " --- |" * len(re.findall(r"<th\b", m[0]))),
 )
 _TAG = re.compile(r"<[^>]+>")
-_PIECE = re.compile(r"(<[^>]+>|&#?\w+;)")
+_PIECE = re.compile(r"<[^>]++>|&#?\w++;")
+_PIECES = re.compile(rf"((?:{_PIECE.pattern})++)")  # one after the other
 # What is text on the page would be a tag in its copy, but for code.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
 _OR_CODE = re.compile(rf"```.*?```|<code\b.*?</code>|{_WOULD_BE_TAG.pattern}", re.S)
@@ -66,10 +67,13 @@ _CLOSES = {
 
 
 class _Written(dict):
-    """What each tag and each character reference is written as; a site has few that differ."""
+    """What tags and character references are written as; a site has few that differ."""
 
     def __missing__(self, piece: str) -> str:
-        if piece[0] == "&":
+        pieces = _PIECE.findall(piece)
+        if len(pieces) > 1:
+            written = "".join([self[one] for one in pieces])
+        elif piece[0] == "&":
             written = unescape(piece)
         else:
             is_end, name = re.match(r"<(/?)([\w-]*)", piece).groups()  # pyright: ignore[reportOptionalMemberAccess]
@@ -88,7 +92,7 @@ def markdown(html: str) -> str:
         html = pattern.sub(replacement, html)
     if _WOULD_BE_TAG.search(html):
         html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0].startswith("&") else m[0], html)
-    pieces = _PIECE.split(html)
+    pieces = _PIECES.split(html)
     pieces[1::2] = [_written[piece] for piece in pieces[1::2]]
     return _lines("".join(pieces))
 

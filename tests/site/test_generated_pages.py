@@ -5,12 +5,16 @@ import re
 from html import unescape
 from pathlib import Path
 from posixpath import join, normpath
+from types import SimpleNamespace
 
 import pytest
 from copies import build, small_site
+from jinja2 import Environment
 
 from macros.catalogue import presets
 from macros.cli.data import as_json
+from macros.site.mkdocs_pages import called
+from macros.site.model_pages import call, header, paragraphs
 
 pytestmark = pytest.mark.processes
 
@@ -31,6 +35,33 @@ def test_every_preset_has_a_page_with_its_total(site_folder):
         for heading in ("every-parameter", "the-formula", "kv-cache", "sources", "what-was-checked"):
             assert re.search(rf'<h[23][^>]* id="{heading}"', html)
         assert f"every-parameter describe {slug}" in re.sub(r"<[^>]+>", "", html)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        (
+            header('A "{{ name }}" {% of %}', "")
+            + paragraphs(call("said", 'a"b{}%\\é·', "n=5", "all=['a', 'b-c']"), "1"),
+            True,
+        ),
+        (paragraphs("No call.", "{ braces }"), True),
+        (paragraphs(call("said", "one"), "<p>{{ 1 + 1 }}</p>"), False),
+        (paragraphs("{% set a = 1 %}", call("said", "one")), False),
+        (paragraphs(call("said", "one", "what=name")), False),
+        (paragraphs(call("unknown", "one")), False),
+        (paragraphs(call("said", "wrong")), False),
+    ],
+)
+def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
+    """Whatever is more than calls of literals, or wrong, is left to Jinja."""
+    environment = Environment(finalize=lambda value: "" if value is None else value)
+    plugin = SimpleNamespace(env=environment, macros=environment.globals, variables={}, pre_macro_functions=())
+    plugin.macros["said"] = lambda *args, **named: None if 1 // (args != ("wrong",)) and named == {} else (args, named)
+    text = text.rpartition("---\n")[2]  # the metadata are MkDocs'
+    given = called(plugin, text, object())
+    assert (given is not None) == is_plain
+    assert not is_plain or given == environment.from_string(text).render()
 
 
 def test_no_link_stands_in_a_link(site_folder):
