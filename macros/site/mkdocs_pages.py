@@ -125,8 +125,8 @@ JINJA = re.compile(r"\{[{%#]")
 
 
 def called(plugin, markdown: str, page) -> str | None:
-    """The Markdown of a generated page with its macros called, as Jinja would: where nothing but calls of literals stands
-    in it, no template is compiled for the one page. None for any other, and where a call is wrong.
+    """The Markdown of a generated page with its macros called, as Jinja would: it has nothing but calls of literals, so
+    no template is compiled for the one page. None for any other, and where a call is wrong.
     """
     pieces = CALL.split(markdown.removesuffix("\n"))
     if any(map(JINJA.search, pieces[::3])):
