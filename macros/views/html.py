@@ -17,6 +17,7 @@ from markupsafe import Markup
 # What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
 # stops.
 _ACTIVE = re.compile(r"[^\w ,.\-]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
+_PLAIN = re.compile(r"[A-Za-z0-9 ,]*")  # most numbers and words, in a tenth of the time
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
@@ -46,6 +47,8 @@ def text(content: Any) -> Html:
 @lru_cache(maxsize=65536)
 def _inert(plain: str) -> Html:
     """Each character that some syntax reads as a character reference."""
+    if _PLAIN.fullmatch(plain):
+        return _made(plain)
     plain = _CONTROL.sub(" ", plain)
     return _made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
 
@@ -204,6 +207,11 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
     row = row if isinstance(row, Row) else Row(row)
     written, place = [], 0
     for content in row.cells:
+        if written and not isinstance(content, Cell):  # nearly all are: a tag with attributes takes three times as long
+            inside = content if type(content) is Html else text(content)
+            written.append(f'<td class="num">{inside}</td>' if columns[place].is_number else f"<td>{inside}</td>")
+            place += 1
+            continue
         cell = content if isinstance(content, Cell) else Cell(content)
         span = cell.span if cell.span > 1 else None
         if not written:
@@ -214,4 +222,5 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
             written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
         place += cell.span
-    return tag("tr", *written, id=row.id, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})
+    data = {f"data-{key}": value for key, value in row.data.items()}
+    return tag("tr", _made("".join(written)), id=row.id, cls=row.cls, **data)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from math import ceil, floor, inf, sqrt
 from typing import NamedTuple
 
@@ -459,12 +460,14 @@ class _Placing:
     def _exchange(self) -> None:
         """Neighbours change places where that saves crossings."""
         for r, row in enumerate(self.rows):
+            least = self._crossings(r) if len(row) > 1 else 0
             for i in range(len(row) - 1):
-                before = self._crossings(r)
+                if not least:
+                    break
                 a, b = row[i], row[i + 1]
                 a.order, b.order = i + 1, i
-                if before and self._crossings(r) < before:
-                    row[i], row[i + 1] = b, a
+                if (crossings := self._crossings(r)) < least:
+                    row[i], row[i + 1], least = b, a, crossings
                 else:
                     a.order, b.order = i, i + 1
 
@@ -473,9 +476,11 @@ class _Placing:
         gaps = self.edges if row is None else self.edges[max(row - 1, 0) : row + 1]
         crossings = 0
         for edges in gaps:
-            ends = [(e.net, _at(e.source, e.leaves_at), _at(e.target, e.enters_at)) for e in edges]
-            for i, (net, a, b) in enumerate(ends):
-                crossings += sum((a - c) * (b - d) < 0 for other, c, d in ends[:i] if other != net)
+            if len(edges) > 1:
+                ends = [(e.net, _at(e.source, e.leaves_at), _at(e.target, e.enters_at)) for e in edges]
+                for (net, a, b), (other, c, d) in combinations(ends, 2):
+                    if (a - c) * (b - d) < 0 and net != other:
+                        crossings += 1
         return crossings
 
     # the places in each row
@@ -539,18 +544,21 @@ class _Placing:
         for row in rows:
             wanted, weights = [], []
             for slot in row:
-                joined = nearer.get(slot, [])
+                joined = nearer.get(slot, ())
+                weight = drawn = 0.0
+                for w, other, shift in joined:
+                    weight += w
+                    drawn += w * (other.x + shift)
                 if not is_first or not joined:
-                    joined = [*joined, *farther.get(slot, [])]
-                weight = sum(w for w, _, _ in joined)
+                    for w, other, shift in farther.get(slot, ()):
+                        weight += w
+                        drawn += w * (other.x + shift)
                 if slot in fixed:  # neighbours give way
                     wanted.append(fixed[slot])
                     weights.append(1000.0)
                 else:  # a wide box is drawn to the middle, so that the whole stays narrow
                     pull = self.aims.pull * slot.width / WIDE
-                    wanted.append(
-                        (sum(w * (other.x + s) for w, other, s in joined) + 0.01 * slot.x) / (weight + pull + 0.01)
-                    )
+                    wanted.append((drawn + 0.01 * slot.x) / (weight + pull + 0.01))
                     weights.append(weight + pull + 0.01)
             _settle(row, wanted, weights)
 
@@ -694,6 +702,9 @@ def _between(left: _Slot, right: _Slot) -> float:
 
 
 def _settle(row: list[_Slot], wanted: list[float], weights: list[float]) -> None:
+    if len(row) == 1:
+        row[0].x = wanted[0]
+        return
     gaps = [_between(a, b) for a, b in zip(row, row[1:])]
     for slot, x in zip(row, _isotonic(wanted, weights, gaps)):
         slot.x = x
