@@ -70,11 +70,9 @@ class Costs(Devices):
                 1, context, 1, item_bytes
             )
 
-        read = seconds * accelerator.bytes_per_second  # while one text of the batch is computed
-
         def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
             moved = self.weight_bytes_read(1, batch, format, first=context == 1) + cache * batch
-            return read.numerator * batch >= moved * read.denominator
+            return seconds * batch * accelerator.bytes_per_second >= moved
 
         if not is_compute_bound(most):
             return None

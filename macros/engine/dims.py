@@ -102,14 +102,10 @@ class Poly:
         return cls(terms)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
-        theirs = Poly.of(other).terms
-        if len(self.terms) == 1 and len(theirs) == 1:  # most are, and the same ones in many models
-            [(m, c)] = self.terms.items()
-            [(n, d)] = theirs.items()
-            return _of_one(_times(m, n), c * d)
         terms: dict[Monomial, Number] = {}
+        right = Poly.of(other).terms.items()
         for m, c in self.terms.items():
-            for n, d in theirs.items():
+            for n, d in right:
                 product = _times(m, n)
                 terms[product] = terms.get(product, 0) + c * d
         return Poly(terms)
@@ -164,7 +160,7 @@ class Poly:
                     above *= v**e
                 else:
                     below *= v**-e
-            total += above if below == 1 else _over(above, below)
+            total += above if below == 1 else Fraction(above, below)
         return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
@@ -190,7 +186,6 @@ class Poly:
         terms: dict[Monomial, Number] = {}
         for m, c in self.terms.items():
             rest: list[tuple[Atom, int]] = []
-            below = 1
             for a, e in m:
                 if not isinstance(a, str):
                     return self.replace(lambda a: Poly.of(values[a]) if isinstance(a, str) and a in values else None)
@@ -199,9 +194,9 @@ class Poly:
                 elif e > 0:
                     c = c * values[a] ** e
                 else:
-                    below *= values[a] ** -e
+                    c = Fraction(c, values[a] ** -e)
             left = tuple(rest)
-            terms[left] = terms.get(left, 0) + (c if below == 1 else _over(c, below))
+            terms[left] = terms.get(left, 0) + c
         return Poly(terms)
 
     def folded(self) -> Poly:
@@ -351,7 +346,7 @@ def quotient(a: int, b: int) -> Dim:
         return Dim(int(a) // int(b))
     if int(a) % int(b) == 0 and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
-        exact = p * _of_one(tuple([(atom, -e) for atom, e in m]), _over(1, c))
+        exact = p * Poly({tuple((atom, -e) for atom, e in m): Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
         if (
             len(p.terms) == 1
@@ -429,16 +424,6 @@ _OPS = {"//": "//", "%": "mod"}
 @lru_cache(maxsize=4096)
 def _number(x: Number) -> Poly:
     return Poly({(): x})
-
-
-@lru_cache(maxsize=1 << 14)
-def _of_one(m: Monomial, c: Number) -> Poly:
-    return Poly({m: c})
-
-
-def _over(a: Number, b: Number) -> Number:
-    """a / b, as an int where it is one: fractions take time."""
-    return a // b if isinstance(a, int) and isinstance(b, int) and not a % b else Fraction(a) / b
 
 
 def _whole(c: Number) -> Number:
