@@ -170,13 +170,18 @@ def test_styles_and_fonts_are_loaded_once_and_styles_stay_from_page_to_page(open
     assert sum(address.endswith(".css") for address in asked) == 1, asked
 
 
-@pytest.mark.parametrize(
-    "where",
-    ["Object.defineProperty(document, 'hidden', { value: true })", "PerformanceObserver.prototype.observe = () => 0"],
-)
-def test_scripts_come_too_where_no_paint_is_told(open_page, shell, where):
+@pytest.mark.parametrize("hidden", ["true", "false"])
+def test_scripts_come_too_where_no_paint_is_told(open_page, shell, hidden):
+    """At once where the tab is hidden, else after three seconds."""
+    where = f"""
+        PerformanceObserver.prototype.observe = () => 0
+        Object.defineProperty(document, "hidden", {{ value: {hidden} }})
+        const later = setTimeout, delays = window.delays = []
+        window.setTimeout = (task, delay) => (delays.push(delay), later(task, delay))
+    """
     page = open_page(shell, before=lambda page: page.add_init_script(where))
     until(page, "document.documentElement.classList.contains('js') && globalThis.document$")
+    assert page.evaluate("delays.includes(3000)") == (hidden == "false")
 
 
 @pytest.mark.parametrize("path", ["", "deep/page/"])
