@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
@@ -117,7 +117,7 @@ def once(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, 
         key = method.__name__, args, tuple(kwargs.items())
         if key not in self.computed:
             self.computed[key] = method(self, *args, **kwargs)
-        return cast(R, self.computed[key])
+        return self.computed[key]
 
     return wrapper
 
@@ -140,7 +140,7 @@ class Compute:
     def __init__(self, counts: Counts):
         self.counts: Counts = counts
         self.trace: Trace = counts.trace
-        self.computed: dict[Hashable, object] = {}  # by `once`
+        self.computed: dict[Hashable, Any] = {}  # by `once`
 
     @once
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:

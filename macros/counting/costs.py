@@ -70,16 +70,17 @@ class Costs(Devices):
                 1, context, 1, item_bytes
             )
 
-        def is_compute_bound(batch: int) -> bool:  # seconds of compute ≥ seconds of memory
-            moved = self.weight_bytes_read(1, batch, format, first=context == 1) + cache * batch
-            return seconds * batch * accelerator.bytes_per_second >= moved
+        def read(batch: int) -> int:
+            return self.weight_bytes_read(1, batch, format, first=context == 1)
 
-        if not is_compute_bound(most):
+        # Bytes that there is time for, of each text: together, those of a batch are to suffice for the weights.
+        left = seconds * accelerator.bytes_per_second - cache
+        if left * most < read(most):
             return None
-        low, high = 0, most
+        low, high = -(Fraction(-read(1)) // left) - 1, -(Fraction(-read(most)) // left)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if is_compute_bound(middle) else (middle, high)
+            low, high = (low, middle) if left * middle >= read(middle) else (middle, high)
         return high
 
     def devices_needed(

@@ -77,8 +77,15 @@ def link_to_page(env, target: str) -> str | None:
         files, source = env.variables["files"], source_of(env)
     except (AttributeError, KeyError):
         return None
-    is_there = files.get_file_from_path(target) if hasattr(files, "get_file_from_path") else target in files
-    return relative_link(target, source, env.conf.get("use_directory_urls", True)) if is_there else None
+    has_folders = env.conf.get("use_directory_urls", True)
+    return relative_link(target, source, has_folders) if _is_there(target, files) else None
+
+
+def _is_there(target: str, files) -> bool:
+    """Whether a build has a page. MkDocs makes a path of whatever is asked for: its own sources are looked at before."""
+    if hasattr(type(files), "src_uris") and target in files.src_uris:
+        return True
+    return bool(files.get_file_from_path(target)) if hasattr(files, "get_file_from_path") else target in files
 
 
 def link_to_model(env, slug: str) -> str | None:

@@ -7,9 +7,9 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure import StructureItem
@@ -121,6 +121,7 @@ def on_page_markdown_early(markdown, page, config, files):
 
 
 CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.call` writes it
+NAME = re.compile(r'"([^"\\]*)"(?:, (.*))?')  # a model or a family, and the arguments after it
 JINJA = re.compile(r"\{[{%#]")
 
 
@@ -136,13 +137,26 @@ def called(plugin, markdown: str, page) -> str | None:
         function(plugin)
     try:
         for n in range(1, len(pieces), 3):
-            call = cast(ast.Call, ast.parse(f"f({pieces[n + 1]})", mode="eval").body)
-            args = map(ast.literal_eval, call.args)
-            named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+            args, named = arguments(pieces[n + 1])
             pieces[n : n + 2] = str(plugin.env.finalize(plugin.macros[pieces[n]](*args, **named))), ""
     except Exception:  # which Jinja meets too, and tells with its line
         return None
     return "".join(pieces)
+
+
+def arguments(written: str) -> tuple[list, dict[str, Any]]:
+    """The arguments of a call, all of them literals."""
+    if first := NAME.fullmatch(written):
+        others, named = literals(first[2] or "")
+        return [first[1], *others], named
+    return literals(written)
+
+
+@lru_cache(maxsize=256)
+def literals(written: str) -> tuple[list, dict[str, Any]]:
+    """The same, of what many pages have alike."""
+    call = cast(ast.Call, ast.parse(f"f({written})", mode="eval").body)
+    return [*map(ast.literal_eval, call.args)], {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
 
 
 def _entry(one: AnchorLink) -> list:

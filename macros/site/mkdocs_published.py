@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from pathlib import Path
 from urllib.parse import urljoin
@@ -94,16 +95,17 @@ def on_post_page_late(output, page, config):
 
 def on_page_context(context, page, config, nav):
     """The page as Markdown, beside it; what is said of it in its head."""
-    copy = Path(page.file.dest_uri).with_suffix(".md")
-    path = Path(config.site_dir) / copy
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(kept.result("page as Markdown", page.content, lambda: markdown(page.content)), "utf-8")
+    copy = f"{os.path.splitext(page.file.dest_uri)[0]}.md"
+    path = os.path.join(config.site_dir, copy)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(kept.result("page as Markdown", page.content, lambda: markdown(page.content)))
     title, description = (text_of(said) for said in (page.title, page.meta.get("description")))
     part = page.ancestors[-1].title if page.ancestors else ""
-    address = urljoin(config.site_url or "", copy.as_posix())
+    address = urljoin(config.site_url or "", copy)
     place = places.get(page.file.src_uri, len(places) + len(listed))
     listed[place] = Listed(part, title, description, address)
-    context["markdown_copy"] = copy.name
+    context["markdown_copy"] = os.path.basename(copy)
     if config.site_url:
 
         def absolute(source: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -313,14 +313,15 @@ def register(env) -> None:
 def explained(function: Callable, env) -> Callable:
     """The macro, with each of the field's terms that the glossary has as the way to its entry there."""
 
+    terms = cache(lambda: anchors_of_terms(docs_of(env) / TERMS_FILE))
+
     @wraps(function)
     def macro(*args, **kwargs):
         result = function(*args, **kwargs)
         if not isinstance(result, Html):
             return result
         if TERMS.search(result) is not None and (page := link_to_page(env, GLOSSARY)):
-            known = anchors_of_terms(docs_of(env) / TERMS_FILE)
-            result = Html(TERMS.sub(lambda m: m[1] + linked_terms(m[2], page, known), result))
+            result = Html(TERMS.sub(lambda m: m[1] + linked_terms(m[2], page, terms()), result))
         if reads_sources(env):
             files = env.variables["files"]
             return Html(as_written(result, source_of(env), files, env.conf.get("use_directory_urls", True)))
@@ -341,6 +342,7 @@ def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
 def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable:
     """The macro, with results that outlive the build where they come from presets, the code and the page's place."""
     takes = inspect.signature(function)
+    takes_folder = "folder" in takes.parameters
 
     @wraps(function)
     def macro(*args, **kwargs):
@@ -348,7 +350,7 @@ def kept_of(name: str, function: Callable, place: Callable[[], str]) -> Callable
             result = function(*args, **kwargs)
             return isinstance(result, Html), result
 
-        if name in OF_MORE or "folder" in takes.bind(*args, **kwargs).arguments:
+        if name in OF_MORE or (takes_folder and "folder" in takes.bind(*args, **kwargs).arguments):
             return function(*args, **kwargs)
         is_html, content = kept.result(name, (place(), args, kwargs), computed, is_part=True)
         return Html(content) if is_html else content

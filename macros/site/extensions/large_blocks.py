@@ -18,6 +18,7 @@ from markdown.preprocessors import Preprocessor
 LEAST = 500  # characters; below that there is nothing to gain
 MARK = "data-ep-large"  # on a macro's result
 TAKEN = "data-ep-taken"  # on the empty element in its place: its index
+MKDOCS = "mkdocs_extract_anchors"  # what MkDocs notes the anchors of a page in
 
 _ROOT = re.compile(r"<(div|figure|dl|ul|ol|table)\b")
 _FENCE = "```", "~~~"
@@ -46,8 +47,8 @@ class LargeBlocks(Extension):
         # Zensical's macros are written out at 35, white space is tidied at 30. What may be code in a fence has to wait
         # until fences are gone (25), and all that is left is taken before HTML is parsed: by MkDocs for anchors (21),
         # by Markdown (20).
-        md.preprocessors.register(TakeOut(self, until=_FENCE), "ep-large-blocks-before-fences", 34)
-        md.preprocessors.register(TakeOut(self), "ep-large-blocks", 24)
+        md.preprocessors.register(TakeOut(self, md, until=_FENCE), "ep-large-blocks-before-fences", 34)
+        md.preprocessors.register(TakeOut(self, md), "ep-large-blocks", 24)
         # After all that changes HTML, before what reads it (Zensical's search: 0).
         md.postprocessors.register(PutBack(self), "ep-large-blocks", 1)
 
@@ -56,9 +57,10 @@ class LargeBlocks(Extension):
 
 
 class TakeOut(Preprocessor):
-    """An empty element in the place of each marked one. It holds the anchors, for who checks links to them."""
+    """An empty element in the place of each marked one. Who checks links to the anchors in it is told them."""
 
-    def __init__(self, extension: LargeBlocks, until: tuple[str, ...] = ()):
+    def __init__(self, extension: LargeBlocks, md: Markdown, until: tuple[str, ...] = ()):
+        super().__init__(md)
         self.blocks, self.until = extension.blocks, until
 
     def run(self, lines: list[str]) -> list[str]:
@@ -67,9 +69,7 @@ class TakeOut(Preprocessor):
 
     def shortened(self, line: str) -> str:
         pieces, end = [], 0
-        for start in _MARKED.finditer(line):
-            if start.start() < end:  # inside the one before
-                continue
+        while start := _MARKED.search(line, end):
             root, after = start[1], end_of_element(line, start.start(), start[1])
             pieces.append(line[end : start.start()])
             if after is None:
@@ -77,11 +77,18 @@ class TakeOut(Preprocessor):
                 end = start.end()
             else:
                 block = f"<{root}{line[start.end() : after]}".replace(f" {MARK}", "")
-                held = "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
-                pieces.append(f"<{root} {TAKEN}={len(self.blocks)}>{held}</{root}>")
+                pieces.append(f"<{root} {TAKEN}={len(self.blocks)}>{self.held(block)}</{root}>")
                 self.blocks.append(block)
                 end = after
         return "".join([*pieces, line[end:]])
+
+    def held(self, block: str) -> str:
+        """A block's anchors, for who reads them in the page; none where MkDocs is building, which has a place for
+        them."""
+        if MKDOCS not in self.md.treeprocessors:
+            return "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
+        self.md.treeprocessors[MKDOCS].present_anchor_ids.update(anchors(block))
+        return ""
 
 
 class PutBack(Postprocessor):
