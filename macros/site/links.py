@@ -82,7 +82,7 @@ def link_to_page(env, target: str) -> str | None:
 
 
 def _is_there(target: str, files) -> bool:
-    """Whether a build has a page. MkDocs makes a path of whatever is asked for: its own sources are looked at before."""
+    """Whether a build has a page. MkDocs makes a path of what it is asked for: its sources are looked at before."""
     if hasattr(type(files), "src_uris") and target in files.src_uris:
         return True
     return bool(files.get_file_from_path(target)) if hasattr(files, "get_file_from_path") else target in files

@@ -85,8 +85,8 @@ def on_files(files, config):
     refuses = config.plugins["macros"].config["on_error_fail"]
     tell_problems(presets.paths() if is_whole else preview.saved_presets(), refuses)
     if is_whole:
-        generated += [*model_pages.data(), *tool_files.generated()]
-    for one in generated:
+        preview.others = [*model_pages.data(), *tool_files.generated()]
+    for one in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
         if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
             file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
             file.inclusion, file.generated_by, file.make = InclusionLevel.NOT_IN_NAV, "macros.site", one.make

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -34,7 +34,7 @@ class Html(Markup):
         return text(content)
 
 
-_made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
 
 
 def text(content: Any) -> Html:
@@ -48,46 +48,56 @@ def text(content: Any) -> Html:
 def _inert(plain: str) -> Html:
     """Each character that some syntax reads as a character reference."""
     if _PLAIN.fullmatch(plain):
-        return _made(plain)
+        return made(plain)
     plain = _CONTROL.sub(" ", plain)
-    return _made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
-
-
-PLAIN = {Html, str, int}  # what is inert in braces once text is; any other may be written in a way that the braces say
+    return made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
 
 
 def html(template: str, *values: object, **named: object) -> Html:
     """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
     is."""
-    if named or not PLAIN.issuperset(map(type, values)):
+    inert = []
+    for value in values:
+        kind = type(value)
+        if kind is str:
+            value = _inert(value)
+        elif kind is not Html and kind is not int:  # it may be written in a way that the braces say
+            return Html(template).format(*values, **named)
+        inert.append(value)
+    if named:
         return Html(template).format(*values, **named)
-    return _made(template.format(*[_inert(v) if type(v) is str else v for v in values]) if values else template)
+    return made(template.format(*inert) if inert else template)
 
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
     """Pieces behind each other; what stands between them is HTML."""
-    return _made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
+    return made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
+
+
+class Names(dict[str, str]):
+    """Attributes' names by how they are written as arguments."""
+
+    def __missing__(self, name: str) -> str:
+        written = self[name] = "class" if name == "cls" else name.replace("_", "-")
+        return written
+
+
+NAMES = Names()
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Html:
     """An element; `cls` is the class, an attribute that is None is left out, one that is True has no value."""
-    inside = "".join([c if type(c) is Html else text(c) for c in content])
-    if not attributes:
-        return _made(f"<{name}>{inside}</{name}>")
-    given = "".join(
-        [
-            f" {attribute(name)}" if value is True else f' {attribute(name)}="{text(value)}"'
-            for name, value in attributes.items()
-            if value is not None
-        ]
-    )
-    return _made(f"<{name}{given}>{inside}</{name}>")
-
-
-@cache
-def attribute(name: str) -> str:
-    """An attribute's name by how it is written as an argument."""
-    return "class" if name == "cls" else name.replace("_", "-")
+    if len(content) == 1:
+        inside = content[0] if type(content[0]) is Html else text(content[0])
+    else:
+        inside = "".join([c if type(c) is Html else text(c) for c in content])
+    given = ""
+    for key, value in attributes.items():
+        if value is True:
+            given += f" {NAMES[key]}"
+        elif value is not None:
+            given += f' {NAMES[key]}="{_inert(value) if type(value) is str else text(value)}"'
+    return made("".join(("<", name, given, ">", inside, "</", name, ">")))  # of long ones, as few copies as can be
 
 
 def anchor(content: object, address: str | None) -> Html:
@@ -223,4 +233,4 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
         place += cell.span
     data = {f"data-{key}": value for key, value in row.data.items()}
-    return tag("tr", _made("".join(written)), id=row.id, cls=row.cls, **data)
+    return tag("tr", made("".join(written)), id=row.id, cls=row.cls, **data)

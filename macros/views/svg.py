@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from markupsafe import escape
 
 from .boxes import Box
-from .html import Html, attribute, block, html, joined, tag, text
+from .html import NAMES, Html, block, html, joined, made, tag, text
 
 DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "var(--ep-accent, #b64a0c)"
 VIOLET, GREEN = "#8a6bc4", "#1a9384"
@@ -44,9 +44,11 @@ TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
 def element(name: str, /, *content: object, **attributes: object) -> Html:
     """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
     out."""
-    given = "".join([f' {attribute(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None])
+    given = "".join([f' {NAMES[key]}="{_value(value)}"' for key, value in attributes.items() if value is not None])
+    if not content:
+        return made(f"<{name}{given}/>")
     inside = "".join([c if type(c) is Html else text(c) for c in content])
-    return Html(f"<{name}{given}>{inside}</{name}>" if content else f"<{name}{given}/>")
+    return made("".join(("<", name, given, ">", inside, "</", name, ">")))
 
 
 def leading(address: str, *content: object, **attributes: object) -> Html:

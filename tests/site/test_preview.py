@@ -128,6 +128,38 @@ def test_a_page_that_is_asked_for_comes_before_all_others(serve):
     server.becomes_a_clean_build()
 
 
+def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
+    """Files that only a build of all pages generates do not come and go, nor do metadata change their kind."""
+
+    def noting(folder):
+        rewrite(
+            folder / "macros/site/page_macros.py",
+            "            return marked(function(",
+            "            open('calls', 'a').write('.')\n            return marked(function(",
+        )
+        rewrite(folder / "docs/guide/three.md", "title: Three", "title: Three & <i>more")
+
+    server = serve(noting)
+    calls = server.folder / "calls"
+    assert "<h1" in server.get("guide/one/")
+    server.get("data/v1/gpt2.json")  # all pages are there
+    for n in range(2):
+        before, epoch = calls.stat().st_size, server.epoch()
+        rewrite(server.folder / "docs/guide/two.md", "# Two", f"# Two {n}")
+        server.shows("guide/two/", f"Two {n}")
+        server.epoch(epoch)
+        server.get("data/v1/gpt2.json")
+        assert calls.stat().st_size == before + 1  # its own
+    server.becomes_a_clean_build()
+    server.get("models/llama/llama3-8b/")
+    epoch = server.epoch()
+    rewrite(server.folder / "macros/presets/llama/llama3-8b.toml", '"Meta"', '"Another"')
+    epoch = server.epoch(epoch)
+    server.get("data/v1/gpt2.json")
+    time.sleep(1)
+    assert server.epoch() == epoch and "by Another" in server.get("models/llama/llama3-8b/")
+
+
 @RARE
 def test_a_full_disk_stops_nothing(serve):
     """While nothing can be written the last good page is served; at the next save after that, the new one is."""

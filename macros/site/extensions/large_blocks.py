@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from html import escape
+from typing import Any
 
 from markdown import Markdown
 from markdown.extensions import Extension
@@ -87,7 +88,8 @@ class TakeOut(Preprocessor):
         them."""
         if MKDOCS not in self.md.treeprocessors:
             return "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
-        self.md.treeprocessors[MKDOCS].present_anchor_ids.update(anchors(block))
+        reader: Any = self.md.treeprocessors[MKDOCS]
+        reader.present_anchor_ids.update(anchors(block))
         return ""
 
 

@@ -42,6 +42,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
+SKIPPED = "render_macros"  # of a page's metadata: where it is false, no macro is called
 SEARCH = "macros.site.mkdocs_search"
 MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
@@ -177,6 +178,7 @@ class Preview:
         self.is_edited = False  # something was saved since the start
         self.is_imported_anew = False  # what the modules before remembered is to leave the memory
         self.sizes: dict[str, int] = {}  # of each model, as the last build of all pages counted it
+        self.others: list = []  # what that one generated besides pages: links lead there
         self.is_abandoned = False
         self.is_under_way = False  # the build got as far as the hooks
 
@@ -421,12 +423,12 @@ class Preview:
         memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
         memory.is_reused = memory.next_source == memory.source
         if memory.is_reused:
-            memory.meta, page.meta = page.meta, {**page.meta, "render_macros": False}
+            memory.meta, page.meta = page.meta, {**page.meta, SKIPPED: False}
 
     def on_page_markdown_late(self, markdown, page, config, files):
         used, memory = self.stop(), self.page
-        if memory.is_reused:
-            page.meta = memory.meta
+        if memory.is_reused:  # the page's own metadata, as the adapters between have written them
+            page.meta = {key: (memory.meta if key == SKIPPED else page.meta)[key] for key in memory.meta}
         else:
             memory.source, memory.macros_used, memory.markdown = memory.next_source, used, markdown
         # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
