@@ -423,14 +423,17 @@ class Preview:
         memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
         memory.is_reused = memory.next_source == memory.source
         if memory.is_reused:
-            memory.meta, page.meta = page.meta, {**page.meta, SKIPPED: False}
+            memory.meta = dict(page.meta)
+            page.meta[SKIPPED] = False
 
     def on_page_markdown_late(self, markdown, page, config, files):
         used, memory = self.stop(), self.page
-        if memory.is_reused:  # the page's own metadata, as the adapters between have written them
-            page.meta = {key: (memory.meta if key == SKIPPED else page.meta)[key] for key in memory.meta}
-        else:
+        if not memory.is_reused:
             memory.source, memory.macros_used, memory.markdown = memory.next_source, used, markdown
+        elif SKIPPED in memory.meta:
+            page.meta[SKIPPED] = memory.meta[SKIPPED]
+        else:
+            del page.meta[SKIPPED]
         # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
         page.render = lambda config, files: self.render(page, memory, config, files)
         return memory.markdown
