@@ -54,6 +54,7 @@ from macros.views import (
     walkthrough,
     words,
 )
+from macros.views import html as kit
 from macros.views.html import tag, text
 from macros.views.layers import layer_range
 from macros.views.parts import groups
@@ -675,6 +676,19 @@ def test_a_name_stays_text(name, place):
     without = markdown.markdown(place.replace("{}", "x"), extensions=EXTENSIONS)
     assert name in html.unescape(re.sub(r"<[^>]+>", "", made))
     assert re.findall(r"<[^>]+>", made) == re.findall(r"<[^>]+>", without)
+
+
+class Text(str):
+    """A text of another class, as an enumeration's are."""
+
+
+@pytest.mark.parametrize("of", [Text, ValueError], ids=["a text of another class", "what is no text"])
+def test_whatever_stands_for_a_name_stays_text(of):
+    said, inert = of("<b>"), text("<b>")
+    assert kit.html("{} {:,} {}", said, 1000, "<b>") == f"{inert} 1,000 {inert}"
+    assert kit.html("{a}", a=said) == kit.joined([said]) == inert
+    assert tag("i", said) == f"<i>{inert}</i>" and tag("i", said, "") == f"<i>{inert}</i>"
+    assert tag("i", title=said, hidden=True, id=None) == f'<i title="{inert}" hidden></i>'
 
 
 @pytest.mark.parametrize("name", HOSTILE)
