@@ -2,8 +2,8 @@
 
 To the presets that are there come synthetic ones, each a copy of one of them with another vocabulary, every tenth in a
 family of its own: no two give the same table. For each number of models: processor time of a clean build and of one
-with kept results, memory, bytes of a model's page around its article, of the checked claims and of the site, and how
-soon the preview shows its first page and a save.
+with kept results, memory, bytes of a model's page around its article, of the checked claims and of the site, how soon
+the preview shows its first page and a save, and its memory once all pages are there.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("models", type=int, nargs="*", default=[227, 500, 1000])
     print(f"{'models':>8}{'clean build':>13}{'kept':>9}{'memory':>10}{'around':>9}{'claims':>9}{'site':>9}"
-          f"{'first page':>12}{'save':>8}")  # fmt: skip
+          f"{'first page':>12}{'save':>8}{'preview':>11}")  # fmt: skip
     for models in parser.parse_args().models:
         with tempfile.TemporaryDirectory() as temporary:
             folder = whole(Path(temporary) / "site", "tests/golden")
@@ -88,6 +88,8 @@ def main() -> None:
                 server.shows(OPEN, "parameters", 600)
                 first = time.perf_counter() - start
                 server.shows("data/v1/gpt2.json", "gpt2", 600)  # all pages are there
+                status = Path(f"/proc/{server.process.pid}/status").read_text()
+                shown = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
                 preset = folder / "macros/presets/llama/llama3-8b.toml"
                 start = time.perf_counter()
                 preset.write_text(preset.read_text("utf-8").replace('"Meta"', '"Another"', 1), "utf-8")
@@ -97,7 +99,7 @@ def main() -> None:
                 server.stop()
             print(
                 f"{models:8}{clean:11.1f} s{kept:7.1f} s{memory:6.0f} MiB{around / 1e3:6.0f} kB{claims / 1e3:6.0f} kB"
-                f"{size / 1e6:6.0f} MB{first:10.1f} s{saved:6.2f} s",
+                f"{size / 1e6:6.0f} MB{first:10.1f} s{saved:6.2f} s{shown:7.0f} MiB",
                 flush=True,
             )
 

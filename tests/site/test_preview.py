@@ -23,6 +23,7 @@ from fuzz.saves import Serve, after_saves, clean_build, until
 
 from macros import dependencies as remember
 from macros.site.preview import modules
+from macros.site.preview.pages import Packed
 from macros.site.preview.server import Once, Served
 
 pytestmark = pytest.mark.processes
@@ -158,6 +159,38 @@ def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
     server.get("data/v1/gpt2.json")
     time.sleep(1)
     assert server.epoch() == epoch and "by Another" in server.get("models/llama/llama3-8b/")
+
+
+def test_a_page_whose_build_failed_between_two_steps_is_read_again(serve):
+    """Its Markdown was read, and the next step failed: what the page gave before is not taken for what it gives now."""
+
+    def with_a_hook(folder):
+        rewrite(folder / "mkdocs.yml", "hooks:\n", "hooks:\n  - fails.py\n")
+        (folder / "fails.py").write_text(
+            "import pathlib\n"
+            "def on_page_content(html, page, config, files):\n"
+            "    if pathlib.Path('fails').exists() and page.file.src_uri == 'guide/two.md':\n"
+            "        raise ValueError('not now')\n"
+        )
+
+    server = serve(with_a_hook)
+    page, fails = server.folder / "docs/guide/two.md", server.folder / "fails"
+    server.get("data/v1/gpt2.json")  # all pages are there
+    server.get("guide/two/")
+    fails.touch()
+    rewrite(page, "# Two", "# Twice")
+    server.shows("guide/two/", "not now")
+    fails.unlink()
+    rewrite(server.folder / "docs/guide/one.md", "# ", "# Once: ")
+    server.shows("guide/two/", "Twice")
+    server.becomes_a_clean_build()
+
+
+def test_a_packed_text_is_the_text():
+    texts = ["", "a", "é − \U0001d400 \udc80", "<p>" * 100_000]
+    assert [Packed(text).text() for text in texts] == texts
+    assert [[Packed(a) == Packed(b) for a in texts] for b in texts] == [[a == b for a in texts] for b in texts]
+    assert len(Packed(texts[-1]).content) < 10_000
 
 
 @RARE

@@ -7,6 +7,9 @@ There are three steps, each kept for itself:
     Markdown  that Markdown, the pages it links to          HTML, table of contents, search  `page.render` of this page
     template  that HTML, the navigation, the pages' titles  the file                         an empty template for it
 
+The texts of all pages are far more than fits well into memory: they are packed from where a step gave them to where the
+next one reads them, and most are only compared.
+
 What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module
 that was edited runs all macros again, but only the pages whose Markdown came out different are rendered again.
 """
@@ -20,7 +23,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import zlib
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,7 +49,25 @@ SERVED = InclusionLevel.is_in_serve  # drafts, too
 UNCHANGED = "unchanged.html"  # the empty template
 SKIPPED = "render_macros"  # of a page's metadata: where it is false, no macro is called
 SEARCH = "macros.site.mkdocs_search"
+AT_ONCE = 50  # pages, before what making them has left behind is cleared
 MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
+
+
+class Packed:
+    """A long text in a tenth of the room; it is compared as it is."""
+
+    def __init__(self, text: str):
+        content = text.encode("utf-8", "surrogatepass")
+        self.digest, self.content = blake2b(content).digest(), zlib.compress(content, 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Packed) and self.digest == other.digest
+
+    def text(self) -> str:
+        return zlib.decompress(self.content).decode("utf-8", "surrogatepass")
+
+
+NOTHING = Packed("")
 
 
 class Memory:
@@ -60,11 +83,14 @@ class Memory:
     source: Any = None
     next_source: Any
     macros_used: frozenset = frozenset()
-    markdown: str = ""
+    markdown: Packed = NOTHING
 
     rendered: Any = None
+    next_rendered: Any  # of what is rendered anew; None where that is to be done again
+    is_rendered: bool  # whether it was anew
     render_used: frozenset = frozenset()
     result: dict
+    content: Packed = NOTHING
 
     indexed: Any = None
     next_indexed: Any
@@ -72,7 +98,7 @@ class Memory:
 
     shown: Any = None
     template_used: frozenset = frozenset()
-    output: str | None = None
+    output: Packed | None = None
 
     def forget(self, changed: set) -> None:
         if not changed.isdisjoint(self.macros_used):
@@ -179,6 +205,7 @@ class Preview:
         self.is_imported_anew = False  # what the modules before remembered is to leave the memory
         self.sizes: dict[str, int] = {}  # of each model, as the last build of all pages counted it
         self.others: list = []  # what that one generated besides pages: links lead there
+        self.steps = 0  # that were done anew
         self.is_abandoned = False
         self.is_under_way = False  # the build got as far as the hooks
 
@@ -244,7 +271,7 @@ class Preview:
             self.stop()
             self.inputs.end()
 
-    def outputs(self) -> dict[str, str | None]:
+    def outputs(self) -> dict[str, Packed | None]:
         """What each page gave that this build was for, by its address."""
         return {address_of(f): self.pages[f.src_uri].output for f in self.built}
 
@@ -418,6 +445,13 @@ class Preview:
             return frozenset(self.used)
         return frozenset()
 
+    def clear(self) -> None:
+        """What is alive by now stays for a while: no look for garbage goes through it again in this build."""
+        self.steps += 1
+        if self.steps % AT_ONCE == 0:
+            gc.collect()
+            gc.freeze()
+
     def on_page_markdown_early(self, markdown, page, config, files):
         memory = self.start(page)
         memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
@@ -429,19 +463,21 @@ class Preview:
     def on_page_markdown_late(self, markdown, page, config, files):
         used, memory = self.stop(), self.page
         if not memory.is_reused:
-            memory.source, memory.macros_used, memory.markdown = memory.next_source, used, markdown
+            memory.source, memory.macros_used, memory.markdown = memory.next_source, used, Packed(markdown)
         elif SKIPPED in memory.meta:
             page.meta[SKIPPED] = memory.meta[SKIPPED]
         else:
             del page.meta[SKIPPED]
         # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
         page.render = lambda config, files: self.render(page, memory, config, files)
-        return memory.markdown
+        return ""  # until somebody reads it
 
     def render(self, page, memory: Memory, config, files) -> None:
-        key = (page.markdown, repr(page.meta), page.file.url)
-        if memory.rendered != key:
-            memory.rendered = None
+        key = (memory.markdown, repr(page.meta), page.file.url)
+        memory.is_rendered = memory.rendered != key
+        if memory.is_rendered:
+            memory.rendered = memory.next_rendered = None
+            page.markdown = memory.markdown.text()
             errors = Errors(logging.WARNING)
             logging.getLogger("mkdocs").addHandler(errors)
             try:
@@ -451,10 +487,9 @@ class Preview:
                 logging.getLogger("mkdocs").removeHandler(errors)
             # A warning is to be heard again, a snippet read again.
             if not errors.lines and "--8<--" not in page.markdown:
-                memory.rendered, memory.render_used = key, frozenset(used)
+                memory.next_rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
             memory.result = {
-                "content": page.content,
                 "toc": page.toc,
                 "_title_from_render": page._title_from_render,
                 "present_anchor_ids": page.present_anchor_ids,
@@ -464,8 +499,15 @@ class Preview:
         links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
+        page.content = page.content or ""
         if ("error", None) in memory.macros_used:
             page.present_anchor_ids = cast(set, Unknown())
+
+    def on_page_content_late(self, html, page, config, files):
+        if self.page.is_rendered:
+            self.page.rendered, self.page.content = self.page.next_rendered, Packed(html)
+            self.clear()
+        return ""  # until somebody reads it
 
     def on_env_late(self, env, config, files):
         """The pages are rendered: which can keep their file is known now."""
@@ -478,7 +520,7 @@ class Preview:
         for page in (f.page for f in self.built if f.page is not None):
             memory = self.pages[page.file.src_uri]
             memory.title, memory.meta = page.title, page.meta
-            key = (page.content, page.title, page.url, repr(page.meta), page.file.inclusion)
+            key = (memory.content, page.title, page.url, repr(page.meta), page.file.inclusion)
             memory.is_indexed = memory.indexed == key
             memory.next_indexed = key
             memory.is_shown = memory.shown == (key, navigation)
@@ -492,13 +534,15 @@ class Preview:
         memory = self.start(page)
         if memory.is_shown:
             page.meta = memory.meta
-        self.entries, self.content = sys.modules[SEARCH].entries, page.content
-        if memory.is_indexed:
-            page.content = ""
+        if not (memory.is_shown and memory.is_indexed):
+            self.content = memory.content.text()
+            page.content = "" if memory.is_indexed else self.content
+        self.entries = sys.modules[SEARCH].entries
         self.length = len(self.entries)
 
     def on_page_context_late(self, context, page, config, nav):
-        memory, page.content = self.page, self.content
+        memory = self.page
+        page.content = "" if memory.is_shown else self.content
         if memory.is_indexed:
             self.entries[self.length :] = memory.entries
         else:
@@ -506,9 +550,12 @@ class Preview:
 
     def on_post_page_early(self, output, page, config):
         memory = self.page
-        if memory.is_shown:
-            return memory.output
-        memory.shown, memory.output = None, output
+        page.content = ""
+        if not memory.is_shown:
+            memory.shown, memory.output = None, Packed(output)
+            self.clear()
+        elif memory.output is not None:
+            return "" if self.served.keeps(page.file.dest_uri, True) else memory.output.text()
 
     def on_post_page_late(self, output, page, config):
         used, memory = self.stop(), self.page
