@@ -10,40 +10,33 @@ import re
 from collections.abc import Callable
 from html import unescape
 
+_SPANNED = re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
 # What is not read, by its first characters; of a drawing its title.
 _AWAY = re.compile(r'<(?:(svg|script|style|form)\b|(a) class="headerlink"|(details) class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (
-        re.compile(r'<div class="highlight">.*?<pre>(?:<span></span>)?<code>(.*?)</code></pre></div>', re.S),
-        r"<pre>\1</pre>",
-    ),
-    (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: f"\n\n```\n{_TAG.sub('', m[1]).strip()}\n```\n\n"),
+    (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
     (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
     (
-        re.compile(r"<ms(u[bp])>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</ms\1>"),
-        lambda m: m[2] + "^_"[m[1] == "ub"] + m[3],
+        re.compile(r"<m(s(?:ub|up)|frac)>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</m\1>"),
+        lambda m: m[2] + {"sub": "_", "sup": "^", "frac": "/"}[m[1]] + m[3],
     ),
-    (re.compile(r"<mfrac>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</mfrac>"), r"\1/\2"),
-    (
-        re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S),
-        lambda m: f"<th>{m[3]}</th>" + "<th></th>" * (int(m[2]) - 1),
-    ),
-    (re.compile(r"<thead>.*?</thead>", re.S), lambda m: m[0] + "\n|" + " --- |" * len(re.findall(r"<th\b", m[0]))),
+    (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),
 )
 _TAG = re.compile(r"<[^>]+>")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(rf"((?:{_PIECE.pattern})++)")  # one after the other
 # What is text on the page would be a tag in its copy, but for code.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
-_OR_CODE = re.compile(rf"```.*?```|<code\b.*?</code>|{_WOULD_BE_TAG.pattern}", re.S)
+_FENCE = re.compile(r"(?m)^(`{3,})$")
+_OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<code\b.*?</code>|{_WOULD_BE_TAG.pattern}", re.S)
 
 _OPENS = {
     **{f"h{n}": f"\n\n{'#' * n} " for n in range(1, 7)},
     **dict.fromkeys(("p", "ul", "ol", "dl", "div", "figure", "table", "details", "figcaption", "blockquote"), "\n\n"),
     **dict.fromkeys(("strong", "b"), "**"),
     **dict.fromkeys(("em", "i"), "*"),
-    **dict.fromkeys(("li", "dt"), "\n- "),
+    **dict.fromkeys(("li", "dt", "label"), "\n- "),
     "dd": ": ",
     "tr": "\n|",
     "td": " ",
@@ -112,10 +105,32 @@ def _read(html: str) -> str:
     return "".join([*pieces, html[end:]])
 
 
+def _fenced(code: str) -> str:
+    """Code between lines of more backticks than it has."""
+    fence = max(["``", *_FENCE.findall(code)], key=len) + "`"
+    return f"\n\n{fence}\n{code}\n{fence}\n\n"
+
+
+def _cells(m: re.Match[str]) -> str:
+    """A cell over several columns, and empty ones in the others."""
+    return f"<th>{m[3]}</th>" + "<th></th>" * (int(m[2]) - 1)
+
+
+def _head(head: str) -> str:
+    """The head of a table, and the line below it."""
+    head = _SPANNED.sub(_cells, head)
+    return head + "\n|" + " --- |" * len(re.findall(r"<th\b", head))
+
+
 def _lines(text: str) -> str:
-    """Paragraphs a blank line apart, the rows of a table without one between."""
-    written, before, blank = [], "", 0
+    """Paragraphs a blank line apart, the rows of a table without one between, code as it is."""
+    written, before, blank, fence = [], "", 0, ""
     for line in text.split("\n"):
+        if fence:
+            written.append(line)
+            if line == fence:
+                fence = ""
+            continue
         if not (line := line.strip(" \t")):
             blank += 1
             continue
@@ -123,4 +138,6 @@ def _lines(text: str) -> str:
             written.append("")
         written.append(line)
         before, blank = line, 0
+        if line.startswith("```"):
+            fence = line
     return "\n".join(written).strip() + "\n"

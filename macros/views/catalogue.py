@@ -139,7 +139,7 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, family_lin
 
 def _cache(model: Model) -> Html:
     now, later = growth(model), model.counts.cache_bytes_per_token()
-    return html("{:,}", now) + (tag("span", f"later {later:,}", cls="ep-was") if later != now else "")
+    return html("{:,} {}", now, tag("span", f"later {later:,}", cls="ep-was")) if later != now else html("{:,}", now)
 
 
 def _sorted(n: int | None, said: object = None, cls: str | None = None) -> Cell:

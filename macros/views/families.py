@@ -147,7 +147,8 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
 
 
 def _was(content: object) -> Html:
-    return tag("span", content, cls="ep-was")
+    """On a line of its own where there are styles, apart from what stands before it everywhere."""
+    return html(" {}", tag("span", content, cls="ep-was"))
 
 
 def _compared(trait: Trait, now: int | str | None, was: int | str | None, is_compared: bool) -> Html | str:

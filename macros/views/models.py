@@ -253,7 +253,7 @@ def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
                 model.trace.symbols["d_model"],
                 kind_of(model)[0],
             )
-        listed.append(tag("li", tag("strong", linked(p.name, slug, link)), said))
+        listed.append(tag("li", tag("strong", linked(p.name, slug, link)), " ", said))
     return tag("ul", *listed, cls="ep-cards")
 
 

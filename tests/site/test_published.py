@@ -5,6 +5,7 @@ import re
 from hashlib import sha256
 from html import unescape
 from types import SimpleNamespace
+from urllib.parse import urljoin
 from xml.etree import ElementTree
 
 import pytest
@@ -30,6 +31,18 @@ HTML = (
 )
 
 
+WORD = re.compile(r"[^\W_]+")
+# What a page says, laid out: drawings, formulas and what is no content are left out, what is behind a click is not.
+SAID = """() => {
+  const article = document.querySelector("article")
+  const away = "svg, math, script, style, form, template, .headerlink, .diagram-source, .md-content__button, .ep-cite"
+  for (const one of article.querySelectorAll(away)) one.replaceWith(" ")
+  for (const one of article.querySelectorAll("sup, sub")) one.before(" ")
+  for (const one of article.querySelectorAll("details")) one.open = true
+  return article.innerText
+}"""
+
+
 def test_a_page_is_markdown_without_its_drawings():
     assert markdown("<p>a &lt;b&gt; 1 &lt; 2 &#60;script> <code>&lt;i&gt;</code></p>") == (
         "a \\<b> 1 < 2 \\<script> `<i>`\n"
@@ -39,6 +52,41 @@ def test_a_page_is_markdown_without_its_drawings():
         "| Model | Total |\n| --- | --- |\n| Tiny | 8,030 |\n| All |  |\n\nd_model=3\n\n"
         "- one\n- two\n\n```\na = 1\nb\n```\n"
     )
+
+
+def test_code_stays_as_it_is_in_markdown():
+    def block(code):
+        return f'<div class="highlight"><pre id="__code_1"><a id="line"></a><code>{code}</code></pre></div>'
+
+    code = "  def f(x):\n\n\n      return x  # &lt;b&gt; **no** | - li"
+    plain = "  def f(x):\n\n\n      return x  # <b> **no** | - li"
+    other = block("```\n&lt;i&gt;\n```")
+    assert markdown(f"<p>One</p>{block(code)}<p>Two</p>{other}<p>Three &lt;i></p>") == (
+        f"One\n\n```\n{plain}\n```\n\nTwo\n\n````\n```\n<i>\n```\n````\n\nThree \\<i>\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "pages",
+    ["index.html models/index.html models/[dl]*/index.html reference/[mp]*/index.html models/*/*x7b/index.html"]
+    + [pytest.param("**/index.html", marks=[pytest.mark.slow("opens 160 pages"), pytest.mark.timeout(300)])],
+    ids=["some", "many"],
+)
+def test_each_word_that_a_browser_shows_stands_in_the_pages_markdown(open_page, site, site_folder, pages):
+    """In its order, and apart from the one before: two numbers that styles alone keep apart would be one."""
+    paths = {path for pattern in pages.split() for path in site_folder.glob(pattern)}
+    of_models = sorted(path for path in paths if path.match("site/models/*/*/index.html"))
+    paths -= {path for n, path in enumerate(of_models) if n % 6}
+    assert len(paths) > 9
+    page = open_page(site, java_script_enabled=False)
+    for path in sorted(paths):
+        name = path.parent.relative_to(site_folder).as_posix()
+        page.goto(urljoin(site, f"{name}/"))
+        shown = WORD.findall(page.evaluate(SAID))
+        assert len(shown) > 20, name
+        copy = iter(WORD.findall(path.with_suffix(".md").read_text("utf-8")))
+        missing = next((n for n, word in enumerate(shown) if word not in copy), None)  # `in` goes on behind the last
+        assert missing is None, f"{name}: {shown[max(missing - 5, 0) : missing + 5]}"
 
 
 def test_the_edition_is_the_latest_entry_of_the_changelog():

@@ -29,7 +29,7 @@ def plain(markup: str) -> str:
 def rows_of(markup: str) -> list[list[str]]:
     """The cells of each row, as text; what stands small below a figure is left out."""
     return [
-        [plain(re.sub(r'<span class="ep-was">.*?</span>', "", c)) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)]
+        [plain(re.sub(r' <span class="ep-was">.*?</span>', "", c)) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", r)]
         for r in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)
     ]
 
@@ -361,12 +361,12 @@ def test_the_earlier_model_of_a_line(slug, expected):
 
 def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
     rows = {
-        plain(re.search(r'<th scope="row">.*?(?=<span)', r)[0]): r
+        plain(re.search(r'<th scope="row">.*?(?= <span)', r)[0]): r
         for r in re.findall(r'<tr><th scope="row">.*?</tr>', families.changes("Llama"))
     }
     llama3 = rows["Llama 3 8B"]
-    assert '<strong>128,256</strong><span class="ep-was">↑ from 32,000</span>' in llama3
-    assert '<strong>8</strong><span class="ep-was">↓ from 32</span>' in llama3
+    assert '<strong>128,256</strong> <span class="ep-was">↑ from 32,000</span>' in llama3
+    assert '<strong>8</strong> <span class="ep-was">↓ from 32</span>' in llama3
     assert "was multi-head" in plain(llama3)
     assert "<strong>4,096</strong>" not in llama3 and "<strong>" not in rows["LLaMA 7B"]
     assert "of 16 and 1 shared</strong>" in rows["Llama 4 Scout"] and ">new</span>" in rows["Llama 4 Scout"]
