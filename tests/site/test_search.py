@@ -126,15 +126,15 @@ def test_punctuation_separates_words_and_numbers_lose_their_commas():
     assert words.words("Qwen2.5-7B") == ["qwen2.5", "qwen", "2.5", "7b"]
 
 
-def test_sections_hold_text_in_which_no_cells_run_together():
+def test_sections_hold_text_in_which_nothing_runs_together():
     html = (
         '<p>Before</p><h1 id="top">Top<a class="headerlink" href="#top">¶</a></h1>'
-        "<p>One<wbr>word &amp; d<sub>k</sub></p>"
+        "<p>One<wbr>word &amp; d<sub>k</sub> of 10<sup>9</sup> <label>x</label><label>y</label></p>"
         "<table><tr><th>a</th><td>1</td></tr><tr><td>b</td></tr></table><svg><text>drawn</text></svg>"
         '<h2 class="x" id="in">In</h2><ul><li>x</li><li>y</li></ul>'
     )
     assert [tuple(s) for s in sections(html, "Page")] == [
         ("", "Page", "Before"),
-        ("", "Top", "Oneword & dk a · 1 · b"),
+        ("", "Top", "Oneword & d_k of 10^9 x y a · 1 · b"),
         ("in", "In", "x y"),
     ]

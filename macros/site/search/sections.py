@@ -1,4 +1,4 @@
-"""A written page's HTML as its sections: what stands below each heading, as text in which no cells run together."""
+"""A written page's HTML as its sections: what stands below each heading, as text in which nothing runs together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _UNREAD = re.compile(
 )
 _CELL = re.compile(r"</(?:t[dh]|caption)>")
 _BLOCK = re.compile(
-    r"</?(?:p|div|li|ul|ol|dl|dt|dd|tr|table|thead|tbody|figure|figcaption|details|summary|pre|h\d|br)\b[^>]*>"
+    r"</?(?:p|div|label|li|ul|ol|dl|dt|dd|tr|table|thead|tbody|figure|figcaption|details|summary|pre|h\d|br)\b[^>]*>"
 )
+_RAISED = re.compile(r"<su([bp])\b[^>]*>")
 _TAG = re.compile(r"<[^>]+>")
 _CELLS = re.compile(r"(?: · )+(?=[.,;:]?(?: |$))")
 
@@ -45,4 +46,5 @@ def sections(html: str, title: str) -> list[Section]:
 def plain(html: str) -> str:
     """HTML as text on one line, a dot between cells."""
     html = _BLOCK.sub(" ", _CELL.sub(" · ", _UNREAD.sub(" ", html)))
+    html = _RAISED.sub(lambda raised: "^" if raised[1] == "p" else "_", html)
     return _CELLS.sub(" ", " ".join(unescape(_TAG.sub("", html)).split()) + " ").replace(" · · ", " · ").strip(" ·")
