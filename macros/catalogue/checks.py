@@ -12,7 +12,7 @@ import msgspec
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
-from .presets import Model, model, preset, verify_family
+from .presets import Model, model, preset, verify_family, verify_names
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -36,6 +36,7 @@ def check(slug: str) -> Result:
     """Hold one preset against its published figures and, where there is one, its reference list."""
     try:
         verify_family(slug)
+        verify_names(slug)
         if preset(slug).config is None:
             return Result("undisclosed", "undisclosed, nothing to count")
         counted = model(slug)

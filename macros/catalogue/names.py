@@ -5,6 +5,7 @@ anything that may read it.
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from ..engine.errors import UNSEEN, Problem, shorten
 
@@ -19,9 +20,11 @@ TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.sc
 
 
 def check_name(name: str) -> None:
-    """Raise `Problem` for a name that something may read as markup."""
+    """Raise `Problem` for a name that something may read as markup, or that has spaces which no reader sees."""
     if markup := _MARKUP.search(name):
         raise Problem(f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without")
+    if name != " ".join(name.split()):
+        raise Problem(f"{shorten(name)} has spaces that do not show", "write one between two words, and none else")
 
 
 def check_family(family: str) -> None:
@@ -54,5 +57,6 @@ def check_path(path: str) -> None:
 
 
 def family_slug(family: str) -> str:
-    """A family's folder: `Command R` -> `command-r`."""
-    return re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")
+    """A family's folder: `Command R` -> `command-r`, accents left out."""
+    letters = unicodedata.normalize("NFKD", family.lower()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")

@@ -6,7 +6,7 @@ import datetime
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +25,7 @@ from ..engine.rules import ShapeError
 from .names import LONGEST, check_family, check_hub, check_name, check_slug, family_slug
 
 FOLDER = Path(__file__).parent.parent / "presets"
+NAMES = "published", "transformers"  # whose the tensor names of a preset may be
 TOML = "*.[tT][oO][mM][lL]"
 also: list[Path] = []  # the folder of a site that has models of its own
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
@@ -104,9 +105,11 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     published: Published | None = None
 
     def __post_init__(self):
-        for name in filter(None, (self.name, self.organization, self.licence, self.headline, *self.aliases)):
-            check_name(name)
-        check_family(self.family)
+        named = ("name", self.name), ("organization", self.organization), ("licence", self.licence)
+        for key, name in (*named, ("headline", self.headline), *(("aliases", alias) for alias in self.aliases)):
+            if name:
+                _of_key(key, check_name, name)
+        _of_key("family", check_family, self.family)
         if self.hub is not None:
             check_hub(self.hub)
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
@@ -120,6 +123,16 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise ValueError(
                 f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
             )
+        if self.hub and self.published and self.published.exact and not self.published.file:
+            if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
+                raise ValueError("published.file is missing: its source is the file at hub; write file = true")
+
+
+def _of_key(key: str, check: Callable[[str], None], name: str) -> None:
+    try:
+        check(name)
+    except Problem as problem:
+        raise problem.at(key) from None
 
 
 class Model:
@@ -231,7 +244,7 @@ class Model:
             raise Problem(
                 f"published.parameters = {published.parameters:,}, and the forward pass gives {held:,} "
                 f"({held - published.parameters:+,})",
-                "correct [config], or name the difference in [[published.extra]]",
+                "correct [config] or the figure, or name the difference in [[published.extra]]",
             )
         for figure in published.other if published else ():
             here = self.held(figure.extra)
@@ -281,6 +294,7 @@ struct_fields = cache(msgspec.structs.fields)
 
 # The tables of a preset that have keys of their own.
 TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
+ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure}  # the same of lists of tables
 
 
 def blanks_of(table: Mapping[str, Any]) -> list[str]:
@@ -322,6 +336,10 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
         inner = TABLES.get(name)
         if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
             return unknown
+        rows = ROWS.get(name)
+        for n, row in enumerate(value if rows and isinstance(value, list) else ()):
+            if rows and isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
+                return unknown
     return None
 
 
@@ -421,6 +439,29 @@ def verify_family(slug: str) -> None:
             )
 
 
+def readable() -> Iterator[tuple[str, Preset]]:
+    """Every preset that can be read, by slug; what is wrong with another is said where that one is asked for."""
+    for slug in paths():
+        try:
+            yield slug, preset(slug)
+        except Problem:
+            continue
+
+
+def called(name: str) -> list[str]:
+    """The presets of models that are called so, or whose repository is."""
+    return [slug for slug, one in readable() if name in (one.name, one.hub, *one.aliases)]
+
+
+def verify_names(slug: str) -> None:
+    """Raise `Problem` where the tensor names are neither the published file's nor those of its program."""
+    if (names := preset(slug).sources.names) not in NAMES:
+        raise Problem(
+            f"sources.names = {shorten(names)}",
+            nearest(names, NAMES, 'write "published" or "transformers"'),
+        )
+
+
 def spellings(family: str) -> dict[str, str]:
     """The presets whose folder has the letters of this family, however they are joined, and the family of each."""
     alike = _by_letters().get(_letters(family_slug(family)), ())
@@ -450,13 +491,8 @@ def _family(slug: str) -> str | None:
 
 def unknown(slug: str) -> Problem:
     """What to say of a slug that no preset has: the preset published under that name, or the nearest slug."""
-    for known in paths():
-        try:
-            other = preset(known)
-        except Problem:
-            continue
-        if slug in (other.name, other.hub, *other.aliases):
-            return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
+    if known := called(slug):
+        return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known[0]}"?')
     return Problem(
         f"unknown model {shorten(slug)}",
         nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"),

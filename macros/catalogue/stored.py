@@ -8,17 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from ..counting.parameters import Counts
+from ..engine.architectures.config import plain_words
 from ..engine.checkpoint import LARGEST_HEADER
 from ..engine.errors import Problem, named, shorten
 from ..engine.files import LARGEST_INDEX, read_json
 
 INDEX = "model.safetensors.index.json"
 
+_PART = re.compile(r"(.+)-(\d{1,5})-of-(\d{1,5})\.safetensors")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer or an expert, in a tensor's name
 
 Shapes = dict[str, tuple[int, ...]]
@@ -28,7 +30,7 @@ class Tensor(msgspec.Struct):
     """A tensor in the header of a safetensors file."""
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
 
 
 class Stored(NamedTuple):
@@ -55,13 +57,19 @@ def stored(path: Path) -> Stored:
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
-    files = _files(path) if os.path.isdir(path) else [path]
+    if os.path.isdir(path):
+        files = _files(path)
+    else:
+        files = [path]
+        _is_alone(path, {path.name})
     headers: dict[str, Tensor] = {}
     for file in files:
         try:
             headers |= header(file)
         except Problem as problem:
             raise problem.at(str(file)) from None
+    if not headers:
+        raise Problem("no tensor is listed", "give the files of the weights", str(path))
     by_type: Counter[str] = Counter()
     for tensor in headers.values():
         by_type[tensor.dtype] += math.prod(tensor.shape)
@@ -87,6 +95,8 @@ def header(file: Path) -> dict[str, Tensor]:
         tables: dict[str, Any] = msgspec.json.decode(listed, type=dict[str, Any])
         tables.pop("__metadata__", None)
         return msgspec.convert(tables, dict[str, Tensor])
+    except msgspec.ValidationError as error:
+        raise Problem(f"has no list of tensors: {plain_words(str(error))}", "give a safetensors file") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Problem("has no list of tensors", "give a safetensors file") from None
 
@@ -95,6 +105,8 @@ def _files(folder: Path) -> list[Path]:
     """The safetensors files of a folder: those that its index names, or all."""
     if not (index := folder / INDEX).exists():
         if files := sorted(folder.glob("*.safetensors")):
+            for file in files:
+                _is_alone(file, {one.name for one in files})
             return files
         raise Problem("no *.safetensors here", "download them, or the first megabytes of each", str(folder))
     weight_map = _index(index).get("weight_map")
@@ -108,6 +120,19 @@ def _files(folder: Path) -> list[Path]:
             str(folder),
         )
     return [folder / name for name in names]
+
+
+def _is_alone(file: Path, there: set[str]) -> None:
+    """Raise `Problem` for a file of several, as its name says, without the others."""
+    if part := _PART.fullmatch(file.name):
+        name, number, of = part.groups()
+        names = [f"{name}-{n:0{len(number)}}-of-{of}.safetensors" for n in range(1, int(of) + 1)]
+        if missing := [one for one in names if one not in there]:
+            raise Problem(
+                f"is one of {int(of)} files, and {len(missing)} of them are not given: {_some(missing)}",
+                "download the first megabytes of each into one folder, and give that",
+                str(file),
+            )
 
 
 def _index(path: Path) -> dict[str, Any]:

@@ -31,7 +31,9 @@ def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str]
     if model and slug:
         file = presets.paths()[slug]
         text = read_text(file).rstrip("\n") + "\n"
-        said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}")
+        buffers = model.counts.buffer_elements
+        of_them = f", {buffers:,} of them stored and not trained" if buffers else ""
+        said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}{of_them}")
         if there.shapes is not None:
             apart = differences(model.counts, there.shapes)
             said += apart or ["the same names and shapes, both ways"]

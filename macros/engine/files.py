@@ -89,6 +89,8 @@ def _check_text(text: str) -> None:
 def read_json(path: Path, most: int = LARGEST) -> dict[str, Any]:
     """A config.json's keys. Raises `Problem`."""
     text = read_text(path, most)
+    if not text.strip():
+        raise Problem("broken JSON: line 1, column 1: the file is empty", "download it again")
     try:
         raw: object = json.loads(text, object_hook=_special_float)
     except json.JSONDecodeError as error:

@@ -168,9 +168,11 @@ def broken_page(slug: str, problem: Problem) -> str:
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
+    is_known = any(presets.preset(slug).config is not None for slug in slugs)
+    said = "Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
-        f"Models of {text(makers)}. Each leads to a page with everything that its forward pass gives.",
+        f"Models of {text(makers)}.{f' {said}' if is_known else ''}",
         call("family_chart", family),
         call("family_changes", family),
         "[Every model of the catalogue](../index.md)",

@@ -119,7 +119,7 @@ def _cells(m: re.Match[str]) -> str:
 def _head(head: str) -> str:
     """The head of a table, and the line below it."""
     head = _SPANNED.sub(_cells, head)
-    return head + "\n|" + " --- |" * len(re.findall(r"<th\b", head))
+    return head + "\n|" + " --- |" * len(re.findall(r"<t[hd]\b", head))
 
 
 def _lines(text: str) -> str:

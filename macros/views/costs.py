@@ -217,10 +217,11 @@ def flops_table(model: Model, context: int | None = None) -> Html:
 
 
 def _layers(kind: object, layers: int | None, n_kinds: int) -> str:
-    """`58 moe layers`."""
+    """`58 layers: mixture of experts`."""
     if layers is None:
         return ""
-    return f"{layers} {kind} layers" if n_kinds > 1 else f"{layers} layers"
+    said = f"{layers} layer{'s' if layers > 1 else ''}"
+    return f"{said}: {words.of_kind(kind)}" if n_kinds > 1 else said
 
 
 def training_flops(models: object, context: int = 4096, link: Link | None = None) -> Html:

@@ -37,7 +37,7 @@ def synthetic(folder: Path, models: int) -> None:
         text = re.sub(r"^vocab_size = (\d+)", lambda m: f"vocab_size = {int(m[1]) + 64 * (n + 1)}", text, flags=re.M)
         text = re.sub(r"^(hub|aliases|headline) = (\[[^]]*\]|.*)\n", "", text, flags=re.M)
         text = re.sub(r'^name = "(.*)"', rf'name = "\1 with vocabulary {n}"', text, count=1, flags=re.M)
-        text = re.sub(r'^names = "published"', 'names = "assumed"', text, flags=re.M)
+        text = re.sub(r'^names = "published"', 'names = "transformers"', text, flags=re.M)
         to = preset.with_stem(f"{preset.stem}-vocabulary-{n}")
         if n % 10 == 0:
             text = re.sub(r'^family = ".*"', f'family = "Synthetic {n}"', text, count=1, flags=re.M)

@@ -222,6 +222,20 @@ PRESETS = {
         '"the model\'s card"\nextra = [{ name = "masks", count = "3" }]',
         r"published\.extra\[0\]\.count: expected a whole number, found text",
     ),
+    "a key of a row": (
+        '"the model\'s card"',
+        '"the model\'s card"\nextra = [{ name = "masks", parameters = 3 }]',
+        r"published\.extra\[0\]\.parameters: unknown key; known ones: name, count, part",
+    ),
+    "the hub's total without the file": (
+        TOML,
+        TOML.replace("released", 'hub = "us/tiny"\nreleased')
+        .replace("false", "true")
+        .replace("the model's card", "us/tiny on the Hugging Face Hub, safetensors total"),
+        r"published\.file is missing: its source is the file at hub; write file = true",
+    ),
+    "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has spaces that do not show"),
+    "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has spaces"),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
 }
 
@@ -682,3 +696,11 @@ def test_a_convolution_over_more_tokens_than_any_has_is_refused_at_once(slug):
     (key,) = {"conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim"} & raw.keys()
     with pytest.raises(Problem, match=key):
         presets.make("x", raw | {key: 2**31 - 1})
+
+
+def test_names_of_nobody_are_said(catalogue):
+    catalogue(TOML.replace("verified", 'names = "publishd"\nverified'))
+    result = checks.check("tiny")
+    assert result.state == "off" and one_line(Problem(result.text)) == (
+        "sources.names = 'publishd'; did you mean \"published\"?"
+    )

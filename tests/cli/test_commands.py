@@ -761,6 +761,14 @@ def test_a_skeleton_keeps_the_published_keys(run, tmp_path, slug):
     assert presets.make("x", tomllib.loads(out)["config"]).counts.total == presets.model(slug).counts.total
 
 
+def test_a_preset_that_is_not_filled_in_keeps_no_other_from_being_added(run, tmp_path, new_presets):
+    (tmp_path / "config.json").write_text(json.dumps(presets.preset("llama3-8b").config))
+    for name in ("One-1B", "Two-2B"):
+        status, _, err = run("add", tmp_path / "config.json", "--family", "Else Where", "--hub", f"Somebody/{name}")
+        assert status == 0 and "to be filled in: organization, released" in err
+        assert (new_presets / f"else-where/{name.lower()}.toml").exists()
+
+
 @pytest.mark.parametrize(
     "slug, change",
     [
@@ -952,6 +960,23 @@ def test_tensors_that_are_not_the_forward_passes_own_are_named(run, small, tmp_p
     assert status == 1 and "the forward pass gives 114,000" in out
 
 
+def header_of(tensors: dict) -> bytes:
+    text = json.dumps(tensors).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def test_one_of_several_files_is_not_taken_for_all(run, tmp_path):
+    file = tmp_path / "model-00002-of-00003.safetensors"
+    file.write_bytes(header_of({"a": {"dtype": "BF16", "shape": [2, 3]}}))
+    said = "is one of 3 files, and 2 of them are not given: model-00001-of-00003.safetensors, model-00003-of-00003"
+    assert said in refused(run("totals", file)) and said in refused(run("totals", tmp_path))
+    for number in (1, 3):
+        (tmp_path / f"model-0000{number}-of-00003.safetensors").write_bytes(
+            header_of({f"b{number}": {"dtype": "F32", "shape": [number]}})
+        )
+    assert tomllib.loads(run("totals", tmp_path)[1])["published"]["parameters"] == 6 + 1 + 3
+
+
 @pytest.mark.parametrize(
     "data, found",
     [
@@ -959,7 +984,9 @@ def test_tensors_that_are_not_the_forward_passes_own_are_named(run, small, tmp_p
         (b"{" * 20, "begins with a list of tensors of 8,"),
         ((40).to_bytes(8, "little") + b"{}", "ends within its list of tensors, which has 40 bytes; download 48 bytes"),
         ((2).to_bytes(8, "little") + b"[]", "has no list of tensors"),
-        ((17).to_bytes(8, "little") + b'{"a":{"shape":1}}', "has no list of tensors"),
+        ((17).to_bytes(8, "little") + b'{"a":{"shape":1}}', "has no list of tensors: expected a list"),
+        (header_of({"a": {"dtype": "BF16", "shape": [-2, 3]}}), "has no list of tensors: expected a whole number >= 0"),
+        (header_of({"__metadata__": {"format": "pt"}}), "no tensor is listed; give the files of the weights"),
     ],
 )
 def test_what_is_no_safetensors_file_is_said(run, tmp_path, data, found):
