@@ -22,7 +22,7 @@ from macros.engine.array import Node, ShapeArray
 from macros.engine.ops import Chunked, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
-from macros.views import charts, claims, headlines, tables, values
+from macros.views import charts, claims, diagrams, headlines, tables, values
 from macros.views.charts import year
 from macros.views.layers import n_layers
 
@@ -457,8 +457,12 @@ def rotations_have_no_parameter():
 
 @claim
 def scores_have_no_weight():
-    """Comparing, hiding, softmax and averaging have no weights in Llama 3 70B, nor has the product with the gate."""
+    """Comparing, hiding, softmax and averaging have no weights in Llama 3 70B, nor has the product with the gate; in
+    its drawing what has weights is marked.
+    """
     m = of("llama3-70b")
+    drawn = list(diagrams.whole(m, "d_model").top.items())
+    assert all(item.depends for item in drawn if item.kind == "weight") and not all(item.depends for item in drawn)
     steps = steps_of(m, Role.SCORES, Role.CAUSAL_MASK, Role.SOFTMAX, Role.MIX)
     assert len({n.role for n in steps}) == 4 and not any(n.all_weights() for n in steps)
     [gated] = [

@@ -463,7 +463,7 @@ LEFT_OUT = {
         Role.SOFT_CAP,
         Role.CLIP,
     },
-    "softmax": {Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.CAUSAL_MASK, Role.TEMPERATURE},
+    "softmax": {Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.CAUSAL_MASK, Role.WINDOW_MASK, Role.TEMPERATURE},
     "the choice of experts": {
         Role.SIGMOID_SCORES,
         Role.EXPERT_GROUPS,

@@ -1221,7 +1221,7 @@ const parse = source => {
   const read = () => {
     token.lastIndex = at;
     const m = token.exec(source);
-    if (!m) throw new SyntaxError(`line ${source.slice(0, at).split("\n").length} of the JSON`);
+    if (!m) throw new SyntaxError(`line ${source.slice(0, at).split("\n").length} of the JSON is broken`);
     at = token.lastIndex;
     return m;
   };

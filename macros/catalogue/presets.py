@@ -25,6 +25,8 @@ from ..engine.rules import ShapeError
 from .names import LONGEST, check_family, check_hub, check_name, check_slug, family_slug
 
 FOLDER = Path(__file__).parent.parent / "presets"
+# What configs call the longest context that a model is made for.
+LENGTHS = "max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "context_length"
 NAMES = "published", "transformers"  # whose the tensor names of a preset may be
 TOML = "*.[tT][oO][mM][lL]"
 also: list[Path] = []  # the folder of a site that has models of its own
@@ -179,7 +181,7 @@ class Model:
         positions = self.config.symbols.get("n_positions")
         if positions is not None:
             return positions, True
-        n = self.raw.get("max_position_embeddings")
+        n = next((self.raw[key] for key in LENGTHS if self.raw.get(key) is not None), None)
         return (n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None), False
 
     def is_beyond(self, context: int) -> bool:

@@ -103,6 +103,8 @@ class Fit(NamedTuple):
         """The longest context that fits, and how many devices would be enough."""
         if self.longest is None:
             said = "No context is too long: the cache stops growing before the memory is full."
+            if end := self.model.longest_context[0]:
+                said += f" The model is made for {end:,}."
         elif self.longest == 0:
             said = "No context is short enough."
         else:

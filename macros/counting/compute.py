@@ -243,11 +243,13 @@ class Compute:
         pairs: list[_Pairs] = []
         for layer in self.trace.root.children:
             masks = self._masks(layer, new)
-            for leaf in layer.walk() if masks or self.reads_source else ():
+            for leaf in layer.walk() if masks or self.reads_source or not self.trace.kept else ():
                 if leaf.own_flops is not None and leaf.note:
                     free = [size.expr for size in _letters(leaf).values() if varies(size.expr)]
                     if len(free) == 2 and any(SOURCE in p.symbols for p in free):
                         pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
+                    elif free == [new, new]:  # in an encoder alone, where each token sees all
+                        pairs.append(_Pairs(leaf, int(layer.layer_count), new, new, None))
                     elif len(free) == 2 and new in free:
                         [keys] = [p for p in free if p != new]
                         call = least_of(keys)

@@ -93,6 +93,7 @@ class Role(StrEnum):
     PROFILE_BIAS = "profile_bias", "relative position bias"
     RELATIVE_BIAS = "relative_bias", "relative position bias"
     CAUSAL_MASK = "causal_mask", "causal mask"
+    WINDOW_MASK = "window_mask", "sliding window"
     SOFTMAX = "softmax", "softmax"
     SOFTMAX_WITH_SINK = "softmax_with_sink", "softmax, attention sink"
     DYNAMIC_MASK = "dynamic_mask", "dynamic mask"

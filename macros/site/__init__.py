@@ -1,13 +1,15 @@
-"""All that knows MkDocs. The order of its events, which hooks.py hands on:
+"""All that knows MkDocs: it hands the events of a build on, and takes pages and files.
+
+The order of these events, by hooks.py:
 
 on_config         mkdocs_markdown tells the Markdown extensions what MkDocs knows; mkdocs_pages completes the navigation
 on_files          mkdocs_pages adds the pages of models and families, which model_pages wrote
 on_page_markdown  a page's macros (page_macros, links, page_errors); a large result is marked (extensions.large_blocks)
                   before: mkdocs_pages takes a generated page that was kept, and the next two lines are done
 (Markdown)        extensions: `$…$` to MathML, the glossary; large blocks go around Markdown
-on_page_context   kept_from_search: the search reads the page without what it would leave out
+on_page_context   mkdocs_search reads the sections of a written page
+on_post_build     mkdocs_search writes the index
 preview           under `mkdocs serve`, before and after all these: what did not change is not done again
 
-extensions, model_pages, page_macros and links serve any builder; mkdocs_*, kept_from_search, hooks and preview are
-MkDocs' own.
+extensions, model_pages, page_macros and links serve any builder; mkdocs_*, hooks and preview are MkDocs' own.
 """

@@ -17,6 +17,7 @@ from ..catalogue import presets
 from ..catalogue.presets import Model
 from ..counting.parts import Category, by_category
 from ..dependencies import remembered
+from ..engine.steps import Role
 from . import disclosed, rounding, values
 from .boxes import box_of
 from .html import Html, Link, anchor, html, joined, number, table, tag
@@ -84,7 +85,7 @@ KINDS = (
     Kind("d_ff = 4·d_model, two matrices, keys not shared", DATA, "circle"),
     Kind("other dense models: gated, shared keys, another d_ff", ACCENT, "square"),
     Kind("mixture of experts", VIOLET, "triangle"),
-    Kind("no attention, or in some layers only", GREEN, "diamond"),
+    Kind("recurrent layers or convolutions, with attention or without", GREEN, "diamond"),
 )
 
 
@@ -120,7 +121,11 @@ def kind(model: Model) -> int:
     if is_sparse(model):
         return 2
     mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
-    if not mixing or not all(p.is_attention for p in mixing) or "n_heads" not in sizes:
+    if (
+        not mixing
+        or not all(p.role in (Role.ATTENTION, Role.CROSS_ATTENTION) for p in mixing)
+        or "n_heads" not in sizes
+    ):
         return 3
     classic = (
         sizes["d_ff"] == 4 * sizes["d_model"]

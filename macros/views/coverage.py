@@ -11,12 +11,14 @@ from ..catalogue.presets import Model
 from ..dependencies import remembered
 from ..engine import terms
 from ..engine.architectures import architectures
+from ..engine.array import Node
 from ..engine.steps import Role
 from . import disclosed, rounding, values
 from .html import Html, block, code, conventions, html, joined, number, table
 
 # What every model has, or what only holds other steps: no mechanism.
 PLAIN = {Role.FORWARD, Role.LAYER, Role.LINEAR, Role.CONV1D, Role.EMBED, Role.LAST_ROW, Role.UNEMBED, Role.MIX}
+OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
 
 
 class Use(NamedTuple):
@@ -82,13 +84,19 @@ def coverage_types() -> Html:
     )
 
 
+def _terms(node: Node) -> list[str]:
+    """The field's terms of a step; whatever chooses among experts is a router, also where it is a plain linear map."""
+    said = [term for term in terms.of(node).split(", ") if term]
+    return [*said, "router"] if node.role is Role.MIXTURE_OF_EXPERTS else said
+
+
 @remembered
 def uses() -> dict[str, Use]:
     """Each mechanism by the field’s term, with the types and models that have it."""
     found: dict[str, Use] = {}
     for model in known():
         nodes = (node for node in model.trace.root.walk() if node.role is not None and node.role not in PLAIN)
-        for term in {term for node in nodes for term in terms.of(node).split(", ") if term}:
+        for term in {term for node in nodes for term in _terms(node) if term not in OF_ANY_MODEL}:
             use = found.setdefault(term, Use(set(), set()))
             use.types.add(model.model_type)
             use.models.add(model.slug)

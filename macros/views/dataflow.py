@@ -28,7 +28,7 @@ REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, n
 # Those, and joining, between two items: nothing that a reader has to see.
 GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
 # Steps without weights that a whole model is drawn with.
-NAMED = {*NORMS, *ROPES, Role.TOP_K, Role.CAUSAL_MASK, Role.SOFTMAX, Role.SOFTMAX_WITH_SINK}
+NAMED = {*NORMS, *ROPES, Role.TOP_K, Role.CAUSAL_MASK, Role.WINDOW_MASK, Role.SOFTMAX, Role.SOFTMAX_WITH_SINK}
 SIGNS = {np.add: "+", np.multiply: "×"}
 
 # What an entry of the cache holds; of the others the word for data says it.
@@ -201,9 +201,9 @@ class Drawing:
                     continue
                 inputs.update(dict.fromkeys(source for source in self._sources(a) if source is not item))
         if not inputs and node.role in INPUT_TABLES[1:]:
-            inputs[self._outside("positions", "Positions", node.inputs[0].shape, explained.PLACES, "position ids")] = (
-                None
-            )
+            shape = node.inputs[0].shape  # those of what an encoder reads are others
+            key = "positions", tuple(d.expr for d in shape)
+            inputs[self._outside(key, "Positions", shape, explained.PLACES, "position ids")] = None
         return list(inputs)
 
     def _sources(self, a: ShapeArray) -> tuple[Item, ...]:

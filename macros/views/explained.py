@@ -67,7 +67,9 @@ PARTS: dict[Role | None, str] = {
     **dict.fromkeys((Role.TIME_MIX, Role.CHANNEL_MIX), f"{RECURRENT}#rwkv"),
 }
 IN_ATTENTION: dict[Role | None, str] = {
-    **dict.fromkeys((Role.SCORES, Role.TEMPERATURE, Role.SOFT_CAP, Role.CAUSAL_MASK, Role.MIX), SCORES),
+    **dict.fromkeys(
+        (Role.SCORES, Role.TEMPERATURE, Role.SOFT_CAP, Role.CAUSAL_MASK, Role.WINDOW_MASK, Role.MIX), SCORES
+    ),
     **dict.fromkeys((Role.SOFTMAX, Role.SOFTMAX_WITH_SINK, Role.DYNAMIC_MASK, Role.DIFFERENCE), SCORES),
     **dict.fromkeys((Role.LATENT_QUERIES, Role.LATENT_SCORES, Role.MIX_LATENTS, Role.LATENT_VALUES), LATENTS),
     **dict.fromkeys(ROPES, POSITION),

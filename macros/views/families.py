@@ -14,7 +14,8 @@ from .boxes import Box, box_of
 from .catalogue import iso
 from .charts import year
 from .html import Cell, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
-from .models import all_rows, has_fixed_state
+from .layers import has_fixed_state
+from .models import all_rows
 from .parts import is_sparse
 from .svg import (
     DATA,
@@ -178,7 +179,7 @@ NAME = 10.5  # the size of a name
 DENSE, SPARSE, STATE = (
     Kind("dense", DATA, "circle"),
     Kind("mixture of experts; the line leads down to what a token uses", VIOLET, "triangle"),
-    Kind("no attention, or in some layers only", GREEN, "diamond"),
+    Kind("recurrent layers or convolutions, with attention or without", GREEN, "diamond"),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..catalogue.presets import Model
 from ..engine.array import Node
+from ..engine.steps import OF_SOURCE
 from . import words
 
 ORDINALS = {
@@ -75,3 +76,8 @@ def _skipped(indices: list[int]) -> int | None:
 
 def _ordinal(n: int) -> str:
     return ORDINALS.get(n, f"{n}th")
+
+
+def has_fixed_state(model: Model) -> bool:
+    """Whether some layers keep a state whose size does not depend on the context."""
+    return any(k.row is None and k.holds not in OF_SOURCE for k in model.counts.kept)

@@ -20,7 +20,7 @@ from ..engine.steps import OF_SOURCE, Holds
 from . import disclosed, rounding, values
 from .excerpts import LINE_END, listing
 from .html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
-from .layers import n_layers
+from .layers import has_fixed_state, n_layers
 from .parts import is_sparse
 from .tables import names_line, tensor_name
 
@@ -209,11 +209,6 @@ def kind_of(model: Model) -> tuple[str, str]:
     if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
         attention.append("bidirectional")
     return experts, ", ".join(attention)
-
-
-def has_fixed_state(model: Model) -> bool:
-    """Whether some layers keep a state whose size does not depend on the context."""
-    return any(k.row is None and k.holds not in OF_SOURCE for k in model.counts.kept)
 
 
 @remembered

@@ -147,6 +147,11 @@ def _names(names: Iterable[str]) -> Html:
     return joined(map(code, names), ", ") or text("nothing")
 
 
+def _with_code(said: str) -> Html:
+    """A sentence of a docstring, with what stands between backticks as code."""
+    return joined(code(piece) if n % 2 else piece for n, piece in enumerate(said.split("`")))
+
+
 def _as_list(listed: list[Room]) -> Html:
     """All rooms, from the ground up, in words."""
     entries = []
@@ -154,7 +159,9 @@ def _as_list(listed: list[Room]) -> Html:
         facts = joined((html("{}: {}", title, said) for title, said in _facts(one, listed)), "; ")
         modules = html("<br>Modules: {}", ", ".join(one.modules)) if one.modules else ""
         place = html("{}, floor {}", code(one.folder), one.floor)
-        entries.append(tag("li", html("<strong>{}</strong>: {}{}<br>{}.", place, one.purpose, modules, facts)))
+        entries.append(
+            tag("li", html("<strong>{}</strong>: {}{}<br>{}.", place, _with_code(one.purpose), modules, facts))
+        )
     return tag("ul", *entries)
 
 

@@ -37,7 +37,7 @@ from .html import (
     tag,
     text,
 )
-from .layers import kinds, layer_range, n_layers
+from .layers import has_fixed_state, kinds, layer_range, n_layers
 from .operations import words_of_weights
 from .parts import experts_of, group_id, group_title, groups, is_sparse
 from .shapes import in_numbers, in_symbols, var
@@ -327,7 +327,7 @@ def _tables(model: Model) -> list[tuple[Weight, str]]:
             for w in node.all_weights() if node.role is role else ():
                 if not w.is_buffer:
                     uses.setdefault(w, []).append(what)
-    return [(w, " and ".join(what)) for w, what in uses.items()]
+    return [(w, " and ".join(dict.fromkeys(what))) for w, what in uses.items()]
 
 
 def _published(model: Model, published: presets.Published, total: Row) -> list[Row]:
@@ -428,7 +428,7 @@ def comparison(
     if len(known) < len(set(slugs)):
         notes.append(html("“{}”: the maker has published no sizes, and guesses are left out.", disclosed.UNDISCLOSED))
     as_table = table(
-        f"{len(slugs)} models side by side{at_context}",
+        f"{len(slugs)} model{'s side by side' if len(slugs) > 1 else ''}{at_context}",
         ["Model", *(number(label) if name not in values.ABOUT else label for name, label in labelled)],
         rows,
         name="Comparison of models",
@@ -662,7 +662,10 @@ def costs(model: Model) -> Html:
     return block(
         table(f"What {model.name} costs for one text", map(number, columns), rows, name=f"Costs of {model.name}"),
         conventions(
-            html("Weights and cache at 2 bytes an element, 1 GB = 10<sup>9</sup> bytes; activations are left out."),
+            html(
+                "Weights and cache at 2 bytes an element{}, 1 GB = 10<sup>9</sup> bytes; activations are left out.",
+                ", fixed states at their own size" if has_fixed_state(model) else "",
+            ),
             *FLOP_CONVENTIONS,
             _limit_line(model),
             caveat([model.slug]),

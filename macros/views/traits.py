@@ -14,8 +14,8 @@ from ..engine.ops import SlidingWindow
 from ..engine.steps import EVERY_NORM, ROPES, Role
 from . import words
 from .html import Column, number
-from .layers import kinds, n_layers
-from .models import growth, has_fixed_state, kind_of
+from .layers import has_fixed_state, kinds, n_layers
+from .models import growth, kind_of
 from .operations import OF_DISTANCE, Place, is_alibi, place_of_norm
 from .parts import is_sparse
 from .shapes import var
@@ -143,9 +143,12 @@ def window(m: Model) -> int | None:
 
 
 def activation(m: Model) -> str:
-    """The activation function of the first feed-forward part, and whether it is gated."""
-    for part in m.counts.parts:
-        if part.category is Category.FEED_FORWARD:
+    """The activation function of the first feed-forward part, or where there is none of what mixes tokens, and whether
+    it is gated.
+    """
+    parts = m.counts.parts
+    for category in (Category.FEED_FORWARD, Category.MIXING):
+        for part in (p for p in parts if p.category is category):
             steps = {n.role for n in part.node.walk()}
             slope = getattr(m.config, "gate_slope", None)
             bends = (

@@ -126,7 +126,7 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "What each layer is to add", why="The token’s own part of what each layer adds, made once before the first."
     ),
     Role.LAYER_INPUT: Words(
-        "Let the token’s own vector in", why="A gate chooses what of the layer’s short vector joins the stream."
+        "Add the token’s own vector", why="A gate chooses what of the layer’s short vector joins the stream."
     ),
     Role.LAST_ROW: Words("Keep the last token’s vector", r"x_T", "Only it predicts the next token."),
     Role.UNEMBED: Words(
@@ -223,11 +223,16 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
     ),
     Role.CONVOLVE: Words(
         "Mix moments that are beside each other",
-        r"y_t = \sum_i W_i \, x_{2t + i}",
-        "A word of sound is longer than a moment.",
+        r"y_t = \sum_i W_i \, x_{p t + i}",
+        "A word of sound is longer than a moment. Where half as many moments come out, p is 2, else 1.",
     ),
     Role.CAUSAL_MASK: Words(
         "Hide the future", r"s_{t,s} = -\infty \text{ where } s > t", "A token must not see what it is to predict."
+    ),
+    Role.WINDOW_MASK: Words(
+        "Hide what is far away",
+        r"s_{t,s} = -\infty \text{ where } |t - s| > W/2",
+        "A layer with a window reads near words, before and behind; the others read all.",
     ),
     Role.SOFTMAX: Words(
         "Turn scores into shares", r"\mathrm{softmax}(s)", "Shares that add up to 1 for each new token."
@@ -260,7 +265,9 @@ STEPS: dict[Role | tuple[Role | None, Role | None] | None, Words] = {
         "A token that needs little work keeps its vector, and its experts’ weights rest.",
     ),
     Role.ROUTING_WEIGHTS: Words(
-        "Weigh the chosen experts", r"w_e = \frac{g_e}{\sum g}", "How much each of them counts in the answer."
+        "Weigh the chosen experts",
+        r"w_e = \gamma \, \frac{g_e}{\sum g}",
+        "How much each of them counts in the answer; γ is a number of the config, or 1.",
     ),
     Role.SPARSE_MIXER: Words(
         "Choose two experts, one after the other",

@@ -1231,3 +1231,13 @@ def test_what_is_held_to_more_than_the_rounding_says_so(about):
 
 def test_names_of_cache_types():
     assert CACHE_BYTES == {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
+
+
+@pytest.mark.parametrize("slug", ["bert-base", "modernbert-base"])
+@pytest.mark.parametrize("tokens", [7, 512])
+def test_in_an_encoder_each_token_is_compared_with_all(slug, tokens):
+    """Scores and averages are two products of T × T numbers for each head, whose widths add up to D."""
+    costs, n = of(slug), presets.model(slug).trace.symbols
+    expected = 2 * 2 * tokens * tokens * n["d_model"] * n["n_layers"]
+    assert costs.pair_flops(tokens, tokens) == expected
+    assert costs.causal_flops(tokens, tokens) == costs.counts.flops_at(tokens, tokens)  # nothing is hidden

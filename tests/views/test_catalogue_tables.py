@@ -14,7 +14,7 @@ from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, charts, families, headlines, models, rounding, tables, traits, walkthrough
+from macros.views import catalogue, charts, families, headlines, models, notation, rounding, tables, traits, walkthrough
 from macros.views.layers import layer_range, n_layers
 
 SLUGS = list(presets.paths())
@@ -441,3 +441,31 @@ def test_a_count_is_near_the_rounded_total_that_was_published():
         published, total = presets.preset(slug).published.parameters, presets.model(slug).counts.total
         assert 0 < float(said) < 5 and float(said) == pytest.approx(100 * abs(total - published) / published, abs=0.005)
         assert (sign == "+") == (total > published)
+
+
+@pytest.mark.parametrize("slug", ["t5-small", "bart-base", "whisper-small", "bert-base"])
+def test_what_looks_at_what_was_read_is_no_recurrent_layer(slug):
+    assert charts.KINDS[charts.kind(presets.model(slug))].shape != "diamond"
+    assert charts.KINDS[charts.kind(presets.model("falcon-h1-0.5b"))].shape == "diamond"
+
+
+@pytest.mark.parametrize(
+    "slug, said", [("mamba-130m", "SiLU, gated"), ("rwkv-4-169m", "squared ReLU, gated"), ("gpt2", "GELU")]
+)
+def test_what_has_no_feed_forward_part_has_an_activation_too(slug, said):
+    assert traits.activation(presets.model(slug)) == said
+
+
+@pytest.mark.parametrize("slug, tokens", [("mpt-7b", 2048), ("dbrx", 32768), ("gpt-j-6b", 2048), ("mamba-130m", None)])
+def test_the_longest_context_is_read_by_any_name(slug, tokens):
+    assert presets.model(slug).longest_context == (tokens, False)
+
+
+def test_a_size_is_listed_once():
+    names = [one.name for one in notation.SYMBOLS]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_table_used_twice_at_one_end_is_said_once():
+    said = tables._tables(presets.model("t5-small"))
+    assert [what for _, what in said] == ["the input table and the head"]

@@ -56,3 +56,11 @@ def test_a_mechanism_stands_where_a_model_has_it(term, model_type):
     use = coverage.uses()[term]
     assert model_type in use.types
     assert use.models < {m.slug for m in coverage.known()}
+
+
+def test_a_term_counts_wherever_its_step_is():
+    """Every model with experts has a router, whatever its step is called; an encoder hides no future."""
+    uses = coverage.uses()
+    assert uses["router"].models == uses["mixture of experts"].models and len(uses["router"].models) > 50
+    assert not uses["causal mask"].models & {"bert-base", "modernbert-base"}
+    assert "modernbert-base" in uses["sliding window"].models and "weighted sum" not in uses

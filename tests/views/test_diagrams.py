@@ -382,3 +382,16 @@ def test_a_hostile_name_stays_text():
     parsed = Parsed(found.source)
     assert parsed.nodes["n0"].replace("\n", " ").startswith('end"] --> n0; click n0')
     assert "{{" not in html and "`" not in html and unescape(html).count("<script>") == html.count("&#60;script&#62;")
+
+
+def test_each_side_has_its_own_positions():
+    """What is read has places of its own, and so has what is written."""
+    drawing = diagrams.whole(presets.model("whisper-small"), None)
+    places = [item for item in drawing.top.items() if item.title == "Positions"]
+    assert [diagrams.in_text(item.shape) for item in places] == ["[n_source]", "[T]"]
+    assert len([item for item in drawing.top.items() if item.inputs and places[0] in item.inputs]) == 1
+
+
+def test_a_window_to_both_sides_hides_no_future():
+    titles = [item.title for item in diagrams.layer(presets.model("modernbert-base"), "sliding", None).top.items()]
+    assert "Hide what is far away" in titles and not any("future" in title for title in titles)

@@ -211,7 +211,7 @@ export async function mount(place) {
   // The longest context that fits, and whether the model was made for so much.
   function longest(context) {
     const end = listedAs.context ?? null
-    if (context === null) return "The longest context that fits has no end: what is kept stops growing before."
+    if (context === null) return `No context is too long: what is kept stops growing before the memory is full.${end !== null ? ` The model is made for ${grouped(end)}.` : ""}`
     if (!context) return "No context is short enough."
     return `The longest context that fits is ${grouped(context)} tokens${end !== null && context > end ? `; the model is made for ${grouped(end)}` : ""}.`
   }
@@ -294,6 +294,7 @@ export async function mount(place) {
     state.set.clear()
     state.way = null
     try {
+      if (text.trim() && !text.trim().startsWith("{")) throw new Error("A config.json is one object in braces: {…}.")
       state.own = text.trim() ? languagePart(py.parse(text))[0] : null
     } catch (error) {
       state.own = null

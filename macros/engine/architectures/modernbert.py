@@ -18,14 +18,13 @@ from ..ops import (
     last_row,
     layer_norm,
     linear,
-    masked,
     mix,
     positions,
     rope_table,
     scores,
     softmax,
 )
-from ..steps import Role, step
+from ..steps import Keeps, Role, step
 from . import architecture
 from .bert import Bert
 from .config import (
@@ -162,10 +161,16 @@ def attention(x: Array, w: Weights, c: ModernBert, reach: int | None, table: Rop
     q, k, v = (heads(part, c.n_heads, c.d_head) for part in (q, k, v))
     fit = scores(apply_rope(q, table), apply_rope(k, table), c.d_head**-0.5)
     if reach is not None:
-        place = np.arange(x.shape[0], like=x)
-        fit = masked(fit, np.abs(place[:, None] - place[None, :]) <= reach)
+        fit = near(fit, reach)
     mixed = mix(softmax(fit), v)
     return linear(mixed.reshape(x.shape[0], c.d_model), w, "Wo", c.d_model, bias=c.attention_bias)
+
+
+@step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
+def near(x: Array, reach: int) -> Array:
+    """Hide what is farther away than a window reaches, to both sides: [N T T] -> [N T T]."""
+    place = np.arange(x.shape[-1], like=x)
+    return np.where(np.abs(place[:, None] - place[None, :]) <= reach, x, -np.inf)
 
 
 @step(Role.FEED_FORWARD)
