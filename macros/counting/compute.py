@@ -248,13 +248,11 @@ class Compute:
                     free = [size.expr for size in _letters(leaf).values() if varies(size.expr)]
                     if len(free) == 2 and any(SOURCE in p.symbols for p in free):
                         pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
-                    elif free == [new, new]:  # in an encoder alone, where each token sees all
-                        pairs.append(_Pairs(leaf, int(layer.layer_count), new, new, None))
                     elif len(free) == 2 and new in free:
-                        [keys] = [p for p in free if p != new]
+                        keys = next((p for p in free if p != new), new)  # of an encoder alone: each token sees all
                         call = least_of(keys)
                         behind = [m for p, m in masks.items() if call is not None and p in call.args]
-                        mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1])
+                        mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1] if masks else None)
                         pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
         return tuple(pairs)
 

@@ -43,6 +43,7 @@ from .html import (
 )
 from .html import table as any_table
 from .layers import kinds, layer_range
+from .parts import is_sparse
 from .shapes import in_symbols, var
 from .svg import ACCENT, DATA, WEIGHT, Scale, axes, element, knot, label, spread, svg
 from .tables import FLOP_CONVENTIONS, cache_poly, caveat, dagger, end_of_positions, limit
@@ -601,9 +602,9 @@ def memory_table(
             "Memory of the weights by format",
         ),
         conventions(
+            "All experts count: any token may choose any." if any(map(is_sparse, disclosed.models(slugs))) else "",
             html(
-                "All experts count: any token may choose any. Every matrix in the format, with its "
-                "blocks’ scales; norms and biases in 16 bits (in float32, 32). {}",
+                "Every matrix in the format, with its blocks’ scales; norms and biases in 16 bits (in float32, 32). {}",
                 UNITS,
             ),
             "Published files often leave tables, head and routers in 16 bits, and are then larger.",
@@ -895,25 +896,29 @@ def compute(claim: published.Claim, formula: str) -> Fraction:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
+KINDS_OF_PEAKS = "bfloat16", "fp8", "int8", "int4"
+
+
 @remembered
 def accelerator_table() -> Html:
     """The accelerators: peaks, bandwidth, memory, FLOPs for each byte, source."""
     listed = machines.accelerators().values()
 
     def peak(a: machines.Accelerator, kind: str) -> str:
-        return f"{rounding.flops(a.peak_flops[kind])}/s" if kind in a.peak_flops else "–"
+        said = f"{rounding.flops(a.peak_flops[kind])}/s" if kind in a.peak_flops else "–"
+        return said.replace("FLOP", "OP") if kind.startswith("int") else said  # whole numbers do not float
 
     rows = [
         [
             f"{a.vendor} {a.name}",
-            *(html(peak(a, kind)) for kind in ("bfloat16", "fp8", "int8")),
+            *(html(peak(a, kind)) for kind in KINDS_OF_PEAKS),
             html("{}/s", rounding.decimal_bytes(a.bytes_per_second, 4)),
             rounding.decimal_bytes(a.memory_bytes),
             rounding.significant(Fraction(a.peak(), a.bytes_per_second)),
         ]
         for a in listed
     ]
-    columns = ("bfloat16", "fp8", "int8", "Bandwidth", "Memory", html("FLOPs<br>per byte"))
+    columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"))
     sources = [html("{}: {}{}", a.name, a.source, html(" ({})", a.note) if a.note else "") for a in listed]
     return block(
         table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),

@@ -160,8 +160,10 @@ def _five_tokens(model: Model) -> Html:
 
 
 def _kv_cache(model: Model) -> Html:
-    size = rounding.decimal_bytes(_figure(model, "cache_bytes"))
-    return html("{:,} bytes a token; {} at {:,} tokens", growth(model), size, _context_of_results(model))
+    size, now = rounding.decimal_bytes(_figure(model, "cache_bytes")), growth(model)
+    later = model.counts.cache_bytes_per_token()  # once all windows are full
+    said = html("{:,} bytes a token, later {:,}", now, later) if later != now else html("{:,} bytes a token", now)
+    return html("{}; {} at {:,} tokens", said, size, _context_of_results(model))
 
 
 def _flops(model: Model) -> Html:

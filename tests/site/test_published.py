@@ -83,7 +83,7 @@ def test_each_word_that_a_browser_shows_stands_in_the_pages_markdown(open_page, 
         name = path.parent.relative_to(site_folder).as_posix()
         page.goto(urljoin(site, f"{name}/"))
         shown = WORD.findall(page.evaluate(SAID))
-        assert len(shown) > 20, name
+        assert len(shown) > 12, name
         copy = iter(WORD.findall(path.with_suffix(".md").read_text("utf-8")))
         missing = next((n for n, word in enumerate(shown) if word not in copy), None)  # `in` goes on behind the last
         assert missing is None, f"{name}: {shown[max(missing - 5, 0) : missing + 5]}"

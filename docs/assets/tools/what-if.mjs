@@ -210,10 +210,9 @@ export async function mount(place) {
 
   // The longest context that fits, and whether the model was made for so much.
   function longest(context) {
-    const end = listedAs.context ?? null
-    if (context === null) return `No context is too long: what is kept stops growing before the memory is full.${end !== null ? ` The model is made for ${grouped(end)}.` : ""}`
-    if (!context) return "No context is short enough."
-    return `The longest context that fits is ${grouped(context)} tokens${end !== null && context > end ? `; the model is made for ${grouped(end)}` : ""}.`
+    if (context == 0) return "No context is short enough."
+    const end = listedAs.context, made = end && (context === null || context > end) ? `; the model is made for ${grouped(end)}` : ""
+    return context === null ? `No context is too long${made}.` : `The longest context that fits is ${grouped(context)} tokens${made}.`
   }
 
   // A figure of a model, kept for the conditions that it was last asked for under.
@@ -294,7 +293,7 @@ export async function mount(place) {
     state.set.clear()
     state.way = null
     try {
-      if (text.trim() && !text.trim().startsWith("{")) throw new Error("A config.json is one object in braces: {…}.")
+      if (text.trim() && !text.trim().startsWith("{")) throw Error("expected an object, {…}")
       state.own = text.trim() ? languagePart(py.parse(text))[0] : null
     } catch (error) {
       state.own = null

@@ -82,11 +82,12 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
         return p.name, f"{disclosed.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
     experts, attention = kind_of(model)
     total, sizes = counts.total, counts.values()
+    now, later = growth(model), counts.cache_bytes_per_token()
     said = [
         f"{total:,} parameters",
         f"{counts.active:,} active" if is_sparse(model) else "",
         f"{n_layers(model)} layers of width {sizes['d_model']:,}",
-        f"{growth(model):,} bytes of cache a token" if growth(model) else "",
+        f"{now:,} bytes of cache a token{f', later {later:,}' if later != now else ''}" if now else "",
         attention,
         f"{p.organization}, {day}",
     ]
@@ -95,7 +96,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     fields += [
         (NUMBER, " ".join(f"{n} {rounding.short(n)}" for n in sorted(totals))),
         (NUMBER, p.headline or ""),
-        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {growth(model)}))),
+        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {now}))),
         (SIZE, " ".join(str(int(n)) for n in sorted({int(w.count) for w in counts.weights}))),
         (ABOUT, f"{kinds} {' '.join(short for kind, short in ABBREVIATIONS.items() if kind in kinds)}"),
         (ABOUT, model.model_type),
