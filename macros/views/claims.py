@@ -787,8 +787,10 @@ def formula_table(key: str, link: Link | None = None) -> Html:
         rows,
         name=f"{f.title} for each model",
     )
-    said = caveat(result.entry.slug for result in given) if "cache" in f.true else ""
-    return block(as_table, conventions(said)) if said else as_table
+    if "cache" not in f.true:
+        return as_table
+    counted = "The model: what a token adds while no window is full, without an indexer’s keys."
+    return block(as_table, conventions(counted, caveat(result.entry.slug for result in given)))
 
 
 def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
