@@ -16,6 +16,7 @@ _AWAY = re.compile(r'<(?:(svg|script|style|form)\b|(a) class="headerlink"|(detai
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
+    (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
     (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
     (
         re.compile(r"<m(s(?:ub|up)|frac)>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</m\1>"),

@@ -54,6 +54,11 @@ def test_a_page_is_markdown_without_its_drawings():
     )
 
 
+def test_a_table_that_an_author_wrote_has_a_row_on_each_line():
+    rows = "<tr>\n<th></th>\n<th>b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n<td><code>x</code></td>\n</tr>"
+    assert markdown(f"<table>\n<thead>\n{rows}\n</tbody>\n</table>") == "|  | b |\n| --- | --- |\n| 1 | `x` |\n"
+
+
 def test_code_stays_as_it_is_in_markdown():
     def block(code):
         return f'<div class="highlight"><pre id="__code_1"><a id="line"></a><code>{code}</code></pre></div>'
