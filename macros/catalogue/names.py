@@ -19,17 +19,19 @@ _PATH = re.compile(r"[\w .+/-]+")
 TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.schema"})
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, key: str) -> None:
     """Raise `Problem` for a name that something may read as markup, or that has spaces which no reader sees."""
     if markup := _MARKUP.search(name):
-        raise Problem(f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without")
+        raise Problem(
+            f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without", key
+        )
     if name != " ".join(name.split()):
-        raise Problem(f"{shorten(name)} has spaces that do not show", "write one between two words, and none else")
+        raise Problem(f"{shorten(name)} has spaces that do not show", "write one between two words, and none else", key)
 
 
 def check_family(family: str) -> None:
     """Raise `Problem` for a family that no folder can be called after."""
-    check_name(family)
+    check_name(family, "family")
     if not family_slug(family):
         raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
 

@@ -6,7 +6,7 @@ import datetime
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -110,8 +110,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         named = ("name", self.name), ("organization", self.organization), ("licence", self.licence)
         for key, name in (*named, ("headline", self.headline), *(("aliases", alias) for alias in self.aliases)):
             if name:
-                _of_key(key, check_name, name)
-        _of_key("family", check_family, self.family)
+                check_name(name, key)
+        check_family(self.family)
         if self.hub is not None:
             check_hub(self.hub)
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
@@ -128,13 +128,6 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if self.hub and self.published and self.published.exact and not self.published.file:
             if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
                 raise ValueError("published.file is missing: its source is the file at hub; write file = true")
-
-
-def _of_key(key: str, check: Callable[[str], None], name: str) -> None:
-    try:
-        check(name)
-    except Problem as problem:
-        raise problem.at(key) from None
 
 
 class Model:
@@ -338,10 +331,10 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
         inner = TABLES.get(name)
         if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
             return unknown
-        rows = ROWS.get(name)
-        for n, row in enumerate(value if rows and isinstance(value, list) else ()):
-            if rows and isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
-                return unknown
+        if (rows := ROWS.get(name)) and isinstance(value, list):
+            for n, row in enumerate(value):
+                if isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
+                    return unknown
     return None
 
 
@@ -441,18 +434,9 @@ def verify_family(slug: str) -> None:
             )
 
 
-def readable() -> Iterator[tuple[str, Preset]]:
-    """Every preset that can be read, by slug; what is wrong with another is said where that one is asked for."""
-    for slug in paths():
-        try:
-            yield slug, preset(slug)
-        except Problem:
-            continue
-
-
-def called(name: str) -> list[str]:
-    """The presets of models that are called so, or whose repository is."""
-    return [slug for slug, one in readable() if name in (one.name, one.hub, *one.aliases)]
+def readable() -> list[str]:
+    """The slugs whose preset can be read; what is wrong with another is said where that one is asked for."""
+    return [slug for slug in paths() if _family(slug) is not None]
 
 
 def verify_names(slug: str) -> None:
@@ -493,8 +477,10 @@ def _family(slug: str) -> str | None:
 
 def unknown(slug: str) -> Problem:
     """What to say of a slug that no preset has: the preset published under that name, or the nearest slug."""
-    if known := called(slug):
-        return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known[0]}"?')
+    for known in readable():
+        other = preset(known)
+        if slug in (other.name, other.hub, *other.aliases):
+            return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
     return Problem(
         f"unknown model {shorten(slug)}",
         nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"),

@@ -57,11 +57,8 @@ def stored(path: Path) -> Stored:
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
-    if os.path.isdir(path):
-        files = _files(path)
-    else:
-        files = [path]
-        _is_alone(path, {path.name})
+    files = _files(path) if os.path.isdir(path) else [path]
+    _check_parts(files)
     headers: dict[str, Tensor] = {}
     for file in files:
         try:
@@ -105,8 +102,6 @@ def _files(folder: Path) -> list[Path]:
     """The safetensors files of a folder: those that its index names, or all."""
     if not (index := folder / INDEX).exists():
         if files := sorted(folder.glob("*.safetensors")):
-            for file in files:
-                _is_alone(file, {one.name for one in files})
             return files
         raise Problem("no *.safetensors here", "download them, or the first megabytes of each", str(folder))
     weight_map = _index(index).get("weight_map")
@@ -122,17 +117,19 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _is_alone(file: Path, there: set[str]) -> None:
-    """Raise `Problem` for a file of several, as its name says, without the others."""
-    if part := _PART.fullmatch(file.name):
-        name, number, of = part.groups()
-        names = [f"{name}-{n:0{len(number)}}-of-{of}.safetensors" for n in range(1, int(of) + 1)]
-        if missing := [one for one in names if one not in there]:
-            raise Problem(
-                f"is one of {int(of)} files, and {len(missing)} of them are not given: {_some(missing)}",
-                "download the first megabytes of each into one folder, and give that",
-                str(file),
-            )
+def _check_parts(files: list[Path]) -> None:
+    """Raise `Problem` where a file is one of several, as its name says, and the others are not among them."""
+    there = {file.name for file in files}
+    for file in files:
+        if part := _PART.fullmatch(file.name):
+            name, number, of = part.groups()
+            names = [f"{name}-{n:0{len(number)}}-of-{of}.safetensors" for n in range(1, int(of) + 1)]
+            if missing := [one for one in names if one not in there]:
+                raise Problem(
+                    f"is one of {int(of)} files, and {len(missing)} of them are not given: {_some(missing)}",
+                    "download the first megabytes of each into one folder, and give that",
+                    str(file),
+                )
 
 
 def _index(path: Path) -> dict[str, Any]:

@@ -112,17 +112,14 @@ def hub_of(path: Path) -> str | None:
 
 def _about_family(family: str) -> str:
     """Whether a family is new. Raises `Problem` where its presets spell it in another way."""
-    try:
-        check_family(family)
-    except Problem as problem:
-        raise problem.at("--family") from None
+    check_family(family)
     spelt = Counter(presets.spellings(family).values())
     if spelt and family not in spelt:
         [(usual, _)] = spelt.most_common(1)
         raise Problem(f"--family {named(family)}: its presets have it as {shorten(usual)}", f'write --family "{usual}"')
     if spelt:
         return f"one of the family {family}"
-    known = {preset.family.lower(): preset.family for _, preset in presets.readable()}
+    known = {name.lower(): name for name in (presets.preset(slug).family for slug in presets.readable())}
     near = get_close_matches(family.lower(), known, n=1, cutoff=0.8)
     return f"the first of the family {family}" + (f'; did you mean "{known[near[0]]}"?' if near else "")
 
@@ -131,8 +128,8 @@ def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> lis
     """A config's keys in the order in which most presets have them; those that none has come last."""
     before: Counter[tuple[str, str]] = Counter()
     seen: set[str] = set()
-    for _, preset in presets.readable():
-        there = [name for name in preset.config or () if name in names]
+    for slug in presets.readable():
+        there = [name for name in presets.preset(slug).config or () if name in names]
         before.update(combinations(there, 2))
         seen.update(there)
 

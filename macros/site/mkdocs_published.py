@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 from pathlib import Path
@@ -14,6 +13,7 @@ from .. import dependencies, kept
 from . import hashed, links
 from .mkdocs_markdown import text_of
 from .plain_markdown import markdown
+from .preview.pages import clear
 from .published import CHANGELOG, Listed, day, edition, llms, structured
 
 THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
@@ -24,7 +24,6 @@ listed: dict[int, Listed] = {}  # by these places
 # MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
 waiting: dict[str, tuple[int, int]] = {}
 contents = kept.Aside()
-AT_ONCE = 50  # pages, before what they have left behind is cleared
 
 
 def on_config(config):
@@ -69,13 +68,6 @@ def on_env(env, config, files):
     """The day of every page, which the sitemap says, is the edition's: the same files give the same site on any day."""
     for file in files.documentation_pages():
         file.page.update_date = config.extra["day"] or file.page.update_date
-
-
-def clear(pages: int) -> None:
-    """What is alive by now stays to the end: no later look for garbage goes through it again."""
-    if pages % AT_ONCE == 0:
-        gc.collect()
-        gc.freeze()
 
 
 def on_page_content_late(html, page, config, files):

@@ -43,7 +43,7 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
     generated = [
         # Its family cannot be read, and is the folder's by custom.
         Generated(f"{MODELS}/{paths[slug].parent.name}/{slug}.md", partial(page, slug), f"../{place(paths[slug])}")
-        for slug in paths.keys() - set(readable())
+        for slug in paths.keys() - set(presets.readable())
     ]
     for family, slugs in families(size).items():
         generated.append(Generated(page_of_family(family), partial(family_page, family, tuple(slugs))))
@@ -93,7 +93,7 @@ def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
         return released(presets.preset(slug)), (size or total)(slug), slug
 
     members: dict[str, list[str]] = {}
-    for slug in sorted(readable(), key=order):
+    for slug in sorted(presets.readable(), key=order):
         members.setdefault(presets.preset(slug).family, []).append(slug)
     return dict(sorted(members.items(), key=lambda item: item[0].lower()))
 
@@ -109,18 +109,6 @@ def total(slug: str) -> int:
 @kept
 def _total(slug: str) -> int:
     return presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
-
-
-def readable() -> list[str]:
-    """The slugs whose preset can be read; the others are among `problems`."""
-    slugs = []
-    for slug in presets.paths():
-        try:
-            presets.preset(slug)
-            slugs.append(slug)
-        except Problem:
-            pass
-    return slugs
 
 
 def problems() -> dict[str, Problem]:
@@ -159,7 +147,7 @@ def header(title: str, description: str, is_wide: bool = False) -> str:
 def broken_page(slug: str, problem: Problem) -> str:
     """What the live preview shows for a wrong preset."""
     return (
-        header(presets.preset(slug).name if slug in readable() else slug, "This preset is wrong")
+        header(presets.preset(slug).name if slug in presets.readable() else slug, "This preset is wrong")
         + f'<p class="ep-error">{text(problem)}</p>\n'
     )
 
@@ -168,11 +156,12 @@ def broken_page(slug: str, problem: Problem) -> str:
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
-    is_known = any(presets.preset(slug).config is not None for slug in slugs)
-    said = "Each leads to a page with everything that its forward pass gives."
+    said = f"Models of {text(makers)}."
+    if any(presets.preset(slug).config is not None for slug in slugs):
+        said += " Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
-        f"Models of {text(makers)}.{f' {said}' if is_known else ''}",
+        said,
         call("family_chart", family),
         call("family_changes", family),
         "[Every model of the catalogue](../index.md)",

@@ -139,6 +139,6 @@ def _lines(text: str) -> str:
             written.append("")
         written.append(line)
         before, blank = line, 0
-        if line.startswith("```"):
+        if _FENCE.fullmatch(line):
             fence = line
     return "\n".join(written).strip() + "\n"

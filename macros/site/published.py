@@ -66,7 +66,7 @@ def llms(name: str, description: str, pages: Iterable[Listed]) -> str:
 def structured(source: str, title: str, description: str, absolute: Absolute) -> str | None:
     """What search engines are told of the catalogue and of each model, as JSON-LD that may stand in HTML; None for any
     other page."""
-    slugs = {model_pages.page_of(slug): slug for slug in model_pages.readable()}
+    slugs = {model_pages.page_of(slug): slug for slug in presets.readable()}
     if source == CATALOGUE:
         listed = [dataset(slug, absolute) for slug in slugs.values()]
         about = {"@type": "DataCatalog", "name": title, "dataset": listed}

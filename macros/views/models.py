@@ -233,6 +233,12 @@ def growth(model: Model) -> int:
     return model.counts.cache_bytes_per_token_uncapped() + model.counts.index_bytes_per_token()
 
 
+def growth_in_words(model: Model, unit: str) -> str:
+    """The same, and what it is later where windows fill up: `507,904 bytes a token, later 81,920`."""
+    now, later = growth(model), model.counts.cache_bytes_per_token()
+    return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
+
+
 def cards(slugs: Iterable[str], link: Link | None = None) -> Html:
     """A few models as cards, each the way to its page: exact total, layers and width, kind."""
     listed = []

@@ -16,7 +16,7 @@ from ..engine.array import Node
 from . import area_map, disclosed, rounding, traits, values
 from .html import Html, anchor, block, conventions, html, joined, small, tag, text
 from .layers import kinds, n_layers
-from .models import growth, licence
+from .models import growth, growth_in_words, licence
 from .operations import sections
 from .parts import is_sparse
 from .shapes import var
@@ -160,10 +160,8 @@ def _five_tokens(model: Model) -> Html:
 
 
 def _kv_cache(model: Model) -> Html:
-    size, now = rounding.decimal_bytes(_figure(model, "cache_bytes")), growth(model)
-    later = model.counts.cache_bytes_per_token()  # once all windows are full
-    said = html("{:,} bytes a token, later {:,}", now, later) if later != now else html("{:,} bytes a token", now)
-    return html("{}; {} at {:,} tokens", said, size, _context_of_results(model))
+    size = rounding.decimal_bytes(_figure(model, "cache_bytes"))
+    return html("{}; {} at {:,} tokens", growth_in_words(model, "bytes a token"), size, _context_of_results(model))
 
 
 def _flops(model: Model) -> Html:

@@ -402,10 +402,9 @@ def comparison(
     if any("cache" in n for n in used):
         notes.append("KV cache at 2 bytes an element.")
     if any("flops" in n for n in used):
-        of_texts = " Of a whole text the scores of all pairs count, also those that are hidden." * (
-            "prefill_flops" in used
-        )
-        notes.append(f"A multiply-add is 2 FLOPs.{of_texts}")
+        notes.append("A multiply-add is 2 FLOPs.")
+    if "prefill_flops" in used:
+        notes.append("Of a whole text the scores of all pairs count, also those that are hidden.")
     if "stored" in used:
         notes.append(text("Numbers in the file: the hub’s total for the model’s own file, scales included."))
         if any(m.is_stored_computed for m in known.values()):

@@ -146,9 +146,8 @@ def activation(m: Model) -> str:
     """The activation function of the first feed-forward part, or where there is none of what mixes tokens, and whether
     it is gated.
     """
-    parts = m.counts.parts
     for category in (Category.FEED_FORWARD, Category.MIXING):
-        for part in (p for p in parts if p.category is category):
+        for part in (p for p in m.counts.parts if p.category is category):
             steps = {n.role for n in part.node.walk()}
             slope = getattr(m.config, "gate_slope", None)
             bends = (

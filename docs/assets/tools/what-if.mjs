@@ -293,8 +293,9 @@ export async function mount(place) {
     state.set.clear()
     state.way = null
     try {
-      if (text.trim() && !text.trim().startsWith("{")) throw Error("expected an object, {…}")
-      state.own = text.trim() ? languagePart(py.parse(text))[0] : null
+      text = text.trim()
+      if (text && text[0] !== "{") throw Error("expected an object, {…}")
+      state.own = text ? languagePart(py.parse(text))[0] : null
     } catch (error) {
       state.own = null
       problem.hidden = false

@@ -53,6 +53,13 @@ AT_ONCE = 50  # pages, before what making them has left behind is cleared
 MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
+def clear(pages: int) -> None:
+    """After so many pages: what is alive by now stays, no look for garbage in this build goes through it again."""
+    if pages % AT_ONCE == 0:
+        gc.collect()
+        gc.freeze()
+
+
 class Packed:
     """A long text in a tenth of the room; it is compared as it is."""
 
@@ -445,12 +452,10 @@ class Preview:
             return frozenset(self.used)
         return frozenset()
 
-    def clear(self) -> None:
-        """What is alive by now stays for a while: no look for garbage goes through it again in this build."""
+    def count(self) -> None:
+        """A step that was done anew."""
         self.steps += 1
-        if self.steps % AT_ONCE == 0:
-            gc.collect()
-            gc.freeze()
+        clear(self.steps)
 
     def on_page_markdown_early(self, markdown, page, config, files):
         memory = self.start(page)
@@ -506,7 +511,7 @@ class Preview:
     def on_page_content_late(self, html, page, config, files):
         if self.page.is_rendered:
             self.page.rendered, self.page.content = self.page.next_rendered, Packed(html)
-            self.clear()
+            self.count()
         return ""  # until somebody reads it
 
     def on_env_late(self, env, config, files):
@@ -553,7 +558,7 @@ class Preview:
         page.content = ""
         if not memory.is_shown:
             memory.shown, memory.output = None, Packed(output)
-            self.clear()
+            self.count()
         elif memory.output is not None:
             return "" if self.served.keeps(page.file.dest_uri, True) else memory.output.text()
 

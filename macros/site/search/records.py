@@ -12,7 +12,7 @@ from ...engine.errors import Problem
 from ...kept import kept
 from ...views import disclosed, notation, rounding, values
 from ...views.layers import n_layers
-from ...views.models import ABBREVIATIONS, growth, kind_of
+from ...views.models import ABBREVIATIONS, growth, growth_in_words, kind_of
 from ...views.parts import is_sparse
 from ...views.tables import tensor_anchor
 from .. import model_pages
@@ -54,9 +54,7 @@ class Tensor(NamedTuple):
 
 def models(address: Address) -> dict[str, Record]:
     """A record for each model, by its slug."""
-    return {
-        slug: Record("model", address(model_pages.page_of(slug)), *_of_model(slug)) for slug in model_pages.readable()
-    }
+    return {slug: Record("model", address(model_pages.page_of(slug)), *_of_model(slug)) for slug in presets.readable()}
 
 
 @remembered
@@ -82,12 +80,11 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
         return p.name, f"{disclosed.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
     experts, attention = kind_of(model)
     total, sizes = counts.total, counts.values()
-    now, later = growth(model), counts.cache_bytes_per_token()
     said = [
         f"{total:,} parameters",
         f"{counts.active:,} active" if is_sparse(model) else "",
         f"{n_layers(model)} layers of width {sizes['d_model']:,}",
-        f"{now:,} bytes of cache a token{f', later {later:,}' if later != now else ''}" if now else "",
+        growth_in_words(model, "bytes of cache a token") if growth(model) else "",
         attention,
         f"{p.organization}, {day}",
     ]
@@ -96,7 +93,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     fields += [
         (NUMBER, " ".join(f"{n} {rounding.short(n)}" for n in sorted(totals))),
         (NUMBER, p.headline or ""),
-        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {now}))),
+        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {growth(model)}))),
         (SIZE, " ".join(str(int(n)) for n in sorted({int(w.count) for w in counts.weights}))),
         (ABOUT, f"{kinds} {' '.join(short for kind, short in ABBREVIATIONS.items() if kind in kinds)}"),
         (ABOUT, model.model_type),
