@@ -139,6 +139,8 @@ def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
             "            open('calls', 'a').write('.')\n            return marked(function(",
         )
         rewrite(folder / "docs/guide/three.md", "title: Three", "title: Three & <i>more")
+        # Who looks for what the system did not tell, looks whenever a save is being told.
+        rewrite(folder / "macros/site/preview/server.py", "LOOK = 2 ", "LOOK = 0.1 ")
 
     server = serve(noting)
     calls = server.folder / "calls"

@@ -52,6 +52,7 @@ OMITTED = 'The following pages exist in the docs directory, but are not included
 SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
 
 LOOK = 2  # seconds between two looks at all files: for a drive of another machine, of which the system is not told
+TELLS = 0.5  # and those in which the system has told of what it tells
 
 
 class Abandoned(BaseException):
@@ -105,7 +106,8 @@ class Served:
         self.absent: frozenset[str] = frozenset()  # and that are no page
         self.is_interruptible = False  # all pages are being built
         self.is_stopped = False  # something was saved: what the background does is to end
-        self.state: dict = {}  # the inputs when the last save was noticed
+        self.state: dict = {}  # the inputs of the last save that is being built
+        self.noticed: dict = {}  # and of the last one that was noticed
         self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
         self.untidy = 0  # saves since all that is in memory was looked at
@@ -204,14 +206,15 @@ class Served:
 
     def begin(self) -> None:
         """The first builds, while the server begins to answer."""
-        self.state = self.preview.inputs.read()
+        self.state = self.noticed = self.preview.inputs.read()
         self.build_in_background()
         threading.Thread(target=self.look, daemon=True).start()
 
     def look(self) -> None:
         """Notices what the system did not tell."""
         while not self.closed.wait(LOOK):
-            if self.preview.inputs.read() != self.state:
+            seen = self.preview.inputs.read()
+            if seen != self.noticed and not self.closed.wait(TELLS) and seen != self.noticed:
                 self.have_rebuilt()
 
     def have_rebuilt(self) -> None:
@@ -227,7 +230,7 @@ class Served:
 
     def rebuild(self) -> None:
         """What MkDocs calls at a save, and then has the open tabs reload."""
-        state = self.preview.inputs.read()
+        state = self.noticed = self.preview.inputs.read()
         is_saved = state != self.state
         if not is_saved and not self.is_cautious:
             return  # the tabs are to reload, or it was one save that looked like two
