@@ -27,7 +27,15 @@ ROOMS = {
 }
 LIBRARIES = {"numpy", "msgspec", "ml_dtypes", "safetensors"}  # and no others in `engine`
 BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
-    "mkdocs": ("hooks", "mkdocs_elsewhere", "mkdocs_markdown", "mkdocs_pages", "mkdocs_published", "preview."),
+    "mkdocs": (
+        "hooks",
+        "mkdocs_elsewhere",
+        "mkdocs_markdown",
+        "mkdocs_pages",
+        "mkdocs_published",
+        "mkdocs_skeletons",
+        "preview.",
+    ),
     "mkdocs_macros": ("page_errors",),
     "material": (),
     "jinja2": ("page_arguments", "page_errors", "preview."),

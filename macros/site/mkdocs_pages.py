@@ -21,7 +21,7 @@ from .. import kept
 from ..catalogue import presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
-from . import model_pages, tool_files
+from . import mkdocs_skeletons, model_pages, tool_files
 from .preview import preview
 from .preview.inputs import Inputs
 
@@ -46,6 +46,7 @@ whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, whil
 
 def on_config(config):
     """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
+    mkdocs_skeletons.known.clear()
     inputs = preview.inputs if preview.serving else Inputs(config)
     if not preview.serving:
         inputs.begin()
@@ -105,7 +106,7 @@ def on_page_markdown_early(markdown, page, config, files):
         page.markdown = called(plugin, markdown, page)
         if page.markdown is None:
             page.markdown = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
-        page.render(config, files)
+        mkdocs_skeletons.render(page, config, files)
         links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
         contents = [_entry(one) for one in page.toc]
         said = [contents, page._title_from_render, sorted(page.present_anchor_ids), links]

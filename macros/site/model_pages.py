@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from ..catalogue import presets
 from ..catalogue.names import family_slug
+from ..cli.arguments import PROGRAM
 from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
 from ..kept import kept
 from ..views import diagrams, sheet, values, words
-from ..views.html import text
+from ..views.html import code, tag, text
 from ..views.layers import layer_range
 from ..views.models import released
 from . import data_files
@@ -203,7 +204,7 @@ def model_page(slug: str) -> str:
         call("model_sources", slug),
         "## What was checked",
         call("model_checked", slug),
-        section("Compute it yourself", f"```sh\nevery-parameter describe {slug}\n```"),
+        section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
 
 

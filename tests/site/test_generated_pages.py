@@ -8,11 +8,15 @@ from posixpath import join, normpath
 from types import SimpleNamespace
 
 import pytest
-from copies import build, small_site
+from copies import ROOT, build, small_site
 from jinja2 import Environment
+from mkdocs.config import load_config
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from macros.catalogue import presets
 from macros.cli.data import as_json
+from macros.site import mkdocs_skeletons
 from macros.site.mkdocs_pages import called
 from macros.site.model_pages import call, header, paragraphs
 
@@ -62,6 +66,60 @@ def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
     given = called(plugin, text, object())
     assert (given is not None) == is_plain
     assert not is_plain or given == environment.from_string(text).render()
+
+
+SECTIONS = """
+
+## Sources
+
+{}
+
+<details class="ep-fold">
+<summary>{}</summary>
+
+{}
+
+</details>
+
+### More
+
+{}
+"""
+ELEMENTS = '<ul><li id="one">_a_ &#95;</li></ul>', "5 *GB*", '<div data-ep-large id="two"><b>b</b></div>', "<dl></dl>"
+MODEL = "models/folder/model.md"
+
+
+def read_by(way, markdown: str, path: str, config) -> dict:
+    """What a way of reading Markdown leaves on a page."""
+    files = Files([File(name, None, config.site_dir, True) for name in (path, "models/index.md")])
+    page = Page(None, files.get_file_from_path(path), config)
+    page.markdown = markdown
+    way(page, config, files)
+    links = {file.src_uri: anchors for file, anchors in page.links_to_anchors.items()}
+    ids, title = page.present_anchor_ids, page._title_from_render
+    return {"html": page.content, "toc": str(page.toc), "ids": ids, "links": links, "title": title}
+
+
+@pytest.mark.parametrize(
+    ("markdown", "is_alike"),
+    [
+        ("# Name\n\nSaid with <strong>1</strong> *word*.\n\n<div>\\sheet</div>" + SECTIONS.format(*ELEMENTS), True),
+        ("# Another *name*\n\nSaid, and `d_model`." + SECTIONS.format("<ol></ol>", "", *ELEMENTS[2:]), True),
+        ("# Sources\n\nA heading of the same name." + SECTIONS.format(*ELEMENTS), True),
+        ("No heading." + SECTIONS.format(*ELEMENTS), True),
+        ("# Name\n\n# Another" + SECTIONS.format(*ELEMENTS), True),
+        ("# Name" + SECTIONS.format("[away](../index.md)", *ELEMENTS[1:]), False),
+        ("# Name" + SECTIONS.format("[here](#more)", *ELEMENTS[1:]), False),
+        ("# Name\n\nNo section.", True),
+    ],
+)
+def test_what_pages_have_alike_is_read_as_by_each_of_them(markdown, is_alike):
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    mkdocs_skeletons.known.clear()
+    read_by(mkdocs_skeletons.render, "# First" + SECTIONS.format(*ELEMENTS), MODEL, config)
+    for path in (MODEL, "models/folder/below/model.md", "models/model.md"):
+        assert read_by(mkdocs_skeletons.render, markdown, path, config) == read_by(Page.render, markdown, path, config)
+    assert (len(mkdocs_skeletons.known) == 1) == is_alike
 
 
 def test_no_link_stands_in_a_link(site_folder):
