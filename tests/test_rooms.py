@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from macros.views import rooms
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "macros"
 
@@ -74,6 +76,43 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
             if isinstance(node.args[0], ast.Constant):
                 imported.add(node.args[0].value)
     return imported - {name}
+
+
+LOOKS_LIKE_IMPORTS = '''
+import os, sys as s  # why
+import a.b.c
+NOT_ONE = """
+imports of all
+from the start
+"""
+from . import (
+    x,  # one
+    y as z,
+)
+from .room import q
+from .. import up
+
+
+def f():
+    from lib.deep import (g,
+        h)
+'''
+
+
+def test_the_pictures_imports_are_those_of_the_syntax_trees():
+    """The page reads lines, as Python would: over several of them, and not what only looks like an import."""
+    for source in (LOOKS_LIKE_IMPORTS, *(path.read_text("utf-8") for path in modules(PACKAGE).values())):
+        for depth in (1, 2):
+            expected = set()
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Import):
+                    expected |= {(False, alias.name.partition(".")[0]) for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    expected.add((False, (node.module or "").partition(".")[0]))
+                elif isinstance(node, ast.ImportFrom) and node.level == depth:
+                    firsts = [node.module] if node.module else [alias.name for alias in node.names]
+                    expected |= {(True, first.partition(".")[0]) for first in firsts}
+            assert rooms.imported(source, depth) == expected
 
 
 def graph(package: Path) -> dict[str, set[str]]:

@@ -12,7 +12,7 @@ from html import unescape
 
 _SPANNED = re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
 # What is not read, by its first characters; of a drawing its title.
-_AWAY = re.compile(r'<(?:(svg|script|style|form)\b|(a) class="headerlink"|(details) class="wide diagram-source")')
+_AWAY = re.compile(r'<(?:s(?:vg|cript|tyle)\b|form\b|a class="headerlink"|details class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
@@ -26,7 +26,7 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 )
 _TAG = re.compile(r"<[^>]+>")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
-_PIECES = re.compile(rf"((?:{_PIECE.pattern})++)")  # one after the other
+_PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
 # What is text on the page would be a tag in its copy, but for code.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
 _FENCE = re.compile(r"(?m)^(`{3,})$")
@@ -95,7 +95,7 @@ def _read(html: str) -> str:
     """The HTML without what is not read."""
     pieces, end = [], 0
     while found := _AWAY.search(html, end):
-        name = found[found.lastindex or 0]
+        name = found[0][1:].partition(" ")[0]
         after = html.find(f"</{name}>", found.end())
         if after < 0:
             break

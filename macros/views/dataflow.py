@@ -61,6 +61,7 @@ class Item:
     around: list[Item] = field(default_factory=list)
     node: Node | None = None
     terms: tuple[str, ...] = ()
+    written: tuple[str, str] | None = None  # its shape, once a view has written it
 
 
 @dataclass(eq=False)
@@ -183,7 +184,9 @@ class Drawing:
         shapes = [o.shape for o in node.outputs]
         for w in operation.weights:
             shapes += [w.shape, (w.members,) if w.members is not None else (), w.routed or ()]
-        return self.highlight is not None and any(self.highlight in d.symbols for s in shapes for d in s)
+        return self.highlight is not None and any(
+            self.highlight in e.symbols for s in shapes for d in s for e in d.exprs
+        )
 
     # what flows where
 

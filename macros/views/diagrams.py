@@ -169,9 +169,16 @@ def _figure(d: Dim, sizes: Sizes) -> str:
     return p.text(name=lambda symbol: symbol if isinstance(symbol, Free) else str(sizes[symbol]))
 
 
+def written(item: Item, sizes: Sizes) -> tuple[str, str]:
+    """The shape of an item's weights or result, in symbols and in numbers: in the drawing, as Mermaid, in the list."""
+    if item.written is None:
+        item.written = in_text(item.shape), in_figures(item.shape, sizes)
+    return item.written
+
+
 def shapes(item: Item, sizes: Sizes) -> list[str]:
-    """The shape of an item's weights or result, in symbols and, where that says more, in numbers."""
-    return list(dict.fromkeys([in_text(item.shape), in_figures(item.shape, sizes)])) if item.shape else []
+    """The same, in numbers where that says more."""
+    return list(dict.fromkeys(written(item, sizes))) if item.shape else []
 
 
 def label(item: Item, sizes: Sizes) -> str:
@@ -279,6 +286,6 @@ def steps(drawing: Drawing, way: Way) -> Html:
 def _shape_of(item: Item, sizes: Sizes) -> Html:
     """The shape of an item's weights or result, in symbols and in numbers."""
     word = "weights " if item.is_weight_shape else "" if item.kind == "data" else "gives "
-    figures = in_figures(item.shape, sizes)
-    in_numbers = html(" = {}", figures) if in_text(item.shape) != figures else ""
+    symbols, figures = written(item, sizes)
+    in_numbers = html(" = {}", figures) if symbols != figures else ""
     return html("{}{}{}", word, in_symbols(item.shape), in_numbers)

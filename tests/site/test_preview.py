@@ -576,7 +576,6 @@ def test_nothing_else_keeps_what_depends_on_presets():
         "notation_table",
         "expression",
         "config_keys",
-        "_imported",
         "terms_table",
         "text_width",
         "lay_out",
