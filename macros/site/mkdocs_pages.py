@@ -108,7 +108,7 @@ def on_nav(nav, config, files):
 def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:
     for item in items:
         yield item
-        yield from entries(item.children or ())
+        yield from entries(item.children or ())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def on_page_markdown_early(markdown, page, config, files):

@@ -1,6 +1,5 @@
-"""Models' pages are alike but for what macros gave: Markdown reads what they have alike once for all of them.
-
-That is all below the first section's heading, with a mark in the place of each line that is an element.
+"""Models' pages are alike but for their titles and for what macros gave: Markdown reads what they have alike once for
+all of them, with a mark in the place of each line that is an element.
 """
 
 from __future__ import annotations
@@ -9,58 +8,72 @@ import re
 from copy import copy
 from typing import NamedTuple
 
-from mkdocs.structure.toc import AnchorLink
+from mkdocs.structure.toc import AnchorLink, TableOfContents
 
+from .extensions.glossary import anchor
 from .extensions.large_blocks import MARK, anchors
+from .mkdocs_markdown import EXTENSIONS
 
-_ELEMENT = re.compile(r"(?m)^<(div|figure|dl|ul|ol|table|summary)\b.*</\1>$")
+TITLE = "skeleton"  # of a page that stands for all
+_TITLE = re.compile(r"# ([A-Za-z0-9]+(?:[ .-][A-Za-z0-9]+)*)(?=\n)")  # one in which Markdown finds nothing to do
+_ELEMENT = re.compile(r"(?m)^<(div|figure|dl|ul|ol|table|summary|p)\b.*</\1>$")
 _HELD = re.compile(r'<div data-ep-held="?(\d+)"?></div>')
-_REST = "skeleton"  # a paragraph that stands for it
 _LEADS_AWAY = re.compile(r'\s(?:href|src)="(?!#)')
 
 
 class Skeleton(NamedTuple):
-    """What Markdown makes of sections without their elements."""
+    """What Markdown makes of a page without its title and its elements."""
 
     html: str
-    toc: list[AnchorLink]
+    sections: list[AnchorLink]
     ids: frozenset[str]
     links: dict[str, str]  # to an anchor on the page: as they are written
 
 
-known: dict[str, Skeleton | None] = {}  # by the Markdown; None: it depends on where the page is
+known: dict[str, Skeleton | None] = {}  # by the Markdown; None: it depends on the page's title, or on where it is
 
 
 def render(page, config, files) -> None:
     """What the page's own `render` does."""
-    text, elements = page.markdown, []
-    first, mark, rest = text.partition("\n## ")
+    elements: list[str] = []
 
     def held(element: re.Match[str]) -> str:
         elements.append(element[0].replace(f" {MARK}", "", 1))
         return f"<div data-ep-held={len(elements) - 1}></div>"
 
-    skeleton = _read(_ELEMENT.sub(held, f"{mark[1:]}{rest}"), page, config, files) if mark else None
-    if skeleton is not None:
-        page.markdown = f"{first}\n\n{_REST}"
-        page.render(config, files)
-        if [one.children for one in page.toc] == [[]] and not skeleton.ids & page.present_anchor_ids:
-            sections = _HELD.sub(lambda held: elements[int(held[1])], skeleton.html)
-            page.content = page.content.removesuffix(f"<p>{_REST}</p>") + sections
-            page.toc.items[0].children = skeleton.toc
-            page.present_anchor_ids |= skeleton.ids.union(*map(anchors, elements))
-            page.links_to_anchors.setdefault(page.file, {}).update(skeleton.links)
-            return
-        page.markdown = text
-    page.render(config, files)
+    titled, skeleton = _TITLE.match(page.markdown), None
+    if titled and not _is_read(titled[1], config.mdx_configs):
+        skeleton = _read(f"# {TITLE}{_ELEMENT.sub(held, page.markdown[titled.end() :])}", page, config, files)
+    if skeleton is None or titled is None or (id := anchor(titled[1])) in skeleton.ids:
+        return page.render(config, files)
+    top = AnchorLink(titled[1], id, 1)
+    top.children = skeleton.sections
+    first, _, rest = skeleton.html.partition("</h1>")
+    for mark, own in ((f'"{TITLE}"', f'"{id}"'), (f'"#{TITLE}"', f'"#{id}"'), (f">{TITLE}<", f">{titled[1]}<")):
+        first = first.replace(mark, own)
+    page.content = f"{first}</h1>{_HELD.sub(lambda held: elements[int(held[1])], rest)}"
+    page.toc, page._title_from_render = TableOfContents([top]), titled[1]
+    page.present_anchor_ids = skeleton.ids.union([id], *map(anchors, elements))
+    page.links_to_anchors = {page.file: {id: f"#{id}", **skeleton.links}}
 
 
-def _read(sections: str, page, config, files) -> Skeleton | None:
-    if sections not in known:
+def _is_read(title: str, configs) -> bool:
+    """Whether Markdown may find something to do in a title: words of the glossary, or another way to an address."""
+    words = configs.get(f"{EXTENSIONS}glossary", {}).get("glossary", ())
+    return "slugify" in configs.get("toc", {}) or any(word in title for word in words)
+
+
+def _read(markdown: str, page, config, files) -> Skeleton | None:
+    if "](" in markdown:  # a link depends on where it is
+        return None
+    if markdown not in known:
         other = copy(page)
-        other.markdown = sections
+        other.markdown = markdown
         other.render(config, files)
-        links = (other.links_to_anchors or {}).get(page.file, {})
-        skeleton = Skeleton(other.content, list(other.toc), frozenset(other.present_anchor_ids), links)
-        known[sections] = None if _LEADS_AWAY.search(other.content) else skeleton
-    return known[sections]
+        links = dict((other.links_to_anchors or {}).get(page.file, {}))
+        links.pop(TITLE, None)
+        [top, *more] = other.toc
+        is_alike = not more and top.id == TITLE and not _LEADS_AWAY.search(other.content)
+        ids = frozenset(other.present_anchor_ids) - {TITLE}
+        known[markdown] = Skeleton(other.content, top.children, ids, links) if is_alike else None
+    return known[markdown]

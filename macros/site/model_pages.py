@@ -186,7 +186,7 @@ def model_page(slug: str) -> str:
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
     accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
     return header(preset.name, description) + paragraphs(
-        call("model_intro", slug),
+        f"<p>{call('model_intro', slug)}</p>",
         call("model_sheet", slug),
         section("The whole model", call("pipeline_diagram", slug)),
         *blocks(slug),

@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 
 from macros.catalogue import presets
 from macros.cli.data import as_json
-from macros.site import mkdocs_skeletons
+from macros.site import mkdocs_markdown, mkdocs_skeletons
 from macros.site.mkdocs_pages import called
 from macros.site.model_pages import call, header, paragraphs
 
@@ -86,6 +86,7 @@ SECTIONS = """
 {}
 """
 ELEMENTS = '<ul><li id="one">_a_ &#95;</li></ul>', "5 *GB*", '<div data-ep-large id="two"><b>b</b></div>', "<dl></dl>"
+INTRO = "\n\n<p>Said &#95; with <strong>1</strong> *word*.</p>\n\n<div>\\sheet</div>"
 MODEL = "models/folder/model.md"
 
 
@@ -101,22 +102,30 @@ def read_by(way, markdown: str, path: str, config) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("markdown", "is_alike"),
+    ("title", "markdown", "is_alike"),
     [
-        ("# Name\n\nSaid with <strong>1</strong> *word*.\n\n<div>\\sheet</div>" + SECTIONS.format(*ELEMENTS), True),
-        ("# Another *name*\n\nSaid, and `d_model`." + SECTIONS.format("<ol></ol>", "", *ELEMENTS[2:]), True),
-        ("# Sources\n\nA heading of the same name." + SECTIONS.format(*ELEMENTS), True),
-        ("No heading." + SECTIONS.format(*ELEMENTS), True),
-        ("# Name\n\n# Another" + SECTIONS.format(*ELEMENTS), True),
-        ("# Name" + SECTIONS.format("[away](../index.md)", *ELEMENTS[1:]), False),
-        ("# Name" + SECTIONS.format("[here](#more)", *ELEMENTS[1:]), False),
-        ("# Name\n\nNo section.", True),
+        ("Name", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("Another-3.5 B", INTRO + SECTIONS.format("<ol></ol>", "", *ELEMENTS[2:]), True),
+        ("Phi-3.5-MoE", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("skeleton", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("Sources", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("Two", INTRO + SECTIONS.format(*ELEMENTS[:3], '<div id="sources"></div>'), True),
+        ("*Name* & d_model", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("Größe  2", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("Name", "\n\n# Another" + INTRO + SECTIONS.format(*ELEMENTS), False),
+        ("Name", "\n\nA *paragraph* about MoE." + SECTIONS.format(*ELEMENTS), False),
+        ("Name", INTRO + SECTIONS.format("[away](../index.md)", *ELEMENTS[1:]), True),
+        ("Name", INTRO + SECTIONS.format("[away][1]\n\n[1]: ../index.md", *ELEMENTS[1:]), False),
+        ("Name", INTRO + SECTIONS.format("[here][1]\n\n[1]: #more", *ELEMENTS[1:]), False),
+        ("Name", INTRO, False),
     ],
 )
-def test_what_pages_have_alike_is_read_as_by_each_of_them(markdown, is_alike):
-    config = load_config(str(ROOT / "mkdocs.yml"))
+def test_what_pages_have_alike_is_read_as_by_each_of_them(title, markdown, is_alike):
+    config = mkdocs_markdown.on_config(load_config(str(ROOT / "mkdocs.yml")))
     mkdocs_skeletons.known.clear()
-    read_by(mkdocs_skeletons.render, "# First" + SECTIONS.format(*ELEMENTS), MODEL, config)
+    read_by(mkdocs_skeletons.render, "# First" + INTRO + SECTIONS.format(*ELEMENTS), MODEL, config)
+    markdown = f"# {title}{markdown}" if title else markdown.lstrip()
     for path in (MODEL, "models/folder/below/model.md", "models/model.md"):
         assert read_by(mkdocs_skeletons.render, markdown, path, config) == read_by(Page.render, markdown, path, config)
     assert (len(mkdocs_skeletons.known) == 1) == is_alike
