@@ -30,7 +30,7 @@ class Skeleton(NamedTuple):
     links: dict[str, str]  # to an anchor on the page: as they are written
 
 
-known: dict[str, Skeleton | None] = {}  # by the Markdown; None: it depends on the page's title, or on where it is
+known: dict[str, Skeleton | None] = {}  # by the Markdown; None: each page is to be read by itself
 
 
 def render(page, config, files) -> None:
@@ -72,8 +72,8 @@ def _read(markdown: str, page, config, files) -> Skeleton | None:
         other.render(config, files)
         links = dict((other.links_to_anchors or {}).get(page.file, {}))
         links.pop(TITLE, None)
-        [top, *more] = other.toc
-        is_alike = not more and top.id == TITLE and not _LEADS_AWAY.search(other.content)
+        contents = list(other.toc)
+        is_alike = [one.id for one in contents] == [TITLE] and not _LEADS_AWAY.search(other.content)
         ids = frozenset(other.present_anchor_ids) - {TITLE}
-        known[markdown] = Skeleton(other.content, top.children, ids, links) if is_alike else None
+        known[markdown] = Skeleton(other.content, contents[0].children, ids, links) if is_alike else None
     return known[markdown]

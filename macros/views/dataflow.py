@@ -181,12 +181,12 @@ class Drawing:
         return section.words.title + chosen + (f" · {terms}" if terms else "")
 
     def _depends(self, node: Node, operation: Operation) -> bool:
+        if self.highlight is None:
+            return False
         shapes = [o.shape for o in node.outputs]
         for w in operation.weights:
             shapes += [w.shape, (w.members,) if w.members is not None else (), w.routed or ()]
-        return self.highlight is not None and any(
-            self.highlight in e.symbols for s in shapes for d in s for e in d.exprs
-        )
+        return any(self.highlight in expression.symbols for s in shapes for d in s for expression in d.exprs)
 
     # what flows where
 

@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,13 +114,14 @@ _IMPORT = re.compile(
 )
 
 
-def imported(source: str, depth: int) -> set[tuple[bool, str]]:
+@lru_cache(maxsize=512)
+def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
     """What a module imports: (whether it is of this package, the room or the library).
 
     `depth` is 1 for a module of the package, 2 for one in a folder. Imports inside a room are left out. Reading lines
     takes a fiftieth of the time of parsing all that is between them.
     """
-    found = set()
+    found: set[tuple[bool, str]] = set()
     for statement in _IMPORT.finditer(source):
         if statement["modules"]:
             found |= {(False, name.split()[0].partition(".")[0]) for name in statement["modules"].split(",")}
@@ -129,7 +131,7 @@ def imported(source: str, depth: int) -> set[tuple[bool, str]]:
             names = re.findall(r"(\w+)(?: as \w+)?", re.sub("#.*", "", statement["names"]))
             firsts = [statement["module"]] if statement["module"] else names
             found |= {(True, first.partition(".")[0]) for first in firsts}
-    return found
+    return frozenset(found)
 
 
 # Words

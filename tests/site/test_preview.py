@@ -576,6 +576,7 @@ def test_nothing_else_keeps_what_depends_on_presets():
         "notation_table",
         "expression",
         "config_keys",
+        "imported",
         "terms_table",
         "text_width",
         "lay_out",

@@ -213,8 +213,8 @@ class Served:
     def look(self) -> None:
         """Notices what the system did not tell."""
         while not self.closed.wait(LOOK):
-            seen = self.preview.inputs.read()
-            if seen != self.noticed and not self.closed.wait(TELLS) and seen != self.noticed:
+            noticed = self.noticed
+            if self.preview.inputs.read() != noticed and not self.closed.wait(TELLS) and self.noticed is noticed:
                 self.have_rebuilt()
 
     def have_rebuilt(self) -> None:
