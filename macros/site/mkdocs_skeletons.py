@@ -14,7 +14,7 @@ from .extensions.glossary import anchor
 from .extensions.large_blocks import MARK, anchors
 from .mkdocs_markdown import EXTENSIONS
 
-TITLE = "skeleton"  # of a page that stands for all
+TITLE = "ep-skeleton"  # of a page that stands for all
 _TITLE = re.compile(r"# ([A-Za-z0-9]+(?:[ .-][A-Za-z0-9]+)*)(?=\n)")  # one in which Markdown finds nothing to do
 _ELEMENT = re.compile(r"(?m)^<(div|figure|dl|ul|ol|table|summary|p)\b.*</\1>$")
 _HELD = re.compile(r'<div data-ep-held="?(\d+)"?></div>')
@@ -24,8 +24,9 @@ _LEADS_AWAY = re.compile(r'\s(?:href|src)="(?!#)')
 class Skeleton(NamedTuple):
     """What Markdown makes of a page without its title and its elements."""
 
-    html: str
-    sections: list[AnchorLink]
+    heading: str
+    html: str  # below it
+    contents: AnchorLink
     ids: frozenset[str]
     links: dict[str, str]  # to an anchor on the page: as they are written
 
@@ -46,12 +47,12 @@ def render(page, config, files) -> None:
         skeleton = _read(f"# {TITLE}{_ELEMENT.sub(held, page.markdown[titled.end() :])}", page, config, files)
     if skeleton is None or titled is None or (id := anchor(titled[1])) in skeleton.ids:
         return page.render(config, files)
-    top = AnchorLink(titled[1], id, 1)
-    top.children = skeleton.sections
-    first, _, rest = skeleton.html.partition("</h1>")
+    top = AnchorLink(titled[1], id, skeleton.contents.level)
+    top.children = skeleton.contents.children
+    heading = skeleton.heading
     for mark, own in ((f'"{TITLE}"', f'"{id}"'), (f'"#{TITLE}"', f'"#{id}"'), (f">{TITLE}<", f">{titled[1]}<")):
-        first = first.replace(mark, own)
-    page.content = f"{first}</h1>{_HELD.sub(lambda held: elements[int(held[1])], rest)}"
+        heading = heading.replace(mark, own)
+    page.content = heading + _HELD.sub(lambda held: elements[int(held[1])], skeleton.html)
     page.toc, page._title_from_render = TableOfContents([top]), titled[1]
     page.present_anchor_ids = skeleton.ids.union([id], *map(anchors, elements))
     page.links_to_anchors = {page.file: {id: f"#{id}", **skeleton.links}}
@@ -60,7 +61,8 @@ def render(page, config, files) -> None:
 def _is_read(title: str, configs) -> bool:
     """Whether Markdown may find something to do in a title: words of the glossary, or another way to an address."""
     words = configs.get(f"{EXTENSIONS}glossary", {}).get("glossary", ())
-    return "slugify" in configs.get("toc", {}) or any(word in title for word in words)
+    has_own_addresses = not {"slugify", "separator"}.isdisjoint(configs.get("toc", {}))
+    return has_own_addresses or any(word in title for word in words)
 
 
 def _read(markdown: str, page, config, files) -> Skeleton | None:
@@ -72,8 +74,9 @@ def _read(markdown: str, page, config, files) -> Skeleton | None:
         other.render(config, files)
         links = dict((other.links_to_anchors or {}).get(page.file, {}))
         links.pop(TITLE, None)
-        contents = list(other.toc)
-        is_alike = [one.id for one in contents] == [TITLE] and not _LEADS_AWAY.search(other.content)
-        ids = frozenset(other.present_anchor_ids) - {TITLE}
-        known[markdown] = Skeleton(other.content, contents[0].children, ids, links) if is_alike else None
+        contents, ids = list(other.toc), frozenset(other.present_anchor_ids) - {TITLE}
+        heading, end, html = other.content.partition("</h1>")
+        titles = [other._title_from_render, *(one.id for one in contents)]
+        is_alike = titles == [TITLE, TITLE] and end and not _LEADS_AWAY.search(other.content)
+        known[markdown] = Skeleton(heading + end, html, contents[0], ids, links) if is_alike else None
     return known[markdown]

@@ -107,7 +107,7 @@ def read_by(way, markdown: str, path: str, config) -> dict:
         ("Name", INTRO + SECTIONS.format(*ELEMENTS), True),
         ("Another-3.5 B", INTRO + SECTIONS.format("<ol></ol>", "", *ELEMENTS[2:]), True),
         ("Phi-3.5-MoE", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("skeleton", INTRO + SECTIONS.format(*ELEMENTS), True),
+        ("ep-skeleton", INTRO + SECTIONS.format(*ELEMENTS), True),
         ("Sources", INTRO + SECTIONS.format(*ELEMENTS), True),
         ("Two", INTRO + SECTIONS.format(*ELEMENTS[:3], '<div id="sources"></div>'), True),
         ("*Name* & d_model", INTRO + SECTIONS.format(*ELEMENTS), True),
@@ -129,6 +129,31 @@ def test_what_pages_have_alike_is_read_as_by_each_of_them(title, markdown, is_al
     for path in (MODEL, "models/folder/below/model.md", "models/model.md"):
         assert read_by(mkdocs_skeletons.render, markdown, path, config) == read_by(Page.render, markdown, path, config)
     assert (len(mkdocs_skeletons.known) == 1) == is_alike
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"baselevel": 2},
+        {"toc_depth": "2-3"},
+        {"separator": "_"},
+        {"slugify": lambda value, separator: f"own{separator}{len(value)}"},
+        {"anchorlink": True, "permalink": False},
+        {"permalink_leading": True},
+        {"permalink": "skeleton"},
+        {"title": "skeleton"},
+    ],
+    ids=str,
+)
+def test_what_pages_have_alike_is_read_with_any_table_of_contents(setting):
+    config = mkdocs_markdown.on_config(load_config(str(ROOT / "mkdocs.yml")))
+    config.mdx_configs["toc"] |= setting
+    mkdocs_skeletons.known.clear()
+    for title in ("First 1.5", "Second"):
+        markdown = f"# {title}{INTRO}{SECTIONS.format(*ELEMENTS)}"
+        assert read_by(mkdocs_skeletons.render, markdown, MODEL, config) == read_by(
+            Page.render, markdown, MODEL, config
+        )
 
 
 def test_no_link_stands_in_a_link(site_folder):
