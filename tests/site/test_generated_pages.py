@@ -143,7 +143,7 @@ def test_what_pages_have_alike_is_read_as_by_each_of_them(title, markdown, is_al
         {"permalink": "skeleton"},
         {"title": "skeleton"},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_what_pages_have_alike_is_read_with_any_table_of_contents(setting):
     config = mkdocs_markdown.on_config(load_config(str(ROOT / "mkdocs.yml")))
