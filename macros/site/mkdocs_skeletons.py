@@ -77,6 +77,6 @@ def _read(markdown: str, page, config, files) -> Skeleton | None:
         contents, ids = list(other.toc), frozenset(other.present_anchor_ids) - {TITLE}
         heading, end, html = other.content.partition("</h1>")
         titles = [other._title_from_render, *(one.id for one in contents)]
-        is_alike = titles == [TITLE, TITLE] and end and not _LEADS_AWAY.search(other.content)
+        is_alike = titles == [TITLE, TITLE] and not _LEADS_AWAY.search(other.content)
         known[markdown] = Skeleton(heading + end, html, contents[0], ids, links) if is_alike else None
     return known[markdown]

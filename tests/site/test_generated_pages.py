@@ -17,7 +17,7 @@ from mkdocs.structure.pages import Page
 from macros.catalogue import presets
 from macros.cli.data import as_json
 from macros.site import mkdocs_markdown, mkdocs_skeletons
-from macros.site.mkdocs_pages import called
+from macros.site.mkdocs_pages import _entry, called
 from macros.site.model_pages import call, header, paragraphs
 
 pytestmark = pytest.mark.processes
@@ -98,7 +98,7 @@ def read_by(way, markdown: str, path: str, config) -> dict:
     way(page, config, files)
     links = {file.src_uri: anchors for file, anchors in page.links_to_anchors.items()}
     ids, title = page.present_anchor_ids, page._title_from_render
-    return {"html": page.content, "toc": str(page.toc), "ids": ids, "links": links, "title": title}
+    return {"html": page.content, "toc": list(map(_entry, page.toc)), "ids": ids, "links": links, "title": title}
 
 
 @pytest.mark.parametrize(
