@@ -38,16 +38,18 @@ class Parts(NamedTuple):
 
 def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
     """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
-    keys of `text_config`, or without one those that stand beside the other parts.
+    keys of `text_config`, or without one those that stand beside the other parts. What the whole says of tied tables
+    goes before what the part says.
     """
     described = "text_config" if isinstance(raw.get("text_config"), Mapping) else None
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts
-    outer = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if name in raw}
     inner: Mapping[str, Any] = raw["text_config"]
-    return outer | dict(inner), parts
+    both = {"model_type": raw.get("model_type"), **inner}
+    tied = raw.get("tie_word_embeddings")
+    return both if tied is None else {**both, "tie_word_embeddings": tied}, parts
 
 
 def _is_part(name: str, value: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ TOLERANCE = 1e-5
 # Past its trained length, dynamic scaling turns by other angles with each token; kept keys are turned as they were.
 DYNAMIC = "llama_dynamic_rope"
 # Checkpoints whose `hidden` has what each block gives, and not what it is given.
-WITH_OUTPUTS = ("mamba", "mamba2", "falcon_mamba_second", "rwkv_second")
+WITH_OUTPUTS = ("mamba", "mamba_gelu", "mamba2", "falcon_mamba_second", "rwkv_second")
 DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # Encoders read a text at once, each token in the light of those after it too; their scores are for hidden words.
 ENCODERS = ("bert", "modernbert")
@@ -35,6 +36,12 @@ def close(ours, reference, tolerance=TOLERANCE):
     assert np.shape(ours) == np.shape(reference), f"{np.shape(ours)} against {np.shape(reference)}"
     off, allowed = np.abs(ours - reference).max(), tolerance * max(1, np.abs(reference).max())
     assert off <= allowed, f"differs by {off:.3g}, allowed {allowed:.3g}"  # NaN fails too
+
+
+def digest(tensors):
+    """Of a list of tensors, by their names: the same in any order."""
+    lines = (f"{name} {list(map(int, shape))}" for name, shape in sorted(tensors.items()))
+    return blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ lengths go together is told in `t5`. Source: arXiv 1910.13461; tensor names as t
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
@@ -51,13 +53,15 @@ class Bart(Config):
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
+    # head
+    tied: Literal[True] = key("tie_word_embeddings", True)
 
     caveat = T5.caveat
     ignored = frozenset(
         """activation_dropout add_bias_logits add_final_layer_norm classif_dropout classifier_dropout decoder_layerdrop
         encoder_layerdrop extra_pos_embeddings force_bos_token_to_be_generated forced_bos_token_id forced_eos_token_id
-        init_std normalize_before normalize_embedding num_labels output_past save_step static_position_embeddings
-        tie_word_embeddings""".split()
+        init_std normalize_before normalize_embedding num_labels output_past save_step
+        static_position_embeddings""".split()
     )
 
     def check(self) -> None:

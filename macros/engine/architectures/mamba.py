@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, softplus, unembed
+from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, silu, softplus, unembed
 from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, Taps, activation, config, key
@@ -113,9 +113,8 @@ class MambaMixer(Protocol):
 @step(Role.MAMBA)
 def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
     """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
-    act = activation(c.activation)
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
-    x = act(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
+    x = activation(c.activation)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     maps = linear(x, w, "x_proj", c.dt_rank + 2 * c.d_state)
     dt, B, C = (
         c.normed(part, w, name)
@@ -123,7 +122,7 @@ def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
     )
     dt = softplus(linear(dt, w, "dt_proj", c.d_inner, bias=True))
     y = selective_scan(x, dt, -np.exp(w("A_log", c.d_inner, c.d_state)), B, C, cache)
-    return linear((y + w("D", c.d_inner) * x) * act(gate), w, "out_proj", c.d_model, bias=c.bias)
+    return linear((y + w("D", c.d_inner) * x) * silu(gate), w, "out_proj", c.d_model, bias=c.bias)
 
 
 @step(Role.UNIT_NORM)

@@ -72,9 +72,10 @@ class Qwen3VLMoE(Qwen3MoE):
     mlp_bias: bool = fixed(False)
     use_sliding_window: bool = fixed(False)
     sliding_window: Size | None = fixed(None)
+    normalise: bool = fixed(True)
     stacked: bool = fixed(True)
 
-    ignored = Qwen3MoE.ignored | {"sliding_window", "use_sliding_window"}
+    ignored = Qwen3MoE.ignored | {"sliding_window", "use_sliding_window", "norm_topk_prob"}
 
     @property
     def rope(self) -> Rope:

@@ -35,13 +35,14 @@ class Whisper(Config):
     # text
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("max_target_positions", 448)
-    scale_embedding: bool = key("scale_embedding", False)
     # decoder
     n_decoder_layers: Size = key("decoder_layers")
     n_heads: Size = key("decoder_attention_heads")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
+    # head
+    tied: bool = key("tie_word_embeddings", True)
 
     caveat = (
         "An encoder reads sound, a decoder writes text. The context is the decoder’s. "
@@ -50,8 +51,8 @@ class Whisper(Config):
     ignored = frozenset(
         """activation_dropout apply_spec_augment begin_suppress_tokens classifier_proj_size decoder_layerdrop
         encoder_layerdrop forced_decoder_ids init_std mask_feature_length mask_feature_min_masks mask_feature_prob
-        mask_time_length mask_time_min_masks mask_time_prob median_filter_width num_key_value_heads suppress_tokens
-        tie_word_embeddings use_weighted_layer_sum""".split()
+        mask_time_length mask_time_min_masks mask_time_prob median_filter_width num_key_value_heads scale_embedding
+        suppress_tokens use_weighted_layer_sum""".split()
     )
 
     def check(self) -> None:
@@ -67,12 +68,12 @@ def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = Tru
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     text = w.at("model.decoder")
     x = embed(ids, text, "embed_tokens.weight", c.vocab_size, c.d_model)
-    x = x * c.d_model**0.5 if c.scale_embedding else x
     x = x + embed_positions(positions(ids, cache), text, "embed_positions.weight", c.n_positions, c.d_model)
     for _, w_layer, kept in text.layers("layers", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, c, kept, read)
     x = layer_norm(x, text, "layer_norm", NORM_EPS)
-    return unembed(x, text, "embed_tokens.weight", c.vocab_size, last=last)
+    head, table = (text, "embed_tokens.weight") if c.tied else (w, "proj_out.weight")
+    return unembed(x, head, table, c.vocab_size, last=last)
 
 
 def encode(source: Array, w: Weights, c: Whisper, cache: KVCache) -> Array:

@@ -1,0 +1,159 @@
+"""Random variants of the small configs: `python -m tests.reference.variants [TYPE ...]`, from the repository.
+
+One to three keys of a small config get other values: sizes, flags, activations, the order of the kinds of layers. Where
+transformers builds a model of it and runs it, ours has to have the same tensors and scores, or refuse the config in one
+line. What transformers listed is written into `tests/golden/variants.json`, against which the tests hold our lists.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from collections import Counter
+from copy import deepcopy
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from macros.catalogue.presets import make
+from macros.engine.architectures import find
+from macros.engine.architectures.config import fields_of
+from macros.engine.errors import Problem
+from macros.engine.ops import ACTIVATIONS
+
+from . import TESTS, checkpoints, digest, models, tensors
+from .configs import configs
+
+FILE = TESTS / "golden" / "variants.json"
+OF_EACH = 12  # tries; a type has as many rows as transformers runs of them
+# A choice between equal scores is anybody's, and single precision has errors of its own: what is another with the
+# first seed's weights is computed again with the second's, in double precision where a model's code allows for it.
+SEEDS = models.SEED, 7
+
+# Keys that stay as they are, and why.
+FIXED = {
+    "gemma3_text rope_parameters": "a table for each kind of layers: transformers 5.23 takes nothing from a single one",
+    "glm4_moe_lite first_k_dense_replace": "transformers 5.23 reads mlp_layer_types alone",
+    "glm5_next_text hidden_act": "transformers 5.23 has SiLU in its routed experts, whatever the key says",
+    "glm5_next_text index_kpool_always_select_tail": "without the tail the first tokens see nothing",
+    "hy_v4 hidden_act": "transformers 5.23 has SiLU in its routed experts, whatever the key says",
+    "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
+    "muse_spark_text rope_theta": "transformers 5.23 reads it in rope_parameters alone",
+    "muse_spark_text tie_word_embeddings": "transformers 5.23 ties nothing of this type, nor does a published config",
+    "nemotron_h tie_word_embeddings": "transformers 5.23 ties nothing of this type, nor does a published config",
+    "olmo3 rope_parameters": "a table for each kind of layers: transformers 5.23 takes nothing from a single one",
+    "olmo3 rope_theta": "transformers 5.23 forgets it for the layers with a window",
+    "t5 tie_word_embeddings": "transformers 5.23 builds it tied, until it reads a file with a head of its own",
+    "zamba2 tie_word_embeddings": "transformers 5.23 then unties the layers that share their weights, too",
+}
+ROPE = (
+    {"rope_type": "linear", "factor": 2.0},
+    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    | {"original_max_position_embeddings": 16},
+)
+
+
+def changes(rng: random.Random, model_type: str) -> dict[str, Any]:
+    """Keys of a type's small config with other values."""
+    base = configs()[model_type]
+    default = AutoConfig.for_model(model_type).to_dict()
+    ours = {name for k in fields_of(find(model_type).config) for name in (k.key, *k.also)}
+    flags = {name: value for name, value in default.items() if isinstance(value, bool) and name in ours}
+    values = {name: value for name, value in (flags | base).items() if not name.endswith(("_type", "_token_id"))}
+    if "rope_theta" in base and not {"rope_scaling", "rope_parameters"} & base.keys():
+        values["rope_parameters"] = {}
+    names = [name for name in sorted(values) if f"{model_type} {name}" not in FIXED]
+    chosen = rng.sample(names, min(len(names), rng.choice((1, 1, 2, 3))))
+    new = {name: another(rng, name, values[name]) for name in chosen}
+    if new.get("rope_parameters") == {}:
+        new["rope_parameters"] = {"rope_theta": base["rope_theta"]} | rng.choice(ROPE)
+        new.pop("rope_theta", None)
+    return {name: value for name, value in new.items() if value != values[name]}
+
+
+def another(rng: random.Random, name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return rng.choice((value + 1, value + 2, value * 2, value * 3, max(1, value // 2), max(1, value - 1)))
+    if isinstance(value, float):
+        return rng.choice((value * 2, value / 2))
+    if isinstance(value, str) and "act" in name:
+        return rng.choice(sorted(ACTIVATIONS))
+    if isinstance(value, list):
+        return rng.sample(value, len(value))
+    return value
+
+
+def runs(raw: dict[str, Any], seed: int, dtype: torch.dtype = torch.float32) -> tuple[torch.nn.Module, dict] | None:
+    """The model that transformers makes of a config, and what it says of a text; None where it cannot."""
+    models.SEED = checkpoints.SEED = seed
+    models.small_config = lambda name: deepcopy(raw)  # it is filled in on the way
+    try:
+        model = models.build(raw["model_type"]).to(dtype)
+        stored = checkpoints.checkpoint(model)
+        return (model, stored) if math.isfinite(stored["logits"].sum()) else None
+    except Exception:  # of many kinds: a check of the config, or a shape that does not fit
+        return None
+
+
+def compare(raw: dict[str, Any]) -> dict[str, tuple[int, ...]] | str:
+    """What transformers has of a variant; in words why it is not compared. AssertionError for a difference."""
+    if (there := runs(raw, SEEDS[0])) is None:
+        return "transformers does not run it"
+    try:
+        ours = make(raw["model_type"], raw)
+        listed = tensors.compare(ours, there[0])
+    except Problem:
+        return "ours refuses it"
+    try:
+        checkpoints.compare(ours, there[1])
+    except AssertionError:
+        if (again := runs(raw, SEEDS[1], torch.float64) or runs(raw, SEEDS[1])) is None:
+            raise
+        checkpoints.compare(ours, again[1])
+    return listed
+
+
+def rows(model_type: str) -> tuple[list[list], Counter]:
+    """A type's variants that both have: what was changed, the parameters, a digest of the list of tensors. Prints each
+    that is not the same."""
+    compared, count = {}, Counter()
+    for number in range(OF_EACH):
+        new = changes(random.Random(f"{model_type} {number}"), model_type)
+        if not new or json.dumps(new, sort_keys=True) in compared:
+            continue
+        try:
+            listed = compare(deepcopy(configs()[model_type] | new))
+        except AssertionError as error:
+            print(f"{model_type} with {new}: {str(error)[:300]}")
+            listed = "differ"
+        if isinstance(listed, str):
+            count[listed] += 1
+        else:
+            count["the same"] += 1
+            row = [new, sum(map(math.prod, listed.values())), digest(listed)]
+            compared[json.dumps(new, sort_keys=True)] = row
+    return list(compared.values()), count
+
+
+def main(model_types: list[str]) -> None:
+    known = json.loads(FILE.read_bytes()) if FILE.exists() else {}
+    together = Counter()
+    for model_type in model_types or configs():
+        known[model_type], count = rows(model_type)
+        together += count
+        print(f"{model_type}: {dict(count)}", flush=True)
+    print(dict(together))
+    if together["differ"]:
+        sys.exit("nothing is written: some differ")
+    types = [f'"{name}": [\n' + ",\n".join(map(json.dumps, known[name])) + "\n]" for name in sorted(known)]
+    FILE.write_text("{\n" + ",\n".join(types) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
