@@ -2,7 +2,8 @@
 
 Builds the site without kept results and with them, and the same pages with every macro call already written out (and
 every generated file already there), and compares the processor's times, which a busy machine distorts least. Each build
-is a process of its own; best of several.
+is a process of its own; best of several. The pages that are written out are read with our extensions, and once more
+without the one by which large elements go around Markdown: as any site with such tables would have them read.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def on_files(files, config):
 
 
 def build(what: str, work: Path) -> None:
-    """One build: the site itself, the site with its pages captured, or the pages written out."""
+    """One build: the site itself, the site with its pages captured, or the pages written out, read plainly too."""
     from mkdocs.commands.build import build as mkdocs_build
     from mkdocs.config import load_config
 
@@ -62,9 +63,11 @@ def build(what: str, work: Path) -> None:
         hook = work / "capture.py"
         hook.write_text(CAPTURE.format(out=str(work / "pages")))
         options |= {"hooks": [str(ROOT / "macros" / "site" / "hooks.py"), str(hook)]}
-    elif what == "written":
+    elif what in ("written", "plain"):
         options |= {"docs_dir": str(work / "pages"), "plugins": [], "hooks": [], "nav": None}
     config = load_config(str(ROOT / "mkdocs.yml"), **options)
+    if what == "plain":
+        config.markdown_extensions.remove("every_parameter.site.extensions.large_blocks")
     start = time.process_time()
     config.plugins.on_startup(command="build", dirty=False)
     mkdocs_build(config)
@@ -95,9 +98,10 @@ def main() -> None:
             clean.append(timed("site", work, "no"))
             kept.append(timed("site", work))
             written.append(timed("written", work))
+        plain = timed("plain", work)
         times = {"without kept results": min(clean), "with them": min(kept)}
         said = ", ".join(f"{seconds:.1f} s {what} ({seconds / min(written):.2f})" for what, seconds in times.items())
-        print(f"{pages} pages: {min(written):.1f} s written out, {said}")
+        print(f"{pages} pages: {min(written):.1f} s written out, {said}; {plain:.1f} s written out and read plainly")
 
 
 if __name__ == "__main__":

@@ -381,7 +381,13 @@ BROKEN = {
         "macros/site/model_pages.py:",
     ),
     "config": ("mkdocs.yml", "nav:\n", "nav: [\n", "guide/one/", "mkdocs.yml"),
-    "config's setting": ("mkdocs.yml", "site_name:", "sight_name:", "guide/one/", "mkdocs.yml"),
+    "config's setting": (
+        "mkdocs.yml",
+        "site_name:",
+        "sight_name:",
+        "guide/one/",
+        'mkdocs.yml: sight_name: there is no such setting; did you mean "site_name"?',
+    ),
     "the preview itself": (
         "macros/site/preview/pages.py",
         "import jinja2\n",

@@ -9,6 +9,7 @@ top of each page, and so in each open tab.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import html
 import logging
@@ -411,14 +412,16 @@ class Served:
 
 
 class Errors(logging.Handler):
-    """Collects the lines that are logged."""
+    """Collects the lines that are logged, of settings warnings too."""
 
-    def __init__(self, level=logging.ERROR):
-        super().__init__(level)
+    def __init__(self, level: int = logging.ERROR):
+        super().__init__(logging.WARNING)
+        self.least = level
         self.lines: list[str] = []
 
     def emit(self, record):
-        self.lines.append(record.getMessage())
+        if record.levelno >= self.least or record.name == "mkdocs.config":
+            self.lines.append(record.getMessage())
 
 
 class Once(logging.Filter):
@@ -472,6 +475,21 @@ def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
     return f"docs/{page}{f':{number}' if number else ''}: the link {link} leads nowhere: {why.rstrip('.')}; correct it"
 
 
+def wrong_setting(logged: list[str]) -> str | None:
+    """What MkDocs says of a setting; where one is missing and another is nearly called so, that it is misspelt."""
+    said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
+    unknown = [name for name, why in said.items() if why.startswith("Unrecognised configuration name")]
+    for name, why in said.items():
+        if name not in unknown:
+            misspelt = difflib.get_close_matches(name, unknown, n=1)
+            return (
+                f'mkdocs.yml: {misspelt[0]}: there is no such setting; did you mean "{name}"?'
+                if misspelt
+                else f"mkdocs.yml: {name}: {why.rstrip('.')}; mend the setting"
+            )
+    return None
+
+
 def address(path: str) -> str:
     """A page's address below the site's: of a request or as MkDocs writes it, the same for both."""
     return unquote(path).removeprefix("/").removesuffix("index.html")
@@ -486,8 +504,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
         line = f"{shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}: {error.text or ''}"
         return " ".join(line.split()) + "; mend the line"
     if isinstance(error, SystemExit) and logged:
-        line = f"mkdocs.yml: {logged[0]}; mend the setting" if logged[0].startswith("Config value") else logged[0]
-        return " ".join(line.split())
+        return " ".join((wrong_setting(logged) or logged[0]).split())
     message = " ".join(str(error).split())
     if isinstance(error, PluginError):
         return message
