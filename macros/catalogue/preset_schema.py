@@ -16,7 +16,7 @@ import msgspec
 
 from ..engine.architectures import Architecture, architectures
 from ..engine.architectures.config import COMMON_IGNORED, Config, Key, fields_of
-from .presets import NULL, Preset
+from .presets import NAMES, NULL, Preset
 
 Schema = dict[str, Any]
 
@@ -34,6 +34,7 @@ def schema() -> Schema:
     said = msgspec.json.schema(Preset)
     kinds: Schema = said["$defs"]
     kinds["Preset"]["properties"]["released"] = RELEASED
+    kinds["Sources"]["properties"]["names"]["enum"] = list(NAMES)
     kinds["Preset"]["properties"]["config"] = {"$ref": "#/$defs/config"}
     by_config: dict[type[Config], list[str]] = {}
     for model_type, architecture in architectures().items():
@@ -52,7 +53,7 @@ def schema() -> Schema:
             for config, types in by_config.items()
         ],
     }
-    return {"$schema": DIALECT, "$id": "preset.schema.json", "title": "A preset", **_without_null(said)}
+    return {"$schema": DIALECT, "title": "A preset", **_as_taplo_reads_it(said)}
 
 
 def _config(architecture: Architecture) -> Schema:
@@ -95,14 +96,19 @@ def _read(config: type[Config]) -> Iterator[str]:
         yield from ("rope_scaling", "rope_theta", "partial_rotary_factor")
 
 
-def _without_null(said: Any) -> Any:
-    """TOML has no null: what may be null may be left out."""
+def _as_taplo_reads_it(said: Any) -> Any:
+    """TOML has no null: what may be null may be left out. Taplo knows one kind of entries for a list, and refuses a
+    schema whose `$id` is no whole address.
+    """
     if isinstance(said, dict):
         kinds = [kind for kind in said.get("anyOf", []) if kind != {"type": "null"}]
         more = kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {}
-        rest = {k: v for k, v in said.items() if k != "anyOf" and not (k == "default" and v is None)}
-        return {k: _without_null(v) for k, v in {**rest, **more}.items()}
-    return [_without_null(part) for part in said] if isinstance(said, list) else said
+        if "prefixItems" in said:
+            more = {"items": {"anyOf": said["prefixItems"]}}
+        left_out = {"anyOf", "prefixItems", *(["default"] if said.get("default", ...) is None else [])}
+        rest = {k: v for k, v in said.items() if k not in left_out}
+        return {k: _as_taplo_reads_it(v) for k, v in {**rest, **more}.items()}
+    return [_as_taplo_reads_it(part) for part in said] if isinstance(said, list) else said
 
 
 def plain(table: Any) -> Any:

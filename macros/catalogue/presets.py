@@ -118,13 +118,15 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             if prose and (markup := _NO_PROSE.search(prose)):
                 raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
         if (self.licence is None) != (self.licence_source is None):
-            raise ValueError("licence and licence_source go together: a licence is not known without where it stands")
+            raise ValueError("licence and licence_source go together; give both, or leave both out")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
             raise ValueError(
                 f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
             )
+        if self.published and self.published.file and not self.hub:
+            raise ValueError("hub is missing, and published.file = true; name the repository that has the file")
         if self.hub and self.published and self.published.exact and not self.published.file:
             if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
                 raise ValueError("published.file is missing: its source is the file at hub; write file = true")
@@ -270,7 +272,8 @@ def read_preset(path: Path) -> Preset:
     try:
         preset = msgspec.convert(table, Preset)
     except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words
-        raise Problem(str(error).partition(" - at ")[0], "correct it") from None
+        what, _, mend = str(error).partition(" - at ")[0].partition("; ")
+        raise Problem(what, mend or "correct it") from None
     if preset.config is None and preset.published is not None:
         raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
     return preset

@@ -162,16 +162,22 @@ def differences(counts: Counts, shapes: Shapes) -> list[str]:
     asked = dict(counts.tensors()) | dict(counts.tensors(counts.buffers))
     rest = {name: shape for name, shape in shapes.items() if name not in asked}
     numbers = sum(map(math.prod, rest.values()))
+    apart = [name for name in asked if shapes.get(name, asked[name]) != tuple(asked[name])]
     said = [
         ("in the files, and the forward pass does not ask for", f", {numbers:,} numbers", list(rest)),
         ("asked for, and not in the files", "", [name for name in asked if name not in shapes]),
-        ("of another shape", "", [name for name in asked if shapes.get(name, asked[name]) != tuple(asked[name])]),
+        ("of another shape", _shapes(asked, shapes, apart), apart),
     ]
     return [
         f"{len(names):,} tensor{'s' if names[1:] else ''} {what}: {_some(names)}{more}"
         for what, more, names in said
         if names
     ]
+
+
+def _shapes(asked: Shapes, shapes: Shapes, apart: list[str]) -> str:
+    """Of the first tensor that is of another shape, both."""
+    return f": {list(shapes[apart[0]])}, and not {list(map(int, asked[apart[0]]))}" if apart else ""
 
 
 def _some(names: Iterable[str], most: int = 6) -> str:

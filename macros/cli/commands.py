@@ -209,11 +209,11 @@ def add(options) -> int:
 
 def totals(options) -> int:
     """The published number of parameters, from a checkpoint's headers or its index."""
-    lines, said = published_totals(options.path, options.hub, options.preset)
+    lines, said, is_same = published_totals(options.path, options.hub, options.preset)
     warn(options.path, said)
     if not options.preset:
         print(f"\n{lines}", end="")
-    return 0
+    return 0 if is_same else 1
 
 
 def schema(options) -> int:

@@ -13,36 +13,44 @@ from ..engine.files import place, read_text
 from .skeleton import hub_of, toml_value
 
 
-def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str]]:
-    """The lines of [published], and what else is to be said. With a slug they are added to this preset, whose `names`
-    are said to be the published ones if they are.
+def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str], bool]:
+    """The lines of [published], what else is to be said, and whether nothing differs. With a slug they are added to
+    this preset, whose `names` are said to be the published ones if they are.
 
-    Raises `Problem` for a preset that has a [published].
+    Raises `Problem` for a preset that has another [published].
     """
     model = presets.model(slug) if slug else None
     preset = model.preset if model else None
-    if preset and preset.published:
-        raise Problem("has [published] already", "remove it first", place(presets.paths()[slug or ""]))
     hub = hub or (preset.hub if preset else None) or hub_of(Path(path))
     if hub:
         check_hub(hub)
     there = stored(Path(path))
     lines, said = published(there, hub), [_types(there)] if there.by_type else []
+    is_same = True
     if model and slug:
         file = presets.paths()[slug]
+        known = preset.published if preset else None
+        if known and known.parameters != there.parameters:
+            found = f"published.parameters = {known.parameters:,}, and the file has {there.parameters:,}"
+            raise Problem(found, "remove [published], or give the file that it is of", place(file))
         text = read_text(file).rstrip("\n") + "\n"
         buffers = model.counts.buffer_elements
         of_them = f", {buffers:,} of them stored and not trained" if buffers else ""
         said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}{of_them}")
+        is_same = there.parameters == model.held()
         if there.shapes is not None:
             apart = differences(model.counts, there.shapes)
             said += apart or ["the same names and shapes, both ways"]
+            is_same &= not apart
             text = text if apart else re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
         try:
-            file.write_text(f"{text}\n{lines}", "utf-8")
+            file.write_text(text if known else f"{text}\n{lines}", "utf-8")
         except OSError as error:
             raise Problem(f"cannot be written: {error.strerror}", "check the path", place(file)) from None
-    return lines, said
+        is_same |= bool(known and known.extra)  # the difference is named
+        if not is_same:
+            said.append("correct [config], or name the difference in [[published.extra]]")
+    return lines, said, is_same
 
 
 def published(there: Stored, hub: str | None) -> str:

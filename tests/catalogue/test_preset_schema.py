@@ -46,6 +46,7 @@ def test_every_preset_is_as_the_schema_says(schema):
         lambda t: t["config"].update(hidden_size=0),
         lambda t: t["published"].update(parameters=-1),
         lambda t: t["sources"].pop("verified"),
+        lambda t: t["sources"].update(names="pubished"),
     ],
 )
 def test_what_a_preset_refuses_the_schema_refuses(schema, change):
@@ -70,3 +71,9 @@ def test_the_command_writes_it_where_the_editors_settings_say(tmp_path, monkeypa
     written = (tmp_path / rule["schema"]["path"]).read_text("utf-8")
     assert capsys.readouterr().out == written and json.loads(written) == json.loads(json.dumps(preset_schema.schema()))
     assert all(path.match(pattern) for pattern in rule["include"] for path in [*presets.paths().values()][:1])
+
+
+def test_taplo_reads_it():
+    """It refuses a schema with an `$id` that is no whole address, and knows one kind of entries for a list."""
+    text = json.dumps(preset_schema.schema())
+    assert '"$id"' not in text and '"prefixItems"' not in text

@@ -138,7 +138,7 @@ def test_a_reference_list_that_differs_is_off(monkeypatch, change, found):
 def test_a_reference_figure_that_differs_is_off(monkeypatch, name, value):
     listed = checkpoint("llama3-8b")
     monkeypatch.setattr("macros.catalogue.checks.reference", lambda slug: {**listed, name: value})
-    assert check("llama3-8b").text.startswith(f"{name}: 1 in the reference list")
+    assert check("llama3-8b").text.startswith(f"macros/presets/llama/llama3-8b.toml: {name}: 1 in the reference list")
 
 
 def test_names_that_the_world_uses_lead_to_the_slug():

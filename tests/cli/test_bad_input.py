@@ -195,7 +195,7 @@ PRESETS = {
     "a licence without its source": (
         "released =",
         'licence = "MIT"\nreleased =',
-        r"licence and licence_source go together",
+        r"licence and licence_source go together; give both",
     ),
     "markup in a name": ('"Tiny"', '"<b>Tiny</b>"', r"'<b>Tiny</b>' holds '<': expected plain text"),
     "a script in a name": ('"Tiny"', '"<script>alert(1)</script>"', r"holds '<'"),
@@ -232,7 +232,12 @@ PRESETS = {
         TOML.replace("released", 'hub = "us/tiny"\nreleased')
         .replace("false", "true")
         .replace("the model's card", "us/tiny on the Hugging Face Hub, safetensors total"),
-        r"published\.file is missing: its source is the file at hub; write file = true",
+        r"published\.file is missing: its source is the file at hub; write file = true$",
+    ),
+    "a file of no repository": (
+        TOML,
+        TOML.replace("exact = false", "exact = true\nfile = true"),
+        r"hub is missing, and published\.file = true; name the repository",
     ),
     "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has spaces that do not show"),
     "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has spaces"),
@@ -702,5 +707,5 @@ def test_names_of_nobody_are_said(catalogue):
     catalogue(TOML.replace("verified", 'names = "publishd"\nverified'))
     result = checks.check("tiny")
     assert result.state == "off" and one_line(Problem(result.text)) == (
-        "sources.names = 'publishd'; did you mean \"published\"?"
+        "macros/presets/llama/tiny.toml: sources.names = 'publishd'; did you mean \"published\"?"
     )
