@@ -330,7 +330,9 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
     known = struct.__struct_encode_fields__
     for name, value in table.items():
         if name not in known:
-            return f"{where}{name}: unknown key", nearest(name, known, f"known ones: {', '.join(known)}")
+            return f"{where}{name}: unknown key", _belongs(name) or nearest(
+                name, known, f"known ones: {', '.join(known)}"
+            )
         inner = TABLES.get(name)
         if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
             return unknown
@@ -339,6 +341,11 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
                 if isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
                     return unknown
     return None
+
+
+def _belongs(name: str) -> str:
+    """Where a key stands that was written into a table, and is none of its own."""
+    return "it belongs above the first table" if name in Preset.__struct_encode_fields__ else ""
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
@@ -356,7 +363,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         known = [k.key for k in fields_of(architecture.config) if k.key]
         raise Problem(
             f"config.{unknown[0]}: unknown key of {architecture.name}",
-            nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
+            _belongs(unknown[0]) or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
     return Model(slug, raw, architecture, config, preset, tuple(unknown), parts)
 

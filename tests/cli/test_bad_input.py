@@ -239,6 +239,16 @@ PRESETS = {
         TOML.replace("exact = false", "exact = true\nfile = true"),
         r"hub is missing, and published\.file = true; name the repository",
     ),
+    "a headline below the config": (
+        "[config]\n",
+        '[config]\nheadline = "8B"\n',
+        r"config\.headline: unknown key of llama; it belongs above the first table",
+    ),
+    "a licence at the end": (
+        TOML,
+        f'{TOML}licence = "MIT"\n',
+        r"licence: unknown key; it belongs above the first table",
+    ),
     "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has spaces that do not show"),
     "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has spaces"),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
