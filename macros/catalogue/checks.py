@@ -11,9 +11,8 @@ import msgspec
 
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
-from ..engine.files import place
 from ..engine.tensors import Weight
-from .presets import Model, file_of, model, preset, verify_family, verify_names
+from .presets import Model, model, preset, verify_family, verify_names, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -47,8 +46,7 @@ def check(slug: str) -> Result:
             said.append(compare(counted.counts, listed))
         return Result("ok" if counted.published else "counted", "; ".join(said))
     except Problem as problem:
-        path = file_of(slug)
-        return Result("off", str(problem if problem.where or not path else problem.at(place(path))))
+        return Result("off", str(with_file(problem, slug)))
 
 
 def published(counted: Model) -> str:

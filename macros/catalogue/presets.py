@@ -345,7 +345,8 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
 
 def _belongs(name: str) -> str:
     """Where a key stands that was written into a table, and is none of its own."""
-    return "it belongs above the first table" if name in Preset.__struct_encode_fields__ else ""
+    is_plain = name in Preset.__struct_encode_fields__ and name not in {"config", *TABLES}
+    return "it belongs above the first table" if is_plain else ""
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
@@ -408,6 +409,12 @@ def file_of(slug: str) -> Path | None:
     use("preset", slug)
     with apart():
         return paths().get(slug)
+
+
+def with_file(wrong: Problem, slug: str) -> Problem:
+    """What is wrong with a preset, with its file where nothing nearer is named."""
+    path = file_of(slug)
+    return wrong if wrong.where or not path else wrong.at(place(path))
 
 
 @remembered

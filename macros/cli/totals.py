@@ -37,17 +37,17 @@ def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str]
         buffers = model.counts.buffer_elements
         of_them = f", {buffers:,} of them stored and not trained" if buffers else ""
         said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}{of_them}")
-        is_same = there.parameters == model.held()
+        extra = known.extra if known else ()
+        is_same = there.parameters == model.held(extra)
         if there.shapes is not None:
             apart = differences(model.counts, there.shapes)
             said += apart or ["the same names and shapes, both ways"]
-            is_same &= not apart
+            is_same &= bool(extra) or not apart
             text = text if apart else re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
         try:
             file.write_text(text if known else f"{text}\n{lines}", "utf-8")
         except OSError as error:
             raise Problem(f"cannot be written: {error.strerror}", "check the path", place(file)) from None
-        is_same |= bool(known and known.extra)  # the difference is named
         if not is_same:
             said.append("correct [config], or name the difference in [[published.extra]]")
     return lines, said, is_same

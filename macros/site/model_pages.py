@@ -123,8 +123,7 @@ def problem(slug: str) -> Problem | None:
     try:
         _verified(slug)
     except Problem as wrong:
-        path = presets.file_of(slug)
-        return wrong if wrong.where or not path else wrong.at(place(path))
+        return presets.with_file(wrong, slug)
     return None
 
 

@@ -244,6 +244,11 @@ PRESETS = {
         '[config]\nheadline = "8B"\n',
         r"config\.headline: unknown key of llama; it belongs above the first table",
     ),
+    "a table's name below the config": (
+        "[config]\n",
+        '[config]\nsources = "a card"\n',
+        r"config\.sources: unknown key of llama; (?!it belongs)",
+    ),
     "a licence at the end": (
         TOML,
         f'{TOML}licence = "MIT"\n',

@@ -969,6 +969,25 @@ def test_tensors_that_are_not_the_forward_passes_own_are_named(run, small, tmp_p
     assert status == 1 and "the forward pass gives 114,000" in out
 
 
+@pytest.mark.parametrize("what", ["total", "name", "named rest"])
+def test_a_file_that_differs_in_one_way_ends_with_1_unless_it_is_named(run, small, tmp_path, what):
+    tensors = safetensors.load_file(CAPITALS / "model.safetensors")
+    if what == "total":
+        path = cut_off(tmp_path) / INDEX
+        path.write_text(json.dumps({"metadata": {"total_parameters": 114_001}, "weight_map": {}}))
+    else:
+        path = tmp_path / "model.safetensors"
+        name = min(tensors)
+        more = {f"{name}.other": tensors.pop(name)} if what == "name" else {"rest": np.zeros(5, np.int8)}
+        safetensors.save_file(tensors | more, path)
+    if what == "named rest":
+        extra = 'source = "a card"\nextra = [{ name = "rest", count = 5 }]\n'
+        text = f"{small.read_text('utf-8')}\n[published]\nparameters = 114_005\nexact = true\n{extra}"
+        small.write_text(text, "utf-8")
+    dependencies.forget({("preset", "capitals")})
+    assert run("totals", path, "--preset", "capitals")[0] == (0 if what == "named rest" else 1)
+
+
 def header_of(tensors: dict) -> bytes:
     text = json.dumps(tensors).encode()
     return len(text).to_bytes(8, "little") + text

@@ -79,8 +79,13 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
 
 def build(name: str) -> torch.nn.Module:
     """The model of a type's small config, or of another checkpoint's, each weight random."""
-    torch.manual_seed(SEED)
-    model = unfilled(small_config(name))
+    return filled(small_config(name))
+
+
+def filled(raw: Mapping[str, Any], seed: int = SEED) -> torch.nn.Module:
+    """The model of a config, each weight random."""
+    torch.manual_seed(seed)
+    model = unfilled(raw)
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)

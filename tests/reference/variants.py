@@ -91,10 +91,8 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
 
 def runs(raw: dict[str, Any], seed: int, dtype: torch.dtype = torch.float32) -> tuple[torch.nn.Module, dict] | None:
     """The model that transformers makes of a config, and what it says of a text; None where it cannot."""
-    models.SEED = checkpoints.SEED = seed
-    models.small_config = lambda name: deepcopy(raw)  # it is filled in on the way
     try:
-        model = models.build(raw["model_type"]).to(dtype)
+        model = models.filled(deepcopy(raw), seed).to(dtype)  # tables of the config are filled in on the way
         stored = checkpoints.checkpoint(model)
         return (model, stored) if math.isfinite(stored["logits"].sum()) else None
     except Exception:  # of many kinds: a check of the config, or a shape that does not fit
@@ -128,7 +126,7 @@ def rows(model_type: str) -> tuple[list[list], Counter]:
         if not new or json.dumps(new, sort_keys=True) in compared:
             continue
         try:
-            listed = compare(deepcopy(configs()[model_type] | new))
+            listed = compare(configs()[model_type] | new)
         except AssertionError as error:
             print(f"{model_type} with {new}: {str(error)[:300]}")
             listed = "differ"

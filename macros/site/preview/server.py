@@ -479,15 +479,12 @@ def wrong_setting(logged: list[str]) -> str | None:
     """What MkDocs says of a setting; where one is missing and another is nearly called so, that it is misspelt."""
     said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
     unknown = [name for name, why in said.items() if why.startswith("Unrecognised configuration name")]
-    for name, why in said.items():
-        if name not in unknown:
-            misspelt = difflib.get_close_matches(name, unknown, n=1)
-            return (
-                f'mkdocs.yml: {misspelt[0]}: there is no such setting; did you mean "{name}"?'
-                if misspelt
-                else f"mkdocs.yml: {name}: {why.rstrip('.')}; mend the setting"
-            )
-    return None
+    name = next((name for name in said if name not in unknown), None)
+    if name is None:
+        return None
+    if misspelt := difflib.get_close_matches(name, unknown, n=1):
+        return f'mkdocs.yml: {misspelt[0]}: there is no such setting; did you mean "{name}"?'
+    return f"mkdocs.yml: {name}: {said[name].rstrip('.')}; mend the setting"
 
 
 def address(path: str) -> str:
