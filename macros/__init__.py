@@ -1,4 +1,74 @@
-"""Every Parameter: where the numbers of a large language model come from."""
+"""Every Parameter: where the numbers of a large language model come from.
+
+    import every_parameter as ep
+    ep.load("llama3-8b").parameters.total
+
+Everything of the Python API is here by its name, and is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .api import one_package
+
+if TYPE_CHECKING:
+    from .api.catalogue import models
+    from .api.comparison import Comparison, compare
+    from .api.fits import Fit, fits
+    from .api.model import Formula, Model, Parameters, load
+    from .api.pictures import Picture
+    from .api.running import Prediction, run
+    from .api.tables import Quantity, Table
+    from .engine.errors import Problem
+
+_PLACES = {
+    "api.catalogue": ("models",),
+    "api.comparison": ("Comparison", "compare"),
+    "api.fits": ("Fit", "fits"),
+    "api.model": ("Formula", "Model", "Parameters", "load"),
+    "api.pictures": ("Picture",),
+    "api.running": ("Prediction", "run"),
+    "api.tables": ("Quantity", "Table"),
+    "engine.errors": ("Problem",),
+}
+
+__all__ = [
+    "load",
+    "models",
+    "compare",
+    "fits",
+    "run",
+    "Model",
+    "Parameters",
+    "Formula",
+    "Picture",
+    "Quantity",
+    "Table",
+    "Comparison",
+    "Fit",
+    "Prediction",
+    "Problem",
+]
+
+one_package.share(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the API, from where it is defined; nothing is kept here, so that the live preview may renew it."""
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{place}"), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("every-parameter")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])
 
 
 def define_env(env):

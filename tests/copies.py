@@ -49,7 +49,7 @@ def whole(folder: Path, *more: str) -> Path:
     """A copy of the macros, the pages and the settings, and of more files or folders."""
     for name in ("macros", "docs", "mkdocs.yml", *more):
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name)
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("node_modules"))
         else:
             shutil.copy(ROOT / name, folder / name)
     return folder

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -16,15 +17,20 @@ from macros.catalogue import presets, published_costs
 from macros.catalogue.independent import comparison
 from macros.catalogue.presets import Model
 from macros.counting.accelerators import accelerators
+from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
 from macros.engine.array import Node, ShapeArray
 from macros.engine.ops import Chunked, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
 from macros.engine.tensors import CacheEntry
-from macros.views import charts, claims, diagrams, headlines, tables, values
-from macros.views.charts import year
-from macros.views.layers import n_layers
+from macros.views.charts import catalogue_entries
+from macros.views.charts.catalogue_entries import year
+from macros.views.diagrams import model_diagrams
+from macros.views.kit import values
+from macros.views.reference import claims
+from macros.views.tables import headlines, size_counts
+from macros.views.trace.layers import n_layers
 
 CLAIMS: dict[str, Callable[[], None]] = {}
 SLUGS = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
@@ -149,6 +155,84 @@ def recurrent_states():
         assert model.counts.cache_bytes(4096) == model.counts.cache_bytes(131072)
         in_layers = [w for w in matrices_of(model) if w.layers is not None]
         assert max(in_layers, key=lambda w: int(w.count)).name.endswith("in_proj.weight")
+
+
+@claim
+def recurrent_rows():
+    """Each row of the page's table has all that a layer of the kind keeps: its state, and what is beside it."""
+    page = (presets.FOLDER.parent.parent / "docs/what-happens/recurrent-layers.md").read_text("utf-8")
+    rows = [re.findall(r'value\("([^"]+)", "([^"]+)"\)', row) for row in page.splitlines() if row.startswith("| ")]
+    rows = [row for row in rows if row]
+    assert len(rows) == 8
+    for row in rows:
+        [slug] = {slug for slug, _ in row}
+        kept = [k for k in of(slug).counts.kept if k.row is None]
+        layer = kept[0].layers
+        in_a_layer = sum(prod(map(int, k.shape)) for k in kept if k.layers == layer)
+        assert sum(values.evaluate(of(slug), name) for _, name in row) == in_a_layer, slug
+
+
+@claim
+def lengths_of_encoders():
+    """BART and Whisper have a position for each of the tokens or moments that their encoders read; T5 has no table of
+    positions, rotates nothing, and reads texts longer than its config names."""
+    for slug in SLUGS:
+        m, sizes = of(slug), of(slug).counts.values()
+        if "n_source" not in sizes:
+            continue
+        tables = [w for w in m.counts.weights if "encoder.embed_positions" in w.name]
+        if m.model_type == "t5":
+            assert not tables and not steps_of(m, Role.EMBED_POSITIONS, Role.SINUSOIDS, *ROPES)
+            assert steps_of(m, Role.RELATIVE_BIAS)
+            longer = presets.make("longer", {**m.raw, "n_positions": 2 * sizes["n_source"]})
+            assert longer.counts.total == m.counts.total
+        else:
+            assert any(int(w.shape[0]) - sizes["n_source"] in (0, 2) for w in tables), slug
+
+
+@claim
+def keys_of_latents_are_not_made():
+    """In each model with latent attention the map to the keys is applied to the queries."""
+    asked = [m for m in every() if any(k.holds is Holds.LATENT for k in m.counts.kept)]
+    assert asked and all(steps_of(m, Role.LATENT_QUERIES) for m in asked)
+
+
+@claim
+def four_bits_are_more_than_a_quarter():
+    """The weights of each model in 4 bits, scales included, take more than a quarter of what they take in 16."""
+    for m in every():
+        costs = costs_of(m.counts)
+        assert Fraction(1, 4) < Fraction(costs.weight_bytes("int4"), costs.weight_bytes("bfloat16"))
+    costs = costs_of(of("llama3-70b").counts)
+    assert Fraction(costs.weight_bytes("int4"), costs.weight_bytes("bfloat16")) < Fraction(27, 100)
+
+
+@claim
+def routers_since_deepseek_v3():
+    """DeepSeek-V3 and more than half of the models with experts that came after it score by sigmoid; most of these
+    divide by the sum."""
+    first = str(presets.preset("deepseek-v3").released)
+    with_experts = [m for m in every() if steps_of(m, Role.MIXTURE_OF_EXPERTS)]
+    later = [m for m in with_experts if str(presets.preset(m.slug).released) >= first]
+    by_sigmoid = [m for m in later if steps_of(m, Role.SIGMOID_SCORES)]
+    assert of("deepseek-v3") in by_sigmoid and 2 * len(by_sigmoid) > len(later) > 20
+    divided = [m for m in by_sigmoid if getattr(m.config, "normalise", False)]
+    assert 2 * len(divided) > len(by_sigmoid)
+    assert steps_of(of("mixtral-8x7b"), Role.SOFTMAX) and not steps_of(of("mixtral-8x7b"), Role.SIGMOID_SCORES)
+
+
+@claim
+def widths_of_qk_norms():
+    """Most QK-norms have as many numbers as a head is wide; those of OLMo 2 as all heads together."""
+    widths = {
+        m.slug: w.shape[-1].expr.text()
+        for m in every()
+        for w in m.counts.weights
+        if values.short_name(w.name) in ("q_norm", "q_layernorm", "query_layernorm") and len(w.shape) == 1
+    }
+    by_head = [slug for slug, width in widths.items() if width.startswith("d_") and width != "d_model"]
+    assert 2 * len(by_head) > len(widths) > 30
+    assert widths["olmo2-7b"] == "n_heads·d_head" and "olmo2-7b" not in by_head
 
 
 @claim
@@ -281,7 +365,8 @@ def widths_are_round():
 def depth_and_width_grow_together():
     """Over the catalogue, the ranks of depth and of width go together (a correlation of more than a half)."""
     ranks = [
-        np.argsort(np.argsort([f(e) for e in charts.entries()])) for f in (lambda e: e.n_layers, lambda e: e.d_model)
+        np.argsort(np.argsort([f(e) for e in catalogue_entries.entries()]))
+        for f in (lambda e: e.n_layers, lambda e: e.d_model)
     ]
     assert np.corrcoef(ranks)[0, 1] > 0.5
 
@@ -293,7 +378,7 @@ def fashion_of_shapes():
     assert len(early) >= 5
     for m in early:
         sizes = m.counts.values()
-        assert sizes["d_ff"] == 4 * sizes["d_model"] and charts.matrices(m) == 2
+        assert sizes["d_ff"] == 4 * sizes["d_model"] and catalogue_entries.feed_forward_matrices(m) == 2
         assert sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
     late = [m.counts.values() for m in every() if year(m.preset.released) >= 2024]
     heads = Counter(sizes["d_head"] for sizes in late if "d_head" in sizes)
@@ -425,7 +510,7 @@ def feed_forward_is_most_of_the_layers():
 def most_have_a_gate():
     """Of the models since LLaMA with dense feed-forward parts, most have three matrices there."""
     since = presets.preset("llama-7b").released
-    later = [charts.matrices(m) for m in every() if year(m.preset.released) >= year(since)]
+    later = [catalogue_entries.feed_forward_matrices(m) for m in every() if year(m.preset.released) >= year(since)]
     known = [n for n in later if n]
     assert known.count(3) > len(known) / 2 and len(known) > 60
 
@@ -461,9 +546,9 @@ def scores_have_no_weight():
     its drawing what has weights is marked.
     """
     m = of("llama3-70b")
-    drawn = list(diagrams.whole(m, "d_model").top.items())
+    drawn = list(model_diagrams.whole(m, "d_model").top.items())
     assert all(item.depends for item in drawn if item.kind == "weight") and not all(item.depends for item in drawn)
-    steps = steps_of(m, Role.SCORES, Role.CAUSAL_MASK, Role.SOFTMAX, Role.MIX)
+    steps = steps_of(m, Role.SCORES, Role.CAUSAL_MASK, Role.SOFTMAX, Role.WEIGHTED_SUM)
     assert len({n.role for n in steps}) == 4 and not any(n.all_weights() for n in steps)
     [gated] = [
         n
@@ -472,6 +557,8 @@ def scores_have_no_weight():
     ]
     assert not gated.all_weights()
     assert "d_ff" in gated.outputs[0].shape[-1].symbols
+    products = {n.role for n in m.trace.root.walk() if n.role and n.flops.terms and not n.all_weights()}
+    assert products == {Role.SCORES, Role.WEIGHTED_SUM}
 
 
 @claim
@@ -722,7 +809,7 @@ def cache_formula_without_two():
         and sum(len(k.layers) for k in of(r.entry.slug).counts.kept) == 2 * n_layers(of(r.entry.slug))
         and len({tuple(map(int, k.shape[1:])) for k in of(r.entry.slug).counts.kept}) == 1
         and not any(k.is_shared for k in of(r.entry.slug).counts.kept)
-        and not tables._contradiction(of(r.entry.slug)).startswith("The source contradicts itself")
+        and not size_counts._contradiction(of(r.entry.slug)).startswith("The source contradicts itself")
     ]
     assert len(alike) > 100 and {r.ratio for r in alike} == {Fraction(1, 2)}
 
@@ -801,7 +888,7 @@ def one_tokens_arrays_are_small():
     """The arrays of one new token of 16 texts are small beside weights and cache: below a hundredth, in large
     models."""
     for slug in ("llama3-8b", "llama3-70b", "gemma3-27b", "mixtral-8x7b", "deepseek-v3"):
-        terms = costs_of(of(slug).counts).inference_bytes(1, 8192, 16)
+        terms = costs_of(of(slug).counts).inference_bytes(1, Conditions(8192, 16))
         assert terms["activations"] < (terms["weights"] + terms["cache"]) / 100, slug
 
 
@@ -832,7 +919,7 @@ def no_batch_is_enough_for_llama_8b():
     per_byte = m.counts.decode_flops(4096) / costs_of(m.counts).cache_bytes_read(1, 4096)
     for a in accelerators().values():
         assert per_byte < a.peak() / a.bytes_per_second
-        assert costs_of(m.counts).critical_batch(a, 4096) is None
+        assert costs_of(m.counts).critical_batch(Conditions(4096, accelerator=a)) is None
 
 
 @claim
@@ -886,13 +973,15 @@ def exact_as_assumed():
 def factor_of_twenty():
     """Some formula of the page is off by a factor of twenty or more for some model."""
     assert any(
-        result.ratio > 20 or result.ratio < Fraction(1, 20) for key in claims.FORMULAS for result in claims.results(key)
+        result.ratio > 20 or result.ratio < Fraction(1, 20)
+        for key in claims.formulas()
+        for result in claims.results(key)
     )
 
 
 @claim
 def table_positions_gpt2():
     """GPT-2's table of positions ends where its text must, and its vocabulary is 256 bytes, merges and one mark."""
-    assert tables.limit(of("gpt2")) == (size("gpt2", "n_positions"), True)
+    assert of("gpt2").longest_context == (size("gpt2", "n_positions"), True)
     assert size("gpt2", "vocab_size") == 256 + 50_000 + 1
-    assert tables.limit(of("llama3-8b"))[1] is False
+    assert of("llama3-8b").longest_context[1] is False

@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
+from macros.engine.dims import Poly
 from macros.engine.forward import trace
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
+
+
+def degree(poly: Poly, symbol: str) -> int:
+    """The highest power of `symbol` outside `min`, `//` and `%`."""
+    return max((e for m in poly.terms for a, e in m if a == symbol), default=0)
 
 
 def counts(raw: dict) -> Counts:

@@ -178,7 +178,7 @@ def test_threads_may_typeset_at_once_and_the_process_ends():
     """V8 started by two of them at once ended it."""
     program = """
 import threading
-from macros.views.mathml import mathml
+from macros.views.kit.mathml import mathml
 threads = [threading.Thread(target=mathml, args=(f"x_{n}",)) for n in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -196,11 +196,11 @@ def test_the_generated_pages_are_plain_data():
 import sys
 for name in ("mkdocs", "mkdocs_macros", "material"):
     sys.modules[name] = None
-from macros.catalogue import presets
+from macros.catalogue import page_paths, presets
 from macros.site import model_pages, page_macros
 pages = model_pages.pages()
 assert len({page.path for page in pages}) == len(pages) and all(type(page.content) is str for page in pages)
-assert {model_pages.page_of(slug) for slug in presets.paths()} < {page.path for page in pages}
+assert {page_paths.model_page(slug) for slug in presets.paths()} < {page.path for page in pages}
 home, models = model_pages.with_families([{"Home": "index.md"}, {"Models": ["models/index.md"]}])
 families = [pages for family in models["Models"][1:] for pages in family.values()]
 named = [next(iter(page.values())) if type(page) is dict else page for pages in families for page in pages]

@@ -14,7 +14,7 @@ import yaml
 from copies import ROOT
 from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
 
-from macros.catalogue import presets
+from macros.catalogue import page_paths, presets
 from macros.site import links, model_pages, sources
 
 # Zensical does without MkDocs, ProperDocs has plugins of it in its place. Newer ones are tried by hand.
@@ -56,7 +56,9 @@ def test_links_are_written_as_an_author_does():
         ("a/b.md", "https://x.example/c/", "https://x.example/c/"),
     ):
         given = f'<a class="x" href="{address}">x</a><a xlink:href="{address}">'
-        assert links.as_written(given, source, files) == given.replace(f' href="{address}"', f' href="{written}"'), (
+        assert links.with_source_links(given, source, files) == given.replace(
+            f' href="{address}"', f' href="{written}"'
+        ), (
             source,
             address,
         )
@@ -86,8 +88,8 @@ def numbers(page: Path) -> list[str]:
 
 def with_few_models(folder: Path) -> None:
     """The sources without most models' pages and families, in the navigation too."""
-    pages = {model_pages.page_of(slug) for slug in KEPT}
-    pages |= {model_pages.page_of_family(presets.preset(slug).family) for slug in KEPT}
+    pages = {page_paths.model_page(slug) for slug in KEPT}
+    pages |= {page_paths.family_page(presets.preset(slug).family) for slug in KEPT}
     for path in (folder / "docs/models").glob("*/*.md"):
         if path.relative_to(folder / "docs").as_posix() not in pages:
             path.unlink()
@@ -123,9 +125,9 @@ def test_every_number_is_that_of_mkdocs(engine, asked, few, tmp_path, site_folde
     run(python.with_name(engine), "build", cwd=folder, env=QUIET)  # its end, too: V8 is closed in time
     site = folder / "site"
     pages = {path.relative_to(site).as_posix() for path in site.rglob("index.html")}
-    written = {links.address_of(p.relative_to(ROOT / "docs").as_posix()) for p in (ROOT / "docs").rglob("*.md")}
+    written = {links.page_address(p.relative_to(ROOT / "docs").as_posix()) for p in (ROOT / "docs").rglob("*.md")}
     assert {f"{address}index.html" for address in written if not address.startswith("includes/")} <= pages
-    assert {f"{links.address_of(model_pages.page_of(slug))}index.html" for slug in KEPT} <= pages
+    assert {f"{links.page_address(page_paths.model_page(slug))}index.html" for slug in KEPT} <= pages
     different = [page for page in sorted(pages) if numbers(site / page) != numbers(site_folder / page)]
     assert different == []
     around = re.sub(r"<article\b.*?</article>", "", (site / "models/index.html").read_text("utf-8"), flags=re.S)

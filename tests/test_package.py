@@ -25,11 +25,20 @@ from packaging.utils import canonicalize_name
 from reference import golden, goldens
 
 from macros.catalogue import presets
+from macros.site import requirements
 from macros.site.page_macros import macros
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-DEPENDENCIES = {canonicalize_name(r.name): r for r in map(Requirement, PROJECT["dependencies"])}
+
+
+def declared(requirements: list[str]) -> dict[str, Requirement]:
+    """Requirements by the name of what is required."""
+    return {canonicalize_name(r.name): r for r in map(Requirement, requirements)}
+
+
+CORE = declared(PROJECT["dependencies"])
+DEPENDENCIES = CORE | declared(PROJECT["optional-dependencies"]["site"])
 CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
 
 
@@ -54,6 +63,14 @@ def environment(folder: Path) -> Path:
 # --- what is declared -------------------------------------------------------------------------------------------------
 
 
+def test_the_site_asks_for_what_it_takes():
+    """Mend: the top module of each requirement of the extra `site` stands in macros/site/requirements.py."""
+    distributions = importlib.metadata.packages_distributions()
+    asked = {canonicalize_name(d) for module in requirements.SITE for d in distributions[module]}
+    with_mkdocs = {"mkdocs", "click", "jinja2", "markdown"}  # MkDocs does not start without these
+    assert asked | with_mkdocs == DEPENDENCIES.keys() - CORE.keys()
+
+
 def test_every_constraint_is_a_tested_version_of_a_declared_range():
     pinned = {}
     for line in CONSTRAINTS.read_text("utf-8").splitlines():
@@ -67,16 +84,18 @@ def test_every_constraint_is_a_tested_version_of_a_declared_range():
 
 
 def test_what_is_imported_is_declared():
-    """Mend: add the distribution to `dependencies` in pyproject.toml, and renew .ci/constraints.txt."""
+    """Mend: add the distribution to `dependencies` in pyproject.toml, or to `site`, and renew .ci/constraints.txt."""
     distributions = importlib.metadata.packages_distributions()
     for path in (ROOT / "macros").rglob("*.py"):
+        of_site = path.is_relative_to(ROOT / "macros/site") or path.name == "mathml.py"  # asks for V8 when it has to
+        allowed = DEPENDENCIES if of_site else CORE
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in {n.partition(".")[0] for n in names} - sys.stdlib_module_names - {"macros"}:
                 providers = {canonicalize_name(d) for d in distributions.get(name, [name])}
-                assert providers & DEPENDENCIES.keys(), f"{path}: {name} is of {providers}, which nothing declares"
+                assert providers & allowed.keys(), f"{path}: {name} is of {providers}, which nothing declares"
 
 
 def test_the_list_of_reference_logits_is_that_of_the_checkpoints():
@@ -95,7 +114,7 @@ def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for name in ("macros", "docs"):
         shutil.copytree(ROOT / name, folder / "project" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "project")
     (folder / "project" / "macros" / "engine" / "__pycache__").mkdir()
     (folder / "project" / "macros" / "engine" / "__pycache__" / "dims.cpython-311.pyc").touch()
@@ -119,31 +138,96 @@ def test_the_wheel_carries_every_file_once(wheel):
     assert packed.keys() == ours.keys()
     assert packed == ours
     assert re.search(r"^License-Expression: MIT$", metadata, re.M)
-    assert any(name.endswith("docs/reference/licence.md") for name in licences)
+    assert any(name.endswith("licenses/LICENSE") for name in licences)
     assert sum(name.endswith(".txt") for name in licences) == len(list(ROOT.glob("docs/assets/vendor/*.txt"))) + 1
 
 
 PAGE = """
 from {package}.catalogue.presets import paths, preset
-from {package}.views.excerpts import excerpt
-from {package}.views.mathml import mathml
-from {package}.views.models import checked, verification
-from {package}.views.rooms import rooms_picture
+from {package}.views.kit.excerpts import excerpt
+from {package}.views.kit.mathml import mathml
+from {package}.views.models.model_page import model_checked, verification
+from {package}.views.reference.rooms import rooms_picture
 print(mathml("n^2"), verification(), rooms_picture(), excerpt("__init__.py", "define_env"))
-print(*(checked(slug) for slug in paths() if preset(slug).config), sep="\\n")
+print(*(model_checked(slug) for slug in paths() if preset(slug).config), sep="\\n")
 """
 
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
-    """The interpreter of an environment that has the wheel and its runtime dependencies."""
+    """The interpreter of an environment that has the wheel and all that building a site takes."""
     python = environment(tmp_path_factory.mktemp("installed") / "venv")
-    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, wheel)
+    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, f"{wheel}[site]")
     return python
+
+
+@pytest.fixture(scope="module")
+def core(wheel, tmp_path_factory) -> Path:
+    """The interpreter of an environment that has the wheel and what it cannot do without."""
+    python = environment(tmp_path_factory.mktemp("core") / "venv")
+    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, "--compile-bytecode", wheel)
+    return python
+
+
+BESIDES_NUMPY = 25_000_000  # bytes
+
+
+@pytest.mark.slow("installs the wheel")
+def test_the_core_is_small(core):
+    """NumPy, and 25 MB of all else."""
+    packages = next(core.parent.parent.glob("lib/python*/site-packages"))
+    files = [path for path in packages.rglob("*") if path.is_file()]
+    besides = [path for path in files if not path.relative_to(packages).parts[0].startswith("numpy")]
+    assert len(besides) > 500  # the wheel's own files alone
+    assert sum(path.stat().st_size for path in besides) <= BESIDES_NUMPY
+
+
+NOTEBOOK = """
+import warnings
+warnings.simplefilter("ignore")
+import every_parameter as ep
+m = ep.load("llama3-8b")
+print(m.parameters.total, m.kv_cache(context=32768), m.flops(context=4096), m.memory(context=4096))
+print(m.what_if(n_layers=64).parameters.total, len(ep.models()), ep.compare("gpt2", m).differ)
+print(ep.fits(m, on="24GB").sentence, m.tensors.to_markdown()[:80], m.diagram._repr_svg_()[:4], m.map._repr_svg_()[:4])
+print(ep.run("capitals", text="The capital of France is").rows()[0]["token"], m.formula)
+shown = m.formula._repr_html_()
+print("formula shows as", "TeX" if shown == "$$" + m.formula.tex + "$$" else shown[:2])
+try:
+    ep.load("llama3-8")
+except ep.Problem as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.slow("installs the wheel")
+def test_a_notebook_on_the_core_alone_says_what_the_repository_says(core, tmp_path):
+    """Where V8 is not installed, formulas stand as TeX."""
+    there = run(core, "-c", NOTEBOOK, cwd=tmp_path)
+    here = run(sys.executable, "-c", NOTEBOOK, cwd=ROOT)
+    as_tex, as_mathml = "formula shows as TeX\n", "formula shows as <m\n"
+    assert as_tex in there.stdout and as_mathml in here.stdout, there.stdout
+    assert there.stdout.replace(as_tex, "") == here.stdout.replace(as_mathml, "")
+
+
+@pytest.mark.slow("installs the wheel")
+def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
+    """One line, also where MkDocs itself is there and its theme and plugins are not."""
+    uv("venv", "--python", core, tmp_path / "venv")
+    python = tmp_path / "venv/bin/python"
+    uv("pip", "install", "--python", python, "--constraint", CONSTRAINTS, "mkdocs")
+    uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
+    built = subprocess.run(
+        [python, "-m", "mkdocs", "build", "--site-dir", tmp_path / "site"], cwd=ROOT, text=True, capture_output=True
+    )
+    assert built.returncode == 1 and built.stdout == ""
+    (line,) = built.stderr.splitlines()
+    assert re.search(r"without material, .*: pip install -c .ci/constraints.txt -e '\.\[site\]'$", line)
 
 
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("python", ["core", "installed"])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -154,10 +238,16 @@ def installed(wheel, tmp_path_factory) -> Path:
         "describe --format csv llama3-8B no-such-folder/config.json wrong.json foreign.json gpt-4",
         "add foreign.json --slug gpt2-again",
         "run nowhere --tokens 1",
+        "compare gpt2 llama3-8b --on h100",
+        "what-if gpt2 --set n_layers=13",
+        "fits llama3-8b --on 24GB --context 32k",
+        "totals nowhere",
+        "schema",
+        "publish-check .",
         "--help",
     ],
 )
-def test_installed_it_says_what_the_repository_says(installed, tmp_path, arguments):
+def test_installed_it_says_what_the_repository_says(python, request, tmp_path, arguments):
     """The lines, the errors and the exit status."""
     foreign = {"model_type": "gpt2", "n_embd": 48, "n_layer": 2, "n_head": 3, "vocab_size": 97, "n_positions": 31}
     (tmp_path / "foreign.json").write_text(json.dumps(foreign | {"a_new_key": 1}))
@@ -166,7 +256,7 @@ def test_installed_it_says_what_the_repository_says(installed, tmp_path, argumen
     there, here = (
         subprocess.run([*command, *arguments.split()], cwd=tmp_path, env=env, text=True, capture_output=True)
         for command, env in (
-            ([installed.with_name("every-parameter")], bare),
+            ([request.getfixturevalue(python).with_name("every-parameter")], bare),
             ([sys.executable, "-m", "macros"], bare | {"PYTHONPATH": str(ROOT)}),
         )
     )

@@ -15,6 +15,7 @@ from reference import golden
 from macros.catalogue import presets
 from macros.catalogue.presets import Model
 from macros.counting.accelerators import accelerator
+from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
 from macros.engine.checkpoint import Arrays
@@ -22,9 +23,12 @@ from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.steps import EVERY_NORM, Role
 from macros.site import page_macros as registry
-from macros.views import claims, models, tables, traits, values
-from macros.views.claims import formula_result
-from macros.views.layers import n_layers
+from macros.views.kit import values
+from macros.views.models import model_page, traits
+from macros.views.reference import claims
+from macros.views.reference.claims import formula_result
+from macros.views.tables import size_counts
+from macros.views.trace.layers import n_layers
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -69,7 +73,7 @@ def test_who_counts_what_in_scaling_laws():
     ]
     assert len(sentences) >= 4
     assert [s for s in sentences if not re.search(r"Kaplan|Hoffmann|Chinchilla", s)] == []
-    assert "Kaplan" in tables.which_number("gpt2")
+    assert "Kaplan" in size_counts.which_number("gpt2")
 
 
 @pytest.mark.parametrize("slug", ["llama3-8b", "llama2-13b", "qwen2.5-7b", "gpt2", "qwen3-0.6b", "smollm2-135m"])
@@ -178,13 +182,13 @@ def test_why_deepseek_v3_keeps_less_than_llama_405b():
 
 def test_the_batch_from_which_compute_limits_a_mixture_of_experts():
     """Larger than a dense model's by all weights to those of one token, and not by all experts to the chosen."""
-    dense = costs_of(presets.model("llama3-8b").counts).critical_batch(accelerator("h100"), None)
+    dense = costs_of(presets.model("llama3-8b").counts).critical_batch(Conditions(accelerator=accelerator("h100")))
     text = page("costs/time.md")
     for slug in ("mixtral-8x7b", "deepseek-v3"):
         counts = presets.model(slug).counts
         table = counts.values()["vocab_size"] * counts.values()["d_model"]
         stated = (counts.total - table) / (counts.active - table)
-        crossing = costs_of(counts).critical_batch(accelerator("h100"), None)
+        crossing = costs_of(counts).critical_batch(Conditions(accelerator=accelerator("h100")))
         assert crossing / dense == pytest.approx(stated, rel=0.01)
         assert f"{stated:.3g} times" in text and f"{crossing:,} sequences" in text
         sizes = counts.values()
@@ -268,13 +272,13 @@ def test_a_norm_does_not_hold_the_stream_back():
 
 def sentence(slug: str) -> str:
     """The first point of “What was checked”: what the total was held against."""
-    return plain(models.checked(slug).partition("</li>")[0])
+    return plain(model_page.model_checked(slug).partition("</li>")[0])
 
 
 @pytest.mark.parametrize("slug", KNOWN)
 def test_an_exact_number_is_that_of_a_file(slug):
     """Without published weights, the number is that of the paper's sizes."""
-    said = plain(models.intro(slug))
+    said = plain(model_page.model_intro(slug))
     assert ("has exactly " in said) == (presets.preset(slug).hub is not None)
     assert ("by the sizes of its paper" in said) == (presets.preset(slug).hub is None)
 
@@ -283,7 +287,7 @@ def test_an_exact_number_is_that_of_a_file(slug):
 def test_what_was_checked(slug):
     """The generated sentences of each model, against what its preset says and the trace counts."""
     preset = tomllib.loads(presets.paths()[slug].read_text("utf-8"))
-    said, everything = sentence(slug), plain(models.checked(slug))
+    said, everything = sentence(slug), plain(model_page.model_checked(slug))
     published = preset.get("published")
     if "config" not in preset:
         assert everything == "There is nothing to check."
@@ -335,6 +339,7 @@ ELSEWHERE = {
     "family_changes": lambda call, slug: call(presets.preset(slug).family),
     "published_costs": lambda call, slug: call(),
     "terminal": lambda call, slug: call(f"fits {slug} --on 10TB"),
+    "python_example": lambda call, slug: call(f"ep.load({slug!r})"),
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }
@@ -353,7 +358,7 @@ OF_SHAPES = set(
     rooms_picture terms_table one_head recap shape_after dot_product matrix_product matrix_cell widths_at_a_glance
     python_config area_map attention_table worked_score capitals_figure number_matrix logit_lens number_walk real_number
     layer_drawing sentence_table top_words head_habits choose_country attention_of token_rows head_that_looks_at
-    independent_summary independent_table any_config data_fields
+    independent_summary independent_table any_config data_fields rooms_table python_names
     """.split()
 )
 
@@ -369,7 +374,8 @@ def test_a_caveat_stands_beside_every_cost(slug):
     if made_of is MADE_OF and has_one:
         assert [name for name, call in ELSEWHERE.items() if made_of not in call(MACROS[name], slug)] == []
     if has_one:
-        assert presets.model(slug).warnings == (presets.preset(slug).caveat,)
+        defaults = [w for w in presets.model(slug).warnings if w.startswith(presets.DEFAULT)]
+        assert presets.model(slug).warnings == (said, *defaults)
 
 
 def test_every_macro_was_asked_whether_it_shows_a_cost():
@@ -403,24 +409,28 @@ def test_no_biases_means_none(slug):
 
 def test_where_the_published_totals_stand():
     """Each source is of one kind, and the table adds up to every model with a published total."""
-    text = plain(models.published_origins())
+    text = plain(model_page.published_origins())
     sources = [p.published.source for p in map(presets.preset, SLUGS) if p.published]
     assert text.endswith(f"All models with a published total {len(sources)}")
-    kinds = {kind: [s for s in sources if models.origin(s) == kind] for _, kind in models.ORIGINS}
+    kinds = {kind: [s for s in sources if model_page.source_kind(s) == kind] for _, kind in model_page.ORIGINS}
     for kind, of_it in kinds.items():
         assert of_it and f"{kind} {len(of_it)}" in text, f"no source is {kind}: take it off ORIGINS"
-    assert all("KerasHub" in s for s in kinds[models.ORIGINS[0][1]]) and len(kinds[models.ORIGINS[0][1]]) > 1
-    assert models.ELSEWHERE not in text, "a kind of source that several presets share has a row of its own in ORIGINS"
-    assert models.origin("somebody said so") == models.ELSEWHERE
+    assert all("KerasHub" in s for s in kinds[model_page.ORIGINS[0][1]]) and len(kinds[model_page.ORIGINS[0][1]]) > 1
+    assert model_page.ELSEWHERE not in text, (
+        "a kind of source that several presets share has a row of its own in ORIGINS"
+    )
+    assert model_page.source_kind("somebody said so") == model_page.ELSEWHERE
     for stored in ("a/b on the Hugging Face Hub, header of x.safetensors", "a/b, headers of its 2 safetensors files"):
-        assert models.origin(stored) == models.ORIGINS[1][1]
+        assert model_page.source_kind(stored) == model_page.ORIGINS[1][1]
     of_papers = {s for s in KNOWN if presets.preset(s).sources.config.startswith("arXiv")}
     of_these = {s for s in KNOWN if s.startswith(("gpt3-", "t5-", "whisper-"))}
     assert of_papers == of_these, "“for GPT-3, T5 and Whisper those of their papers”"
     [of_its_repository] = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
     assert of_its_repository == "bart-base", "“for BART base those of its repository”"
     defaults = {
-        s for s in KNOWN if re.search(r"the defaults of \w+Config|^NVIDIA/NeMo", presets.preset(s).sources.config)
+        s
+        for s in KNOWN
+        if re.search(r"^class defaults of .*\(\w+Config\)|^NVIDIA/NeMo", presets.preset(s).sources.config)
     }
     others = {s for s in KNOWN if "config.json" not in presets.preset(s).sources.config}
     assert defaults and defaults | of_papers | {of_its_repository} == others, (
@@ -433,19 +443,19 @@ COUNTED = {
     "linear maps": {Role.LINEAR, Role.GROUPED_LINEAR, Role.CONV1D, Role.LATENT_QUERIES, Role.LATENT_VALUES},
     "experts": {Role.EXPERT_LINEAR, Role.SHARED_EXPERTS},
     "the head": {Role.UNEMBED},
-    "attention’s scores and averages": {Role.SCORES, Role.PROFILE_BIAS, Role.MIX},
-    "those over latents": {Role.LATENT_SCORES, Role.MIX_LATENTS},
+    "attention’s scores and averages": {Role.SCORES, Role.RELATIVE_LOGITS, Role.WEIGHTED_SUM},
+    "those over latents": {Role.LATENT_SCORES, Role.LATENT_WEIGHTED_SUM},
     "an indexer’s": {Role.INDEX_SCORES},
     "the weighted sum of the chosen experts": {Role.COMBINE},
     "what mixes residual streams": {
         Role.READ_STREAMS,
         Role.STREAM_SHARES,
         Role.WRITE_STREAMS,
-        Role.HEAD_STREAMS,
+        Role.REDUCE_STREAMS,
     },
     "the averages in a compressed cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
-    "convolutions": {Role.CONVOLUTION, Role.CONVOLVE},
+    "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }
 LEFT_OUT = {
     "look-ups": {Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW},
@@ -474,7 +484,7 @@ LEFT_OUT = {
     },
     "rotations and positions by distance": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE, Role.RELATIVE_BIAS},
     "biases and sums": set(),  # steps without a role of their own, inside others
-    "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.SPREAD_STREAMS},
+    "all other work number by number": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.EXPAND_STREAMS},
 }
 
 

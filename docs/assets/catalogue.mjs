@@ -1,30 +1,53 @@
-// The catalogue's table: sorted by the buttons of its headings, filtered by the form above it. What is chosen stands in the
-// address, so that it can be linked and comes back with "back". Without this script the whole table stands, unfiltered.
+// The catalogue's table: sorted by the buttons of its headings, filtered by the form above it. What is chosen stands in
+// the address, so that it can be linked and comes back with "back". Without this script the whole table stands,
+// unfiltered.
 
-const LIST = ".ep-catalogue"
+const LIST = ".ep-catalogue",
+  SORTER = "./vendor/sortable-tablesort.mjs" // not ours: it is not looked into for types
 const number = new Intl.NumberFormat("en")
 
+/**
+ * @param {HTMLTableElement} table
+ * @param {(table: HTMLTableElement) => void} sort by the heading that has `aria-sort`
+ */
 function mount(table, sort) {
   if (table.dataset.mounted) return
   table.dataset.mounted = "true"
   const rows = [...table.tBodies[0].rows] // in the order of the page
-  const headings = [...table.tHead.rows[0].cells], names = headings.map(th => slug(th.textContent))
-  const form = table.closest(".ep-block").querySelector("form.ep-filter")
-  const named = rows.map(row => plain(`${row.cells[0].textContent} ${row.dataset.family} ${row.dataset.attention ?? ""} ${row.dataset.kind ?? ""} ${row.dataset.facts}`))
-  const found = rows.map((row, i) => `${named[i]} ${plain(row.dataset.names)}`)
+  const headings = [...(table.tHead?.rows[0].cells ?? [])],
+    names = headings.map(th => slug(th.textContent))
+  const form = /** @type {HTMLFormElement?} */ (table.closest(".ep-block")?.querySelector("form.ep-filter"))
+  const named = rows.map(row =>
+    plain(
+      [row.cells[0].textContent, ...["family", "attention", "kind", "facts"].map(name => row.dataset[name] ?? "")].join(
+        " ",
+      ),
+    ),
+  )
+  const found = rows.map((row, i) => `${named[i]} ${plain(row.dataset.names ?? "")}`)
 
   headings.forEach(th => {
     const button = document.createElement("button")
     button.type = "button"
     button.append(...th.childNodes)
-    button.addEventListener("click", () => { order(th, next(th)); remember() })
+    button.addEventListener("click", () => {
+      order(th, next(th))
+      remember()
+    })
     th.append(button)
   })
 
   // A column of numbers starts with the largest, one of words with A; a third click gives back the page's own order.
-  const first = th => th.classList.contains("num") ? "descending" : "ascending"
-  const next = th => ({ [first(th)]: first(th) === "ascending" ? "descending" : "ascending", null: first(th) })[th.getAttribute("aria-sort")]
+  const first = (/** @type {Element} */ th) => (th.classList.contains("num") ? "descending" : "ascending")
+  function next(/** @type {Element} */ th) {
+    const now = th.getAttribute("aria-sort")
+    return now === null ? first(th) : now === first(th) ? (now === "ascending" ? "descending" : "ascending") : null
+  }
 
+  /**
+   * @param {Element} by
+   * @param {string?} direction
+   */
   function order(by, direction) {
     for (const th of headings) th.removeAttribute("aria-sort")
     if (direction) {
@@ -33,69 +56,111 @@ function mount(table, sort) {
     } else table.tBodies[0].append(...rows)
   }
 
-  function filter() {
-    const given = values(), format = form.elements.format.selectedIndex
-    const groups = plain(given.find ?? "").split(/ ?, ?| or | vs\.? /).map(group => group.split(" ").filter(Boolean)).filter(group => group.length)
+  /** @param {HTMLFormElement} form */
+  function filter(form) {
+    const given = values(),
+      format = /** @type {HTMLSelectElement} */ (form.elements.namedItem("format")).selectedIndex
+    const groups = plain(given.find ?? "")
+      .split(/ ?, ?| or | vs\.? /)
+      .map(group => group.split(" ").filter(Boolean))
+      .filter(group => group.length)
     let shown = 0
     rows.forEach((row, i) => {
-      const { parameters, cache, context, memory = "", released, family, kind, attention = "" } = row.dataset
+      const { parameters, cache, context, memory = "", released = "", family, kind, attention = "" } = row.dataset
       const n = Number(parameters ?? NaN)
       const words = groups.find(group => group.every(word => found[i].includes(word))) ?? []
-      row.hidden = !((words.length || !groups.length)
-        && (!given.family || family === given.family)
-        && (!given.kind || kind === given.kind)
-        && (!given.attention || attention.split(", ").includes(given.attention))
-        && (!given.least || n >= given.least) && (!given.most || n <= given.most)
-        && (!given.cache_kb || Number(cache ?? NaN) <= 1000 * given.cache_kb)
-        && (!given.context || Number(context ?? NaN) >= given.context)
-        && (!given.memory || Number(memory.split(" ")[format] || NaN) <= given.memory)
-        && (!given.since || released >= given.since))
-      shown += !row.hidden
+      row.hidden = !(
+        (words.length || !groups.length) &&
+        (!given.family || family === given.family) &&
+        (!given.kind || kind === given.kind) &&
+        (!given.attention || attention.split(", ").includes(given.attention)) &&
+        (!given.least || n >= Number(given.least)) &&
+        (!given.most || n <= Number(given.most)) &&
+        (!given.cache_kb || Number(cache ?? NaN) <= 1000 * Number(given.cache_kb)) &&
+        (!given.context || Number(context ?? NaN) >= Number(given.context)) &&
+        (!given.memory || Number(memory.split(" ")[format] || NaN) <= Number(given.memory)) &&
+        (!given.since || released >= given.since)
+      )
+      if (!row.hidden) shown++
       explain(row, i, words)
     })
-    form.querySelector("[role=status]").textContent = table.caption.textContent = shown === rows.length ? `${number.format(shown)} models` : `${number.format(shown)} of ${number.format(rows.length)} models`
+    const all = number.format(rows.length),
+      said = shown === rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
+    for (const place of [form.querySelector("[role=status]"), table.caption]) if (place) place.textContent = said
   }
 
   // A model found by another's name says whose shapes it has.
+  /**
+   * @param {HTMLTableRowElement} row
+   * @param {number} i
+   * @param {string[]} words
+   */
   function explain(row, i, words) {
-    const alias = !row.hidden && words.some(word => !named[i].includes(word)) && row.dataset.names.split(" ").find(alias => words.every(word => plain(alias).includes(word)))
+    const alias =
+      !row.hidden &&
+      words.some(word => !named[i].includes(word)) &&
+      row.dataset.names?.split(" ").find(alias => words.every(word => plain(alias).includes(word)))
     row.querySelector(".ep-alias")?.remove()
-    if (alias) row.cells[0].append(Object.assign(document.createElement("span"), { className: "ep-alias", textContent: `also ${alias}` }))
+    if (alias)
+      row.cells[0].append(
+        Object.assign(document.createElement("span"), { className: "ep-alias", textContent: `also ${alias}` }),
+      )
   }
 
-  const values = () => form ? Object.fromEntries([...new FormData(form)].filter(([, value]) => value)) : {}
+  /** @returns {Record<string, string>} */
+  const values = () =>
+    form ? Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : []))) : {}
 
   function remember() {
-    const at = new URL(location.href), by = headings.findIndex(th => th.hasAttribute("aria-sort"))
-    at.search = new URLSearchParams({ ...values(), ...(by < 0 ? {} : { sort: names[by], order: headings[by].getAttribute("aria-sort") }) })
+    const at = new URL(location.href),
+      by = headings.findIndex(th => th.hasAttribute("aria-sort"))
+    at.search = `${new URLSearchParams({
+      ...values(),
+      ...(by < 0 ? {} : { sort: names[by], order: headings[by].getAttribute("aria-sort") ?? "" }),
+    })}`
     history.replaceState(history.state, "", at)
   }
 
   function recall() {
     const given = new URLSearchParams(location.search)
-    for (const field of form?.elements ?? []) if (field.name && given.has(field.name)) field.value = given.get(field.name)
-    const by = names.indexOf(given.get("sort"))
+    for (const field of form?.elements ?? [])
+      if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && given.has(field.name))
+        field.value = given.get(field.name) ?? ""
+    const by = names.indexOf(given.get("sort") ?? "")
     if (by >= 0) order(headings[by], given.get("order") === "ascending" ? "ascending" : "descending")
   }
 
   recall()
   if (!form) return
   form.addEventListener("submit", event => event.preventDefault())
-  form.addEventListener("input", () => { filter(); remember() })
-  form.addEventListener("reset", () => setTimeout(() => { filter(); remember() }))
+  form.addEventListener("input", () => {
+    filter(form)
+    remember()
+  })
+  form.addEventListener("reset", () =>
+    setTimeout(() => {
+      filter(form)
+      remember()
+    }),
+  )
   form.hidden = false
-  filter()
+  filter(form)
 }
 
-const plain = s => s.toLowerCase().replace(/[\s_]+/g, " ").trim()
-const slug = s => plain(s).replace(/[^a-z]+/g, "-")
+const plain = (/** @type {string} */ s) =>
+  s
+    .toLowerCase()
+    .replace(/[\s_]+/g, " ")
+    .trim()
+const slug = (/** @type {string} */ s) => plain(s).replace(/[^a-z]+/g, "-")
 
 async function start() {
-  const tables = document.querySelectorAll(LIST)
+  const tables = /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll(LIST))
   if (!tables.length) return
-  const { sortSortable } = await import("./vendor/sortable-tablesort.mjs")
+  const { sortSortable } = await import(SORTER)
   tables.forEach(table => mount(table, sortSortable))
 }
 
-const now = () => globalThis.document$ ? document$.subscribe(start) : start()
-document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })
+const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) : start())
+if (document.readyState === "complete") now()
+else addEventListener("load", now, { once: true })

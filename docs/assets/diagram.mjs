@@ -2,13 +2,16 @@
 // The drawings themselves are in the page; without this script they are as they are.
 
 const STEP = 1.25 // a click or a key
-const NEAREST = 3, SIZES = { "+": STEP, "=": STEP, "-": 1 / STEP, "0": 0 }
+const NEAREST = 3
+/** @type {Record<string, number>} */
+const SIZES = { "+": STEP, "=": STEP, "-": 1 / STEP, 0: 0 }
 
 function mount() {
   for (const canvas of document.querySelectorAll("figure.diagram > .ep-canvas")) {
-    const figure = canvas.parentElement
-    if (figure.querySelector(":scope > .ep-open")) continue
-    const button = labelled("Open the whole drawing", () => open(figure, canvas.firstElementChild))
+    const figure = canvas.parentElement,
+      drawing = canvas.firstElementChild
+    if (!(drawing instanceof SVGSVGElement) || !figure || figure.querySelector(":scope > .ep-open")) continue
+    const button = labelled("Open the whole drawing", () => open(figure, drawing))
     button.className = "ep-open"
     button.setAttribute("aria-haspopup", "dialog")
     canvas.before(button)
@@ -18,11 +21,17 @@ function mount() {
 }
 
 // The first node in the middle, where the drawing is wider than its place.
-function startInView(canvas) {
-  const first = canvas.querySelector(".node").getBoundingClientRect(), { left, width } = canvas.getBoundingClientRect()
+function startInView(/** @type {Element} */ canvas) {
+  const first = canvas.querySelector(".node")?.getBoundingClientRect(),
+    { left, width } = canvas.getBoundingClientRect()
+  if (!first) return
   canvas.scrollLeft += first.left + first.width / 2 - left - width / 2
 }
 
+/**
+ * @param {string} text
+ * @param {() => void} onclick
+ */
 function labelled(text, onclick) {
   const button = document.createElement("button")
   button.type = "button"
@@ -31,13 +40,19 @@ function labelled(text, onclick) {
   return button
 }
 
+/**
+ * @param {HTMLElement} figure
+ * @param {SVGSVGElement} drawing
+ */
 function open(figure, drawing) {
-  const dialog = document.createElement("dialog"), tools = document.createElement("div"), place = document.createElement("div")
-  const whole = drawing.cloneNode(true)
+  const dialog = document.createElement("dialog"),
+    tools = document.createElement("div"),
+    place = document.createElement("div")
+  const whole = /** @type {SVGSVGElement} */ (drawing.cloneNode(true))
   const { width, height } = drawing.viewBox.baseVal
   let scale = 0
   dialog.className = "ep-whole"
-  dialog.setAttribute("aria-label", figure.getAttribute("aria-label"))
+  dialog.setAttribute("aria-label", figure.getAttribute("aria-label") ?? "")
   place.tabIndex = 0 // the arrow keys scroll it
   place.setAttribute("role", "group")
   place.setAttribute("aria-label", "Drawing")
@@ -45,18 +60,22 @@ function open(figure, drawing) {
 
   const fitting = () => Math.min(place.clientWidth / width, place.clientHeight / height, 1)
   // To a size, with one point of the window in its place; to the whole drawing.
-  const zoom = (wanted, x = place.clientWidth / 2, y = place.clientHeight / 2) => {
+  const zoom = (/** @type {number} */ wanted, x = place.clientWidth / 2, y = place.clientHeight / 2) => {
     const before = scale || fitting()
     scale = wanted && Math.min(Math.max(wanted, fitting()), NEAREST)
-    const now = scale || fitting(), left = (place.scrollLeft + x) * now / before - x, top = (place.scrollTop + y) * now / before - y
-    whole.setAttribute("width", Math.floor(width * now))
-    whole.setAttribute("height", Math.floor(height * now))
+    const now = scale || fitting(),
+      left = ((place.scrollLeft + x) * now) / before - x,
+      top = ((place.scrollTop + y) * now) / before - y
+    whole.setAttribute("width", `${Math.floor(width * now)}`)
+    whole.setAttribute("height", `${Math.floor(height * now)}`)
     place.scrollTo(left, top)
   }
-  const by = factor => zoom(factor && (scale || fitting()) * factor)
+  const by = (/** @type {number} */ factor) => zoom(factor && (scale || fitting()) * factor)
 
   tools.append(
-    labelled("Nearer", () => by(STEP)), labelled("Farther", () => by(1 / STEP)), labelled("Whole", () => by(0)),
+    labelled("Nearer", () => by(STEP)),
+    labelled("Farther", () => by(1 / STEP)),
+    labelled("Whole", () => by(0)),
     labelled("Close", () => dialog.close()),
   )
   place.append(whole)
@@ -67,14 +86,19 @@ function open(figure, drawing) {
     event.preventDefault()
     by(SIZES[event.key])
   })
-  place.addEventListener("wheel", event => { // also two fingers on a touch pad
-    if (!event.ctrlKey) return
-    event.preventDefault()
-    const { left, top } = place.getBoundingClientRect()
-    zoom((scale || fitting()) * Math.exp(-event.deltaY / 200), event.clientX - left, event.clientY - top)
-  }, { passive: false })
+  place.addEventListener(
+    "wheel",
+    event => {
+      // also two fingers on a touch pad
+      if (!event.ctrlKey) return
+      event.preventDefault()
+      const { left, top } = place.getBoundingClientRect()
+      zoom((scale || fitting()) * Math.exp(-event.deltaY / 200), event.clientX - left, event.clientY - top)
+    },
+    { passive: false },
+  )
   pan(place)
-  const resized = new ResizeObserver(() => dialog.isConnected ? scale || zoom(0) : resized.disconnect())
+  const resized = new ResizeObserver(() => (dialog.isConnected ? scale || zoom(0) : resized.disconnect()))
   figure.append(dialog)
   dialog.showModal()
   zoom(0)
@@ -82,14 +106,18 @@ function open(figure, drawing) {
 }
 
 // The mouse draws; fingers scroll by themselves.
-function pan(place) {
+function pan(/** @type {HTMLElement} */ place) {
+  /** @type {{ x: number, y: number } | undefined} */
   let from
   place.onpointerdown = event => {
-    if (event.pointerType === "mouse" && !event.button) from = { x: event.clientX + place.scrollLeft, y: event.clientY + place.scrollTop }
+    if (event.pointerType === "mouse" && !event.button)
+      from = { x: event.clientX + place.scrollLeft, y: event.clientY + place.scrollTop }
   }
   place.onpointermove = event => {
-    if (!from || !event.buttons) return from = undefined
-    const left = from.x - event.clientX, top = from.y - event.clientY
+    if (!event.buttons) from = undefined
+    if (!from) return
+    const left = from.x - event.clientX,
+      top = from.y - event.clientY
     if (Math.hypot(left - place.scrollLeft, top - place.scrollTop) < 4) return
     place.setPointerCapture(event.pointerId)
     place.scrollTo(left, top)
@@ -98,12 +126,21 @@ function pan(place) {
 }
 
 // Material follows links of HTML without a reload, not those of a drawing: one of HTML in the same place.
-function follow(event) {
-  const link = event.target.closest?.(".ep-drawing a")
-  if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+function follow(/** @type {MouseEvent} */ event) {
+  const link = event.target instanceof Element && event.target.closest(".ep-drawing a")
+  if (
+    !(link instanceof SVGAElement) ||
+    event.button ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
+    return
   event.preventDefault()
   event.stopPropagation()
-  const dialog = link.closest("dialog"), anchor = document.createElement("a")
+  const dialog = link.closest("dialog"),
+    anchor = document.createElement("a")
   anchor.href = link.href.baseVal
   document.body.append(anchor)
   dialog?.close()
@@ -113,13 +150,17 @@ function follow(event) {
 document.addEventListener("click", follow, { capture: true })
 
 // On paper the steps are there to read, whatever was open.
+/** @type {HTMLDetailsElement[]} */
 let opened = []
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details.diagram-steps:not([open])")]
+  opened = Array.from(document.querySelectorAll("details.diagram-steps:not([open])"))
   for (const steps of opened) steps.open = true
 })
-addEventListener("afterprint", () => { for (const steps of opened) steps.open = false })
+addEventListener("afterprint", () => {
+  for (const steps of opened) steps.open = false
+})
 
 // document$ is Material's: it emits now and after each instant navigation, forward and back.
-const start = () => globalThis.document$ ? document$.subscribe(mount) : mount()
-document.readyState === "complete" ? start() : addEventListener("load", start, { once: true })
+const start = () => (globalThis.document$ ? globalThis.document$.subscribe(mount) : mount())
+if (document.readyState === "complete") start()
+else addEventListener("load", start, { once: true })

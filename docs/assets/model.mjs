@@ -3,54 +3,177 @@
 import { M, MODULES, py } from "./engine/engine.mjs"
 
 export { py }
-export const FIGURES = M["counting.figures"].FIGURES, FORMATS = M["counting.formats"].FORMATS, CACHE_BYTES = M["counting.formats"].CACHE_BYTES
+export const FIGURES = M["counting.figures"].FIGURES,
+  FORMATS = M["counting.formats"].FORMATS,
+  CACHE_BYTES = M["counting.formats"].CACHE_BYTES
 export const fieldsOf = M["engine.architectures.config"].fields_of
-const { Problem } = M["engine.errors"], { ShapeError } = M["engine.rules"]
+const { Problem } = M["engine.errors"],
+  { ShapeError } = M["engine.rules"]
 
 // Whether an error says what is wrong with a config; any other is a mistake in here.
-export const isProblem = error => py.isinstance(error, [Problem, ShapeError])
-export const said = error => (isProblem(error) ? py.str(error) : String(error?.message ?? error))
+export const isProblem = (/** @type {unknown} */ error) => py.isinstance(error, [Problem, ShapeError])
+export const said = (/** @type {unknown} */ error) =>
+  isProblem(error) ? py.str(error) : String(error instanceof Error ? error.message : error)
 
-// The language model's keys of a config, and which parts were left out.
-export const languagePart = raw => M["engine.keys"].language_part(raw)
-export const WAYS = M["engine.ways"].WAYS
+export const VARIATIONS = M["engine.variations"].VARIATIONS
 export const continued = M["engine.keys"].continued
 
+/** @returns {error is Engine.Problem} */
+const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Problem])
+
+// The type that a model type is read as: a multimodal model's is that of its text.
+const ofText = (/** @type {unknown} */ type) => [`${type}`, `${type}_text`].find(name => Object.hasOwn(MODULES, name))
+const script = (/** @type {string} */ name) => import(`./engine/${name}.mjs`)
+
 // Loads the forward pass of a model type, once; says so where there is none.
-export async function load(type) {
+export async function load(/** @type {unknown} */ type) {
   if (typeof type !== "string") throw Problem("model_type is missing", 'add the published one, such as "llama"')
-  if (!Object.hasOwn(MODULES, type)) throw Problem(`model_type = ${py.repr(type)} is not covered`, `${Object.keys(MODULES).length} are`)
-  await import(`./engine/${MODULES[type]}.mjs`)
+  const known = ofText(type)
+  if (!known) throw Problem(`model_type = ${py.repr(type)} is not known`, `${Object.keys(MODULES).length} are`)
+  await script(MODULES[known])
 }
 
-// A model by its keys; the forward pass of its type is loaded. Throws a problem that names the key.
+/**
+ * What makers call the class of a type with its own head; there once a config of a reader's own is.
+ * @type {Engine.Dict<Engine.Json | undefined, string[]>}
+ */
+let classes
+async function loadHeads() {
+  classes = new py.Dict(Object.entries((await script("heads")).CLASSES))
+  return M["engine.architectures.heads"]
+}
+const headOf = (/** @type {string} */ name, /** @type {Engine.Keys} */ raw) =>
+  raw.read("architectures", null) === null
+    ? null
+    : M["engine.architectures.heads"].find_head(name, raw, classes.read(raw.read("model_type"), []))
+
+/**
+ * The language model's keys of a reader's config.json, which can be counted; throws what is wrong with it.
+ * @param {Engine.Keys} raw
+ */
+export async function described(raw) {
+  const heads = await loadHeads()
+  const [keys, , strange] = heads.described(raw, Object.keys(MODULES), classes),
+    type = keys.read("model_type", null)
+  try {
+    if (typeof type === "string" && !ofText(type)) {
+      await Promise.all([...new Set(Object.values(MODULES)), "likeness"].map(script))
+      throw M["engine.architectures.likeness"].unknown_type(keys, M["engine.architectures"]._registered)
+    }
+    await load(type)
+    const { sizes } = model(keys)
+    if (strange === null || !sizes.length) return keys
+    throw Problem(`unknown keys that name a size: ${sizes.map(name => py.repr(name)).join(", ")}`)
+  } catch (error) {
+    throw strange !== null && isOneLine(error) ? heads.of_whole(strange, type, error.what) : error
+  }
+}
+
+/**
+ * A model by its keys; the forward pass of its type is loaded. Throws a problem that names the key.
+ * @param {Engine.Keys} raw
+ * @returns {Engine.Model}
+ */
 export function model(raw) {
-  const architecture = M["engine.architectures"]._registered.read(raw.read("model_type"))
-  const [config, unknown] = architecture.config.read(raw)
-  const counts = M["counting.parameters"].Counts(M["engine.forward"].trace(architecture, config))
-  return { raw, config, unknown, counts, costs: M["counting.costs"].of(counts), architecture: architecture.name }
+  const architecture = M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
+  const [config, unread] = architecture.config.read(raw),
+    head = headOf(architecture.name, raw)
+  const counts = M["counting.parameters"].Counts(M["engine.forward"].trace(architecture, config, head))
+  const sizes = M["engine.keys"].sizes_among(unread, raw),
+    unknown = unread.filter(name => !sizes.includes(name))
+  return {
+    raw,
+    config,
+    head,
+    sizes,
+    unknown,
+    counts,
+    costs: M["counting.costs"].of(counts),
+    architecture: architecture.name,
+  }
 }
 
 // Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
-export const categories = model => model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n)
+export const categories = (/** @type {Engine.Model} */ model) =>
+  (model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n))
 
-// The parts of a model as the area map has them, each with what it does; titles by the roles of steps, numbers written by `short` and `percent`.
-export const treemap = M["views.treemap"]
-export const groupsOf = (model, titles) => model.groups ??= M["counting.parts"].grouped(model.counts.parts, ({ role }) => titles.read(role) ?? py.str(role ?? "others").replaceAll("_", " "))
-export const areasOf = (model, titles, short, percent) => model.areas ??= groupsOf(model, titles).map(group => {
-  const tensors = group.weights.map(w => [w.name, py.int(w.count), py.int(w.active)]).map(([name, n, used]) =>
-    treemap.Tensor(name.replace(/\.weight$/, "").split(".").at(-1), n, n ? Number(used) / Number(n) : 0, short(n)))
-  const area = treemap.Area(group.title, BigInt(group.layers?.length ?? 0), group.count, short(group.count), percent(group.count, model.counts.total), tensors)
-  return { area, category: group.parts[0].category.value }
-})
+export const treemap = M["views.charts.treemap"]
+/** @typedef {Engine.Dict<string | null, string | undefined>} Titles by the roles of steps */
+/**
+ * The parts of a model as the area map has them.
+ * @param {Engine.Model} model
+ * @param {Titles} titles
+ */
+export const groupsOf = (model, titles) =>
+  (model.groups ??= M["counting.parts"].grouped(
+    model.counts.parts,
+    ({ role }) => titles.read(role) ?? py.str(role ?? "others").replaceAll("_", " "),
+  ))
+/**
+ * The areas of the map, each with what it does; numbers are written by `short` and `percent`.
+ * @param {Engine.Model} model
+ * @param {Titles} titles
+ * @param {(n: bigint) => string} short
+ * @param {(n: bigint, of: bigint) => string} percent
+ */
+export const areasOf = (model, titles, short, percent) =>
+  (model.areas ??= groupsOf(model, titles).map(group => {
+    const tensors = group.weights.map(w => {
+      const n = py.int(w.count),
+        name = w.name.replace(/\.weight$/, "")
+      return treemap.Tensor(
+        name.slice(name.lastIndexOf(".") + 1),
+        n,
+        n ? Number(py.int(w.active)) / Number(n) : 0,
+        short(n),
+      )
+    })
+    const area = treemap.Area(
+      group.title,
+      BigInt(group.layers?.length ?? 0),
+      group.count,
+      short(group.count),
+      percent(group.count, model.counts.total),
+      tensors,
+    )
+    return { area, category: group.parts[0].category.value }
+  }))
 
-// Every tensor of a model written out, name and shape; and the parts of names that some published files lack or add.
-export const tensorsOf = model => [...model.counts.tensors(), ...model.counts.tensors(model.counts.buffers)].map(([name, shape]) => [name, shape.map(Number)])
-export const spellingsOf = model => {
-  const { stored_prefixes, spellings } = M["engine.architectures"]._registered.read(model.raw.read("model_type"))
+const { side, differs: changes } = M["counting.differing"]
+/**
+ * Whether a hyperparameter changes something from one model to another.
+ * @param {string} field
+ * @param {Engine.Model[]} models
+ */
+export const differs = (field, models) =>
+  changes(
+    field,
+    models.map(m => (m.sides ??= side(m.config, m.counts.trace))),
+  )
+
+/**
+ * Every tensor of a model written out, name and shape.
+ * @param {Engine.Model} model
+ * @returns {[name: string, shape: number[]][]}
+ */
+export const tensorsOf = model =>
+  [...model.counts.tensors(), ...model.counts.tensors(model.counts.buffers)].map(([name, shape]) => [
+    name,
+    shape.map(Number),
+  ])
+// The parts of names that some published files lack or add.
+export const spellingsOf = (/** @type {Engine.Model} */ model) => {
+  const { stored_prefixes, spellings } = M["engine.architectures"]._registered.read(
+    ofText(model.raw.read("model_type")),
+  )
   return { prefixes: [...stored_prefixes], parts: py.entries(spellings) }
 }
 
-export const accelerator = given => py.apply(M["counting.accelerators"].Accelerator, [], given)
-export const conditions = given => py.apply(M["counting.figures"].Conditions, [], given)
+export const accelerator = (/** @type {object} */ given) => py.apply(M["counting.accelerators"].Accelerator, [], given)
+export const conditions = (/** @type {object} */ given) => py.apply(M["counting.conditions"].Conditions, [], given)
+/**
+ * @param {Engine.Model} model
+ * @param {string} name
+ * @param {Engine.Conditions} given
+ */
 export const figure = (model, name, given) => FIGURES.read(name).of(model.counts, given)

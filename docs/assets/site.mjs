@@ -1,22 +1,42 @@
-// What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab stop. In a
-// table that does, the result stays in its place beside the name. The points of charts have a script of their own.
+// What scrolls sideways can be reached and scrolled by keyboard: only while it does, so that nothing else is a tab
+// stop. In a table that does, the result stays in its place beside the name. The points of charts have a script of
+// their own.
 
 const SCRIPTS = { "figure.diagram": "./diagram.mjs", ".ep-catalogue": "./catalogue.mjs" } // of what not every page has
 const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
-const LABELS = { "ep-math": "Formula", "ep-figure": "Figure", "ep-canvas": "Diagram", "md-typeset__scrollwrap": "Table", "md-typeset__table": "Table" }
+/** @type {Record<string, string>} */
+const LABELS = {
+  "ep-math": "Formula",
+  "ep-figure": "Figure",
+  "ep-canvas": "Diagram",
+  "md-typeset__scrollwrap": "Table",
+  "md-typeset__table": "Table",
+}
 
-const sizes = new ResizeObserver(entries => entries.forEach(({ target }) => target.matches(".ep-scroll, .ep-table") ? keep(target.closest(".ep-scroll")) : update(target)))
+const sizes = new ResizeObserver(entries =>
+  entries.forEach(({ target }) => {
+    if (!(target instanceof HTMLElement)) return
+    if (target.matches(".ep-scroll, .ep-table")) keep(target.closest(".ep-scroll"))
+    else update(target)
+  }),
+)
 
 // The column behind the names, where both leave half of the place to the others.
-function keep(box) {
-  const [name, result] = box.querySelector("tbody tr:not(.ep-part):not([hidden])")?.children ?? []
+function keep(/** @type {HTMLElement?} */ box) {
+  if (!box) return
+  /** @type {HTMLTableRowElement?} */
+  const row = box.querySelector("tbody tr:not(.ep-part):not([hidden])")
+  const [name, result] = row?.cells ?? []
   const width = name?.offsetWidth
-  const stays = result?.matches(".num") && box.scrollWidth > box.clientWidth + 1 && width + result.offsetWidth <= box.clientWidth / 2
+  const stays =
+    result?.matches(".num") &&
+    box.scrollWidth > box.clientWidth + 1 &&
+    width + result.offsetWidth <= box.clientWidth / 2
   box.classList.toggle("ep-keeps", Boolean(stays))
   if (stays) box.style.setProperty("--ep-name", `${width}px`)
 }
 
-function update(box) {
+function update(/** @type {HTMLElement} */ box) {
   const scrolls = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible"
   if (scrolls === box.hasAttribute("tabindex")) return
   if (scrolls) {
@@ -32,24 +52,39 @@ function mount() {
     if (observed.has(box)) continue
     observed.add(box)
     sizes.observe(box)
-    if (box.matches(".ep-tool .ep-scroll")) sizes.observe(box.querySelector("table")) // its rows change
+    const table = box.matches(".ep-tool .ep-scroll") && box.querySelector("table")
+    if (table) sizes.observe(table) // its rows change
   }
-  for (const buttons of document.querySelectorAll(".md-code__nav")) buttons.setAttribute("role", "none") // the theme's, without a name
+  // The theme's, without a name.
+  for (const buttons of document.querySelectorAll(".md-code__nav")) buttons.setAttribute("role", "none")
   // Instant navigation makes every address absolute: paper shows only those that lead off the site.
-  for (const link of document.querySelectorAll(".md-content a[href]:not(svg a)")) link.toggleAttribute("data-elsewhere", link.host !== location.host)
+  /** @type {NodeListOf<HTMLAnchorElement>} */
+  const links = document.querySelectorAll(".md-content a[href]:not(svg a)")
+  for (const link of links) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
 // Whenever there is nothing else to do, or where that does not come for seconds.
-const soon = globalThis.requestIdleCallback ? task => requestIdleCallback(task, { timeout: 4000 }) : task => setTimeout(task)
+const isIdle = Boolean(globalThis.requestIdleCallback) // whether a browser says when
+const soon = (/** @type {IdleRequestCallback} */ task) => {
+  if (isIdle) requestIdleCallback(task, { timeout: 4000 })
+  else setTimeout(task)
+}
 
 // What the styles leave for later on a narrow screen, piece by piece; the rest at once where no idle time comes.
 function lay() {
-  const later = [...document.querySelectorAll(".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr")]
+  const later = [
+    ...document.querySelectorAll(
+      ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, " +
+        ".ep-many > .ep-catalogue tbody > tr",
+    ),
+  ]
+  /** @type {IdleRequestCallback} */
   function next({ didTimeout }) {
-    for (let n = didTimeout ? later.length : later[0]?.localName === "tr" ? 16 : 1; n-- && later.length;) later.shift().classList.add("ep-laid")
+    const n = didTimeout ? later.length : later[0]?.localName === "tr" ? 16 : 1
+    for (const one of later.splice(0, n)) one.classList.add("ep-laid")
     if (later.length) soon(next)
   }
-  if (globalThis.requestIdleCallback) soon(next)
+  if (isIdle) soon(next)
 }
 
 const added = new MutationObserver(mount) // Material wraps its tables later
@@ -63,9 +98,12 @@ const start = () => {
     mount()
     lay()
     for (const [what, script] of Object.entries(SCRIPTS)) if (document.querySelector(what)) import(script)
+    /** @type {NodeListOf<SVGSVGElement>} */
     const charts = document.querySelectorAll(".ep-figure svg:has(a.point)")
     if (charts.length) import("./points.mjs").then(({ mount }) => charts.forEach(chart => soon(() => mount(chart))))
   }
-  globalThis.document$ ? document$.subscribe(again) : again()
+  if (globalThis.document$) globalThis.document$.subscribe(again)
+  else again()
 }
-document.readyState === "complete" ? start() : addEventListener("load", start, { once: true })
+if (document.readyState === "complete") start()
+else addEventListener("load", start, { once: true })

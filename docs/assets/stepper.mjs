@@ -5,51 +5,85 @@
 import { make, replace } from "./tools/elements.mjs"
 
 const SVG = "http://www.w3.org/2000/svg"
-const SIDE = 110, LEAST = 3 // px of the longest side of a matrix, and of the shortest that is drawn
+const SIDE = 110,
+  LEAST = 3 // px of the longest side of a matrix, and of the shortest that is drawn
 
 // The title of a step as the diagrams have it.
-const titleOf = step => step.querySelector(".ep-what strong").textContent.replace(/ × \d+$/, "")
+const titleOf = (/** @type {Element} */ step) =>
+  step.querySelector(".ep-what strong")?.textContent.replace(/ × \d+$/, "")
 
+/**
+ * @param {HTMLElement} walk
+ * @param {number} number of the walk on its page
+ */
 export function mount(walk, number) {
-  const steps = [...walk.querySelectorAll("li.ep-step:not(.total)")]
+  const steps = /** @type {HTMLElement[]} */ ([...walk.querySelectorAll("li.ep-step:not(.total)")])
   if (!steps.length) return
   walk.dataset.stepper = "true"
-  const given = new URLSearchParams(location.search), asked = (given.get("walk") ?? "1") === `${number}` ? given.get("step") : null
+  const given = new URLSearchParams(location.search),
+    asked = (given.get("walk") ?? "1") === `${number}` ? Number(given.get("step")) : 0
   const start = make("button", { type: "button", class: "ep-open", onclick: () => go(0, true) }, "One step at a time")
   walk.before(make("p", { class: "ep-stepper-start" }, start))
 
-  const said = make("div", { class: "ep-stepper-step", role: "status" }), drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
+  const said = make("div", { class: "ep-stepper-step", role: "status" }),
+    drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
   const place = make("span", { class: "ep-stepper-place" })
-  const button = (text, move) => make("button", { type: "button", onclick: () => move() }, text)
-  const back = button("Back", () => go(at - 1)), next = button("Next", () => go(at + 1))
-  const panel = make("section", { class: "ep-stepper", tabindex: -1, "aria-label": "One step at a time", hidden: true, onkeydown: keys },
-    make("div", { class: "ep-stepper-tools" }, back, next, place, button("All steps", close)), make("div", { class: "ep-stepper-body" }, drawn, said))
+  const button = (/** @type {string} */ text, /** @type {() => void} */ move) =>
+    make("button", { type: "button", onclick: () => move() }, text)
+  const back = button("Back", () => go(at - 1)),
+    next = button("Next", () => go(at + 1))
+  const panel = make(
+    "section",
+    { class: "ep-stepper", tabindex: -1, "aria-label": "One step at a time", hidden: true, onkeydown: keys },
+    make("div", { class: "ep-stepper-tools" }, back, next, place, button("All steps", close)),
+    make("div", { class: "ep-stepper-body" }, drawn, said),
+  )
   walk.before(panel)
-  let at = -1, shown = null
+  let at = -1
+  /** @type {Element?} */
+  let shown = null
 
-  function keys(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("pre, summary") || (event.target.closest(".ep-scroll, .ep-stepper-drawing") && event.key.startsWith("Arrow"))) return
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: steps.length - 1 }[event.key]
+  function keys(/** @type {KeyboardEvent} */ event) {
+    const target = /** @type {Element} */ (event.target)
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      target.closest("pre, summary") ||
+      (target.closest(".ep-scroll, .ep-stepper-drawing") && event.key.startsWith("Arrow"))
+    )
+      return
+    /** @type {Record<string, number>} */
+    const places = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: steps.length - 1 }
+    const to = places[event.key]
     if (event.key === "Escape") close()
     else if (to === undefined) return
     else go(to)
     event.preventDefault()
   }
 
-  function go(to, isBegun) {
+  function go(/** @type {number} */ to, isBegun = false) {
     if (to < 0 || to >= steps.length) return
     at = to
-    const step = steps[at], copy = step.cloneNode(true), where = step.parentElement.closest("li.ep-layer"), part = step.parentElement.closest("li.ep-part")
+    const step = steps[at],
+      copy = /** @type {HTMLElement} */ (step.cloneNode(true)),
+      where = step.parentElement?.closest("li.ep-layer") ?? null,
+      part = step.parentElement?.closest("li.ep-part")
     panel.hidden = false
     walk.hidden = true
     start.hidden = true
     back.disabled = at === 0
     next.disabled = at === steps.length - 1
     place.textContent = `${at + 1} of ${steps.length}`
-    const names = [where, part].filter(Boolean).map(li => li.querySelector(":scope > .ep-what").textContent)
+    const names = [where, part].flatMap(li => li?.querySelector(":scope > .ep-what")?.textContent ?? [])
     for (const twin of copy.querySelectorAll("[id]")) twin.removeAttribute("id")
     for (const buttons of copy.querySelectorAll(".ep-copy")) buttons.remove()
-    replace(said, names.length ? make("p", { class: "ep-conventions" }, names.join(", ")) : null, make("div", { class: "ep-walk" }, ...copy.childNodes), scaled(step))
+    replace(
+      said,
+      names.length ? make("p", { class: "ep-conventions" }, names.join(", ")) : null,
+      make("div", { class: "ep-walk" }, ...copy.childNodes),
+      scaled(step),
+    )
     light(step, where)
     address({ walk: number === 1 ? null : number, step: at + 1 })
     if (isBegun) panel.focus({ preventScroll: true })
@@ -64,9 +98,10 @@ export function mount(walk, number) {
   }
 
   // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view.
-  function light(step, where) {
+  function light(/** @type {Element} */ step, /** @type {Element?} */ where) {
     const diagrams = [...document.querySelectorAll("figure.diagram .ep-drawing")].filter(d => !d.closest(".ep-stepper"))
-    const layers = [...walk.querySelectorAll("li.ep-layer")], title = titleOf(step)
+    const layers = [...walk.querySelectorAll("li.ep-layer")],
+      title = titleOf(step)
     const ofLayers = diagrams.length > 1 ? diagrams.slice(1) : diagrams
     const source = where ? ofLayers[Math.min(layers.indexOf(where), ofLayers.length - 1)] : diagrams[0]
     if (!source) return drawn.remove()
@@ -79,39 +114,76 @@ export function mount(walk, number) {
     const lit = boxes.filter(box => nameOf(box) === title)
     for (const box of boxes) box.classList.toggle("lit", lit.includes(box))
     if (!lit[0]) return
-    const box = lit[0].getBoundingClientRect(), frame = drawn.getBoundingClientRect()
-    drawn.scrollBy(box.left + box.width / 2 - frame.left - frame.width / 2, box.top + box.height / 2 - frame.top - frame.height / 2)
+    const box = lit[0].getBoundingClientRect(),
+      frame = drawn.getBoundingClientRect()
+    drawn.scrollBy(
+      box.left + box.width / 2 - frame.left - frame.width / 2,
+      box.top + box.height / 2 - frame.top - frame.height / 2,
+    )
   }
 
-  if (asked && asked > 0 && asked <= steps.length) {
-    for (let fold = walk.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true
+  if (asked > 0 && asked <= steps.length) {
+    for (let fold = walk.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
+      fold.open = true
     go(asked - 1)
     panel.scrollIntoView({ block: "start" })
   }
 }
 
-const nameOf = box => box.getAttribute("aria-label") ?? [...box.querySelectorAll("text:not([class])")].map(line => line.textContent.trim()).join(" ")
+const nameOf = (/** @type {Element} */ box) =>
+  box.getAttribute("aria-label") ??
+  [...box.querySelectorAll("text:not([class])")].map(line => line.textContent.trim()).join(" ")
 
 // The matrices of a step, from the shapes that it says: blue what is data, grey what is weights, all to one scale.
-function scaled(step) {
-  const shapes = [...step.querySelectorAll(":scope > .ep-shapes.ep-numbers > span")].map(span => ({ isWeight: span.classList.contains("weight"), sizes: (span.textContent.match(/\d+/g) ?? []).map(Number) }))
-  const matrices = shapes.filter(({ sizes }) => sizes.length > 1).map(shape => ({ ...shape, rows: shape.sizes.at(-2), columns: shape.sizes.at(-1) }))
+function scaled(/** @type {Element} */ step) {
+  const shapes = [...step.querySelectorAll(":scope > .ep-shapes.ep-numbers > span")].map(span => ({
+    isWeight: span.classList.contains("weight"),
+    sizes: (span.textContent.match(/\d+/g) ?? []).map(Number),
+  }))
+  const matrices = shapes
+    .filter(({ sizes }) => sizes.length > 1)
+    .map(shape => {
+      const [rows, columns] = shape.sizes.slice(-2)
+      return { ...shape, rows, columns }
+    })
   if (!matrices.length) return null
-  const scale = SIDE / Math.max(...matrices.flatMap(m => [m.rows, m.columns])), side = n => Math.max(n * scale, LEAST)
+  const scale = SIDE / Math.max(...matrices.flatMap(m => [m.rows, m.columns])),
+    side = (/** @type {number} */ n) => Math.max(n * scale, LEAST)
   const thin = matrices.some(m => Math.min(m.rows, m.columns) * scale < LEAST)
-  const draw = ({ rows, columns, sizes, isWeight }) => {
-    const svg = document.createElementNS(SVG, "svg"), rect = document.createElementNS(SVG, "rect"), [w, h] = [side(columns), side(rows)]
-    for (const [name, value] of Object.entries({ viewBox: `-1 -1 ${w + 2} ${h + 2}`, width: w + 2, height: h + 2, role: "img", "aria-label": `[${sizes.join(", ")}]`, class: isWeight ? "weight" : "data" })) svg.setAttribute(name, value)
-    rect.setAttribute("width", w)
-    rect.setAttribute("height", h)
+  const draw = (/** @type {typeof matrices[number]} */ { rows, columns, sizes, isWeight }) => {
+    const svg = document.createElementNS(SVG, "svg"),
+      rect = document.createElementNS(SVG, "rect"),
+      [w, h] = [side(columns), side(rows)]
+    for (const [name, value] of Object.entries({
+      viewBox: `-1 -1 ${w + 2} ${h + 2}`,
+      width: w + 2,
+      height: h + 2,
+      role: "img",
+      "aria-label": `[${sizes.join(", ")}]`,
+      class: isWeight ? "weight" : "data",
+    }))
+      svg.setAttribute(name, `${value}`)
+    rect.setAttribute("width", `${w}`)
+    rect.setAttribute("height", `${h}`)
     svg.append(rect)
     return make("figure", {}, svg, make("figcaption", {}, `[${sizes.join(", ")}]`))
   }
-  return make("div", { class: "ep-stepper-scale" }, ...matrices.map(draw), make("p", { class: "ep-conventions" }, `To one scale${thin ? "; a side too thin to see is drawn thicker" : ""}. The last is what comes out.`))
+  return make(
+    "div",
+    { class: "ep-stepper-scale" },
+    ...matrices.map(draw),
+    make(
+      "p",
+      { class: "ep-conventions" },
+      `To one scale${thin ? "; a side too thin to see is drawn thicker" : ""}. The last is what comes out.`,
+    ),
+  )
 }
 
-function address(values) {
+function address(/** @type {Record<string, number | null>} */ values) {
   const at = new URL(location.href)
-  for (const [name, value] of Object.entries(values)) value === null ? at.searchParams.delete(name) : at.searchParams.set(name, value)
+  for (const [name, value] of Object.entries(values))
+    if (value === null) at.searchParams.delete(name)
+    else at.searchParams.set(name, `${value}`)
   history.replaceState(history.state, "", at)
 }

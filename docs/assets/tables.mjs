@@ -1,36 +1,47 @@
-// Every table can be taken along, as CSV or as Markdown, copied or saved: buttons at its upper right, over room that the styles keep.
-// A heading sorts what stands below it where that means something: a column of numbers in one kind of unit, and the names beside it.
+// Every table can be taken along, as CSV or as Markdown, copied or saved: buttons at its upper right, over room that
+// the styles keep. A heading sorts what stands below it where that means something: a column of numbers in one kind of
+// unit, and the names beside it.
 
-const FORMATS = { CSV: [csv, "csv", "text/csv"], Markdown: [markdown, "md", "text/markdown"] }
+/** @type {[name: string, format: (rows: string[][]) => string, ending: string, type: string][]} */
+const FORMATS = [
+  ["CSV", csv, "csv", "text/csv"],
+  ["Markdown", markdown, "md", "text/markdown"],
+]
 
-// The rows that are shown, each cell as text; one that is several columns wide is followed by empty ones.
+/**
+ * The rows that are shown, each cell as text; one that is several columns wide is followed by empty ones.
+ * @param {HTMLTableElement} table
+ * @returns {string[][]}
+ */
 function cells(table) {
-  return [...table.rows].filter(row => !row.hidden && row.getClientRects().length).map(row => [...row.cells].flatMap(cell => [words(cell), ...Array(cell.colSpan - 1).fill("")]))
+  return [...table.rows]
+    .filter(row => !row.hidden && row.getClientRects().length)
+    .map(row => [...row.cells].flatMap(cell => [words(cell), ...Array(cell.colSpan - 1).fill("")]))
 }
 
-function words(cell) {
+function words(/** @type {HTMLElement} */ cell) {
   if (!cell.firstElementChild) return cell.textContent.replace(/\s+/g, " ").trim()
-  const copy = cell.cloneNode(true)
+  const copy = /** @type {HTMLElement} */ (cell.cloneNode(true))
   copy.querySelectorAll(".headerlink, svg").forEach(element => element.remove())
   copy.querySelectorAll("br, .ep-was, .ep-alias, .ep-range").forEach(element => element.before(" "))
   return copy.textContent.replace(/\s+/g, " ").trim()
 }
 
 // Numbers without the commas that group their digits, as other programs read them.
-function csv(rows) {
-  const field = text => {
+function csv(/** @type {string[][]} */ rows) {
+  const field = (/** @type {string} */ text) => {
     const plain = /^[−-]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "").replace("−", "-") : text
     return /[",\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
   }
   return rows.map(row => row.map(field).join(",")).join("\n") + "\n"
 }
 
-function markdown([head, ...rows]) {
-  const line = row => `| ${row.map(text => text.replaceAll("|", "\\|")).join(" | ")} |`
+function markdown(/** @type {string[][]} */ [head, ...rows]) {
+  const line = (/** @type {string[]} */ row) => `| ${row.map(text => text.replaceAll("|", "\\|")).join(" | ")} |`
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n") + "\n"
 }
 
-async function copy(text) {
+async function copy(/** @type {string} */ text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const area = Object.assign(document.createElement("textarea"), { value: text }) // not over https
   document.body.append(area)
@@ -39,31 +50,57 @@ async function copy(text) {
   area.remove()
 }
 
+/**
+ * @param {string} text
+ * @param {string} name
+ * @param {string} type
+ */
 function save(text, name, type) {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type })), download: name })
+  const link = Object.assign(document.createElement("a"), {
+    href: URL.createObjectURL(new Blob([text], { type })),
+    download: name,
+  })
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 1000)
 }
 
-const titled = table => (table.caption ? words(table.caption) : document.title).replace(/[^\p{L}\p{N}.]+/gu, "-").replace(/^-|-$/g, "").toLowerCase().slice(0, 60)
+const titled = (/** @type {HTMLTableElement} */ table) =>
+  (table.caption ? words(table.caption) : document.title)
+    .replace(/[^\p{L}\p{N}.]+/gu, "-")
+    .replace(/^-|-$/g, "")
+    .toLowerCase()
+    .slice(0, 60)
 
-export function mount(table) {
+export function mount(/** @type {HTMLTableElement} */ table) {
   if (table.dataset.taken) return
   table.dataset.taken = "true"
   if (!table.matches(".ep-catalogue")) sortable(table) // that one has its own
-  const frame = table.closest(".ep-scroll"), row = document.createElement("div")
+  const frame = table.closest(".ep-scroll"),
+    row = document.createElement("div")
   row.className = "ep-copy"
   row.setAttribute("role", "group")
   const name = table.caption ? words(table.caption) : frame?.getAttribute("aria-label")
   row.setAttribute("aria-label", `Copy the table ${name ? `“${name}”` : ""}`.trim())
-  const button = (text, title, onclick) => row.appendChild(Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }))
-  for (const [name, [format, ending, type]] of Object.entries(FORMATS)) {
+  /**
+   * @param {string} text
+   * @param {string} title
+   * @param {() => void} onclick
+   */
+  const button = (text, title, onclick) =>
+    row.appendChild(
+      Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }),
+    )
+  for (const [name, format, ending, type] of FORMATS) {
     const copying = button(name, `Copy this table as ${name}`, async () => {
       await copy(format(cells(table)))
       copying.textContent = "copied"
-      setTimeout(() => { copying.textContent = name }, 1500)
+      setTimeout(() => {
+        copying.textContent = name
+      }, 1500)
     })
-    button("↓", `Save this table as ${name}`, () => save(format(cells(table)), `${titled(table)}.${ending}`, type)).setAttribute("aria-label", `Save as ${name}`)
+    button("↓", `Save this table as ${name}`, () =>
+      save(format(cells(table)), `${titled(table)}.${ending}`, type),
+    ).setAttribute("aria-label", `Save as ${name}`)
   }
   if (frame) frame.prepend(row)
   else (table.closest(".md-typeset__scrollwrap") ?? table).before(row)
@@ -71,45 +108,83 @@ export function mount(table) {
 
 // Sorting
 
+/** @type {Record<string, number>[]} */
 const KINDS = [
   { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 },
-  { " bytes": 1, " B": 1, " kB": 1e3, " MB": 1e6, " GB": 1e9, " TB": 1e12, " KiB": 2 ** 10, " MiB": 2 ** 20, " GiB": 2 ** 30, " TiB": 2 ** 40 },
-  Object.fromEntries(["", "K", "k", "M", "G", "T", "P", "E", "Z"].map(unit => [` ${unit}FLOP`, unit && 1e3 ** ("KMGTPEZ".indexOf(unit.toUpperCase()) + 1) || 1])),
+  {
+    " bytes": 1,
+    " B": 1,
+    " kB": 1e3,
+    " MB": 1e6,
+    " GB": 1e9,
+    " TB": 1e12,
+    " KiB": 2 ** 10,
+    " MiB": 2 ** 20,
+    " GiB": 2 ** 30,
+    " TiB": 2 ** 40,
+  },
+  Object.fromEntries(
+    ["", "K", "k", "M", "G", "T", "P", "E", "Z"].map(unit => [
+      ` ${unit}FLOP`,
+      (unit && 1e3 ** ("KMGTPEZ".indexOf(unit.toUpperCase()) + 1)) || 1,
+    ]),
+  ),
   { " µs": 1e-6, " ms": 1e-3, " s": 1 },
   { "%": 1 },
 ]
 
-// The number that a cell begins with and its kind of unit; null where it says none, undefined where it is no number.
+/**
+ * The number that a cell begins with and its kind of unit; null where it says none, undefined where it is no number.
+ * @param {HTMLElement} cell
+ * @returns {[number: number, kind: number] | null | undefined}
+ */
 function measured(cell) {
-  if (cell.dataset.sort !== undefined) return cell.dataset.sort === "" ? null : isNaN(cell.dataset.sort) ? undefined : [Number(cell.dataset.sort), 0]
+  const given = cell.dataset.sort
+  if (given !== undefined) return given === "" ? null : isNaN(Number(given)) ? undefined : [Number(given), 0]
   const said = words(cell)
   if (/^(–|none|—)?$/.test(said)) return null
   const [, digits, unit] = said.match(/^<?([−-]?[\d,]*\.?\d+)( ?[A-Za-zµ%]*)/) ?? []
-  const kind = digits === undefined ? -1 : KINDS.findIndex(units => Object.hasOwn(units, unit) || Object.hasOwn(units, unit.trimEnd()))
+  const kind =
+    digits === undefined
+      ? -1
+      : KINDS.findIndex(units => Object.hasOwn(units, unit) || Object.hasOwn(units, unit.trimEnd()))
   if (kind < 0) return undefined
-  return [Number(digits.replaceAll(",", "").replace("−", "-")) * (KINDS[kind][unit] ?? KINDS[kind][unit.trimEnd()]), kind]
+  return [
+    Number(digits.replaceAll(",", "").replace("−", "-")) * (KINDS[kind][unit] ?? KINDS[kind][unit.trimEnd()]),
+    kind,
+  ]
 }
 
-// The rows that may change places with one another: those between headings, sums and other bodies.
+/**
+ * The rows that may change places with one another: those between headings, sums and other bodies.
+ * @param {HTMLTableElement} table
+ */
 function runs(table) {
-  const width = table.tHead.rows[0].cells.length, all = []
+  const width = table.tHead?.rows[0].cells.length
+  /** @type {HTMLTableRowElement[][]} */
+  const all = []
   for (const body of table.tBodies) {
+    /** @type {HTMLTableRowElement[]?} */
     let run = null
     for (const row of body.rows) {
       if (row.cells.length !== width || row.matches(".total, .subtotal, .ep-part")) run = null
-      else run ? run.push(row) : all.push(run = [row])
+      else if (run) run.push(row)
+      else all.push((run = [row]))
     }
   }
   return all
 }
 
-function sortable(table) {
+function sortable(/** @type {HTMLTableElement} */ table) {
   const headings = [...(table.tHead?.rows[0]?.cells ?? [])]
-  if (!headings.length || table.tHead.rows.length > 1) return
-  const given = runs(table), rows = given.flat()
+  if (!headings.length || table.tHead?.rows.length !== 1) return
+  const given = runs(table),
+    rows = given.flat()
   if (!given.some(run => run.length > 2)) return
   const isOfNumbers = headings.map((th, i) => {
-    let n = 0, kind
+    let n = 0
+    /** @type {number | undefined} */
+    let kind
     for (const row of i ? rows : []) {
       const value = measured(row.cells[i])
       if (value === null) continue
@@ -127,7 +202,8 @@ function sortable(table) {
     th.append(button)
     const [first, second] = isOfNumbers[i] ? ["descending", "ascending"] : ["ascending", "descending"]
     button.addEventListener("click", () => {
-      const before = th.getAttribute("aria-sort"), direction = before === first ? second : before === second ? null : first
+      const before = th.getAttribute("aria-sort"),
+        direction = before === first ? second : before === second ? null : first
       for (const other of headings) other.removeAttribute("aria-sort")
       if (direction) th.setAttribute("aria-sort", direction)
       order(table)
@@ -135,32 +211,47 @@ function sortable(table) {
   })
 }
 
+/** @type {WeakMap<HTMLTableRowElement, number>} */
 const original = new WeakMap() // the place of a row in the page's own order
+const placeOf = (/** @type {HTMLTableRowElement} */ row) => original.get(row) ?? 0
 
-// Puts the rows into the order that a heading says, or back into the page's own.
+/**
+ * Puts the rows into the order that a heading says, or back into the page's own.
+ * @param {HTMLTableElement} table
+ */
 export function order(table) {
-  const headings = [...table.tHead.rows[0].cells], i = headings.findIndex(th => th.hasAttribute("aria-sort"))
+  const headings = [...(table.tHead?.rows[0].cells ?? [])],
+    i = headings.findIndex(th => th.hasAttribute("aria-sort"))
   const sign = headings[i]?.getAttribute("aria-sort") === "descending" ? -1 : 1
   for (const run of runs(table)) {
-    run.forEach((row, n) => original.has(row) || original.set(row, n))
-    const keys = new Map(i < 0 ? [] : run.map(row => [row, i ? measured(row.cells[i])?.[0] : words(row.cells[0]).toLowerCase()]))
-    const compared = (a, b) => {
+    run.forEach((row, n) => {
+      if (!original.has(row)) original.set(row, n)
+    })
+    /** @type {Map<HTMLTableRowElement, number | string | undefined>} */
+    const keys = new Map()
+    if (i >= 0)
+      for (const row of run) keys.set(row, i ? measured(row.cells[i])?.[0] : words(row.cells[0]).toLowerCase())
+    const compared = (/** @type {HTMLTableRowElement} */ a, /** @type {HTMLTableRowElement} */ b) => {
       const [x, y] = [keys.get(a), keys.get(b)]
-      if (x === y || i < 0) return original.get(a) - original.get(b)
+      if (x === y || i < 0) return placeOf(a) - placeOf(b)
       return x === undefined ? 1 : y === undefined ? -1 : sign * (x < y ? -1 : 1)
     }
-    const behind = run.at(-1).nextSibling, body = run[0].parentNode
-    for (const row of [...run].sort(compared)) body.insertBefore(row, behind)
+    const behind = run[run.length - 1].nextSibling,
+      body = run[0].parentNode
+    for (const row of [...run].sort(compared)) body?.insertBefore(row, behind)
   }
 }
 
 const OF_THEMES = ["docutils", "table", "table-striped", "table-hover"] // which some give to every table
 
 const start = () => {
-  for (const table of document.querySelectorAll(".ep-table")) {
+  /** @type {NodeListOf<HTMLTableElement>} */
+  const tables = document.querySelectorAll(".ep-table")
+  for (const table of tables) {
     table.classList.remove(...OF_THEMES)
     if (!table.matches(".ep-matrix")) mount(table)
   }
 }
-const now = () => globalThis.document$ ? document$.subscribe(start) : start()
-document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })
+const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) : start())
+if (document.readyState === "complete") now()
+else addEventListener("load", now, { once: true })

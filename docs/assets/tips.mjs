@@ -2,9 +2,10 @@
 // hundreds of symbols. Without this script the browser shows the same, to a mouse.
 
 const tip = Object.assign(document.createElement("div"), { className: "ep-tip", popover: "manual" })
+/** @type {HTMLElement?} */
 let explained = null
 
-function explain(what) {
+function explain(/** @type {HTMLElement?} */ what) {
   if (what === explained) return
   if (explained) explained.title = tip.textContent
   explained = what
@@ -13,12 +14,16 @@ function explain(what) {
   what.removeAttribute("title") // else the browser shows it too
   document.body.append(tip)
   tip.showPopover()
-  const { left, width, top, bottom } = what.getBoundingClientRect(), { clientWidth, clientHeight } = document.documentElement
+  const { left, width, top, bottom } = what.getBoundingClientRect(),
+    { clientWidth, clientHeight } = document.documentElement
   tip.style.left = `${Math.max(8, Math.min(left + (width - tip.offsetWidth) / 2, clientWidth - tip.offsetWidth - 8))}px`
   tip.style.top = `${bottom + tip.offsetHeight > clientHeight ? top - tip.offsetHeight : bottom}px`
 }
 
 // On the way from the word into its explanation nothing changes.
-addEventListener("pointerover", ({ target }) => explain(target === tip || explained?.contains(target) ? explained : target.closest?.(".md-content :is(abbr, var)[title]") ?? null))
+addEventListener("pointerover", ({ target }) => {
+  const at = target instanceof Element ? target : null
+  if (at !== tip && !(at && explained?.contains(at))) explain(at?.closest(".md-content :is(abbr, var)[title]") ?? null)
+})
 addEventListener("keydown", ({ key }) => key === "Escape" && explain(null))
 addEventListener("scroll", () => explain(null), { capture: true, passive: true })

@@ -1,44 +1,68 @@
-// A page with a walk loads the stepper. A page of a tool loads the tool's own script, and with it what that needs; no other page does. Tables of models lead there.
+// A page with a walk loads the stepper. A page of a tool loads the tool's own script, and with it what that needs; no
+// other page does. Tables of models lead there.
 
+/** @type {Record<string, string>} */
 const TOOLS = { "what-if": "what-if", config: "what-if", compare: "compare", capitals: "capitals" }
 
 async function start() {
+  /** @type {NodeListOf<HTMLOListElement>} */
   const walks = document.querySelectorAll("ol.ep-walk:not([data-stepper]):has(li.ep-step)")
   if (walks.length) {
     const { mount } = await import("./stepper.mjs")
     walks.forEach((walk, i) => mount(walk, i + 1))
   }
-  document.querySelectorAll(":is(.ep-catalogue, .ep-changes):not([data-ticks])").forEach(ticks)
-  for (const place of document.querySelectorAll(".ep-tool:not([data-mounted])")) {
+  /** @type {NodeListOf<HTMLTableElement>} */
+  const tables = document.querySelectorAll(":is(.ep-catalogue, .ep-changes):not([data-ticks])")
+  tables.forEach(ticks)
+  /** @type {NodeListOf<HTMLElement>} */
+  const places = document.querySelectorAll(".ep-tool:not([data-mounted])")
+  for (const place of places) {
     place.dataset.mounted = "true"
-    const { mount } = await import(`./tools/${TOOLS[place.dataset.tool]}.mjs`)
+    const { mount } = await import(`./tools/${TOOLS[place.dataset.tool ?? ""]}.mjs`)
     await mount(place)
   }
 }
 
-const now = () => globalThis.document$ ? document$.subscribe(start) : start()
-document.readyState === "complete" ? now() : addEventListener("load", now, { once: true })
+const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) : start())
+if (document.readyState === "complete") now()
+else addEventListener("load", now, { once: true })
 
 // In a table of models, two to four that are ticked lead to their comparison.
 const MOST = 4
 
-function ticks(table) {
-  const { compare } = table.closest("[data-compare]")?.dataset ?? {}
+function ticks(/** @type {HTMLTableElement} */ table) {
+  /** @type {HTMLElement?} */
+  const place = table.closest("[data-compare]"),
+    compare = place?.dataset.compare
   if (!compare) return // a site without that page
   table.dataset.ticks = "true"
-  const chosen = new Set(), said = document.createElement("p")
+  /** @type {Set<string>} */
+  const chosen = new Set(),
+    said = document.createElement("p")
   said.className = "ep-chosen"
   said.setAttribute("role", "status")
-  const slug = link => link.pathname.split("/").filter(Boolean).at(-1).replace(/\.html$/, "")
+  const slug = (/** @type {HTMLAnchorElement} */ { pathname }) =>
+    (pathname.split("/").filter(Boolean).at(-1) ?? "").replace(/\.html$/, "")
   for (const row of [...table.tBodies].flatMap(body => [...body.rows])) {
+    /** @type {HTMLAnchorElement | null | undefined} */
     const link = row.cells[0]?.querySelector("a[href]")
     if (!link) continue
     const box = Object.assign(document.createElement("input"), { type: "checkbox", className: "ep-tick" })
     box.setAttribute("aria-label", `Compare ${link.textContent.trim()}`)
     box.addEventListener("change", () => {
-      box.checked ? chosen.add(slug(link)) : chosen.delete(slug(link))
-      const way = Object.assign(document.createElement("a"), { href: `${compare}?models=${[...chosen].join()}`, textContent: `Compare the ${chosen.size} models that are ticked` })
-      said.replaceChildren(...(chosen.size < 2 ? [chosen.size ? "One model is ticked: tick another to compare them." : ""] : chosen.size > MOST ? [`${chosen.size} models are ticked: up to ${MOST} stand side by side.`] : [way]))
+      if (box.checked) chosen.add(slug(link))
+      else chosen.delete(slug(link))
+      const way = Object.assign(document.createElement("a"), {
+        href: `${compare}?models=${[...chosen].join()}`,
+        textContent: `Compare the ${chosen.size} models that are ticked`,
+      })
+      said.replaceChildren(
+        ...(chosen.size < 2
+          ? [chosen.size ? "One model is ticked: tick another to compare them." : ""]
+          : chosen.size > MOST
+            ? [`${chosen.size} models are ticked: up to ${MOST} stand side by side.`]
+            : [way]),
+      )
     })
     row.cells[0].prepend(box)
   }

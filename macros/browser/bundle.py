@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ..engine.architectures import architectures
+from ..engine.class_names import class_names
 from .javascript import compile_module, imports, keywords_of, methods_of
 
 PACKAGE = Path(__file__).parent.parent
@@ -19,14 +21,18 @@ ENTRIES = (
     "engine.forward",
     "engine.architectures.config",
     "engine.keys",
-    "engine.ways",
+    "engine.variations",
     "counting.figures",
     "counting.accelerators",
-    "views.treemap",
+    "counting.differing",
+    "views.charts.treemap",
 )
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"
+HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file
 RUNTIME = "python.mjs"
+
+_TYPES = re.compile(r"/\*\*\s.*?\*/ ?", re.S)  # a comment of JSDoc
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,12 @@ def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _So
     return seen
 
 
-def _without_comments(script: str) -> str:
-    """A script without the lines that are comments, and without what its lines are indented by."""
-    lines = (line.strip() for line in script.split("\n"))
+def without_comments(script: str) -> str:
+    """A script of ours without types, without the lines that are comments, and without what its lines are indented by.
+
+    The linter forbids what this would change: a text in backticks that goes over several lines.
+    """
+    lines = (line.strip() for line in _TYPES.sub("", script).split("\n"))
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
@@ -81,7 +90,7 @@ def files() -> dict[str, str]:
 
     modules = {model_type: this.name for model_type, this in architectures().items()}
     texts = {
-        RUNTIME: _without_comments((Path(__file__).parent / RUNTIME).read_text("utf-8")),
+        RUNTIME: without_comments((Path(__file__).parent / RUNTIME).read_text("utf-8")),
         "engine.mjs": f'import{{py}}from"./{RUNTIME}";const M={{}};\n'
         + "".join(module(name, source) for name, source in core.items())
         + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n",
@@ -89,6 +98,9 @@ def files() -> dict[str, str]:
     for name, source in others.items():
         needed = [n for n in dict.fromkeys(imports(source.tree, source.name)) if n in others]
         beside = "".join(f'import"./{n.rpartition(".")[2]}.mjs";' for n in needed)
-        texts[f"{name.rpartition('.')[2]}.mjs"] = f'import{{py,M}}from"./engine.mjs";{beside}\n{module(name, source)}'
+        more = f"export const CLASSES={json.dumps(class_names())};\n" if name == HEADS else ""
+        texts[f"{name.rpartition('.')[2]}.mjs"] = (
+            f'{more}import{{py,M}}from"./engine.mjs";{beside}\n{module(name, source)}'
+        )
     _source.cache_clear()  # the trees are large
     return texts

@@ -1,5 +1,7 @@
-"""Python to JavaScript, as far as the engine and the counting need it: each module's own source, compiled while the
-site is built, so that the browser runs the very forward passes and counts, and no formula is written twice.
+"""Python to JavaScript, one compiler in one module, as far as the engine and the counting need it.
+
+Each module's own source is compiled while the site is built, so that the browser runs the very forward passes and
+counts, and no formula is written twice.
 
 A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed
 by value, an operator of a class, a keyword argument) is in `python.mjs`, called `py` in what is written
@@ -176,23 +178,37 @@ class _Module:
     def text(self, tree: ast.Module) -> str:
         names = _Names(tree.body).names
         self.scopes.append({name: _name(name) for name in names})
-        brought: dict[str, str] = {}  # each name that is imported, with the line that does so
+        brought: dict[str, tuple[str, str]] = {}
         lines: list[str] = []
         for node in tree.body:
-            written = self.statement(node)
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                bound = [a.asname or a.name.partition(".")[0] for a in node.names]
-                brought |= dict(zip(bound, written or [""] * len(bound)))
+                brought |= self.brought(node)
             else:
-                lines += written
+                lines += self.statement(node)
         body = "".join(lines)
         handed = [n for n in names if n not in brought or self.asked is None or f"{self.name}.{n}" in self.asked]
         used = {*handed, *re.findall(r"[\w$]+", body)}  # annotations are gone, and with them what they alone used
-        names = [n for n in names if n not in brought or (brought[n] and _name(n) in used)]
-        declared = f"let {','.join(map(_name, names))};" if names else ""
+        names = [n for n in names if n not in brought or (brought[n][0] and _name(n) in used)]
+        own = [_name(n) for n in names if n not in brought]
+        declared = f"let {','.join(own)};" if own else ""
+        taken: dict[str, list[str]] = {}  # the names out of each module
+        for n in names:
+            if n in brought:
+                module, name = brought[n]
+                taken.setdefault(module, []).append(n if n == name == _name(n) else f"{name}:{_name(n)}")
+        imported = "".join(f"let{{{','.join(parts)}}}={module};" for module, parts in taken.items())
         exported = ",".join(n if n == _name(n) else f"{n}:{_name(n)}" for n in handed if n in names)
-        imported = "".join(brought[n] for n in names if n in brought)
         return f"{declared}{imported}{body}return{{{exported}}};"
+
+    def brought(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
+        """Each name that an import binds: what it is taken out of, and its name there."""
+        if isinstance(node, ast.Import):
+            tops = {a.asname or a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names}
+            return {n: (f"{{{top}:py.module({json.dumps(top)})}}", top) for n, top in tops.items()}
+        source = (
+            f"py.names(M,{json.dumps(self.absolute(node))})" if node.level else f"py.module({json.dumps(node.module)})"
+        )
+        return {a.asname or a.name: ("" if node.module == "__future__" else source, a.name) for a in node.names}
 
     def absolute(self, node: ast.ImportFrom) -> str:
         parts = self.name.split(".") if self.name else []
@@ -237,6 +253,10 @@ class _Module:
 
     def _Pass(self, node: ast.Pass) -> list[str]:
         return []
+
+    def _ImportFrom(self, node: ast.ImportFrom) -> list[str]:
+        """In a function: the names of a module that is there once the function is called."""
+        return [f"{self.written(n)}={source}.{name};" for n, (source, name) in self.brought(node).items()]
 
     def _Break(self, node: ast.Break) -> list[str]:
         return ["break;"]
@@ -321,24 +341,6 @@ class _Module:
         load = ast.parse(ast.unparse(node.target), mode="eval").body
         value = f"py.i{_BINARY[type(node.op)]}({self.expr(load)},{self.expr(node.value)})"
         return [self.assign(node.target, value)]
-
-    def _Import(self, node: ast.Import) -> list[str]:
-        return [
-            f"{self.written(a.asname or a.name.partition('.')[0])}=py.module({json.dumps(a.name.partition('.')[0])});"
-            for a in node.names
-        ]
-
-    def _ImportFrom(self, node: ast.ImportFrom) -> list[str]:
-        if node.module == "__future__":
-            return []
-        if not node.level:
-            module = f"py.module({json.dumps(node.module)})"
-            return [f"{self.written(a.asname or a.name)}={module}.{a.name};" for a in node.names]
-        base = self.absolute(node)
-        return [
-            f"{self.written(a.asname or a.name)}=py.imported(M,{json.dumps(base)},{json.dumps(a.name)});"
-            for a in node.names
-        ]
 
     def _FunctionDef(self, node: ast.FunctionDef) -> list[str]:
         value = self.function(node)

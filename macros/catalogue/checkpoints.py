@@ -15,6 +15,7 @@ import msgspec
 from ..engine.checkpoint import Arrays, Files, Published
 from ..engine.errors import Problem
 from ..engine.files import read_json
+from ..engine.forward import renaming
 from ..engine.steps import Tracer
 from . import presets
 
@@ -44,7 +45,8 @@ class Checkpoint:
 
     def weights(self, watch: Tracer | None = None) -> Arrays:
         """Its tensors, under the names that the forward pass asks for; `watch` sees the steps that do."""
-        return Arrays(Published(self.files, self.model.architecture), watch=watch)
+        renamed = renaming(self.model.architecture, self.model.config, self.model.head)
+        return Arrays(Published(self.files, self.model.architecture, renamed), watch=watch)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

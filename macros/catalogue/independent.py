@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import tomllib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -52,7 +52,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     absent: dict[str, str]
 
 
-@lru_cache(maxsize=1)
+@cache
 def comparison() -> Comparison:
     """The file's content. Raises `Problem`."""
     try:

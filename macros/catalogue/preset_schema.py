@@ -5,18 +5,16 @@ Made from the definitions that read presets: the keys of a config are those of i
 
 from __future__ import annotations
 
-import ast
 import datetime
-import inspect
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Set
 from typing import Any
 
 import msgspec
 
 from ..engine.architectures import Architecture, architectures
-from ..engine.architectures.config import COMMON_IGNORED, Config, Key, fields_of
-from .presets import NAMES, NULL, Preset
+from ..engine.architectures.config import COMMON_IGNORED, Config, Key, fields_of, keys_of
+from .preset_file import KINDS, NULL, Preset
+from .presets import NAMES
 
 Schema = dict[str, Any]
 
@@ -35,6 +33,7 @@ def schema() -> Schema:
     kinds: Schema = said["$defs"]
     kinds["Preset"]["properties"]["released"] = RELEASED
     kinds["Sources"]["properties"]["names"]["enum"] = list(NAMES)
+    kinds["Sources"]["properties"]["values"]["additionalProperties"]["pattern"] = f"^({'|'.join(KINDS)})"
     kinds["Preset"]["properties"]["config"] = {"$ref": "#/$defs/config"}
     by_config: dict[type[Config], list[str]] = {}
     for model_type, architecture in architectures().items():
@@ -61,17 +60,29 @@ def _config(architecture: Architecture) -> Schema:
     that change nothing.
     """
     config = architecture.config
-    named = {k.key: k for k in fields_of(config) if k.key}
-    spelled = {name: k for k in named.values() for name in k.also}
-    others = {*filter(str.isidentifier, _read(config)), *config.ignored, "model_type"} - COMMON_IGNORED
+    spelled = {name: _value(k) for k in fields_of(config) if k.key for name in (k.key, *k.also)}
     return {
         "title": architecture.name,
         "description": (config.__doc__ or "").strip(),
+        **_keys(spelled, keys_of(config)),
+    }
+
+
+def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
+    """A table of these keys, of which some are described. What stands behind a dot is a key of a table inside."""
+    tables: dict[str, dict[str, Schema | None]] = {}
+    for name in sorted(known):
+        table, dot, inner = name.partition(".")
+        if dot:
+            tables.setdefault(table, {})[inner] = values.get(name)
+    inside = {
+        table: {"anyOf": [_keys({name: v for name, v in inner.items() if v}, {"model_type", *inner}), {"const": NULL}]}
+        for table, inner in sorted(tables.items())
+    }
+    return {
         "type": "object",
-        "properties": {name: _value(k) for name, k in (named | spelled).items()},
-        "propertyNames": {
-            "anyOf": [{"enum": sorted({*named, *spelled, *others})}, {"$ref": "#/$defs/changes_nothing"}]
-        },
+        "properties": values | inside,
+        "propertyNames": {"anyOf": [{"enum": sorted(known - COMMON_IGNORED)}, {"$ref": "#/$defs/changes_nothing"}]},
     }
 
 
@@ -82,18 +93,6 @@ def _value(k: Key) -> Schema:
     default = {"default": k.default} if plain and k.default is not None else {}
     # What another spelling or null stands for is read before the type is held against.
     return {"description": k.field, **default, "anyOf": [said, {"const": NULL}]}
-
-
-def _read(config: type[Config]) -> Iterator[str]:
-    """The keys that are read before the fields are: older spellings, tables that are unfolded. They are the texts in
-    the functions that do so.
-    """
-    for kind in config.__mro__:
-        if function := vars(kind).get("prepare"):
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function.__func__)))
-            yield from (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
-    if any(k.key == "rope_parameters" for k in fields_of(config)):
-        yield from ("rope_scaling", "rope_theta", "partial_rotary_factor")
 
 
 def _as_taplo_reads_it(said: Any) -> Any:

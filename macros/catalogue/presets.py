@@ -1,28 +1,29 @@
-"""Reads and validates what a model is described by: a preset (TOML), a `config.json`, or a folder that holds one."""
+"""Presets by slug, and models: of a preset, of a `config.json`, of a folder that holds one."""
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, cached_property, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import msgspec
-
+from ..cache.memory import Dependency, depends_on, invalidate, memoized, untracked
 from ..counting.parameters import Counts
-from ..dependencies import Used, apart, forget, remembered, use
-from ..engine.architectures import Architecture, find
-from ..engine.architectures.config import Config, fields_of, plain_words
-from ..engine.errors import UNSEEN, Problem, nearest, shorten
-from ..engine.files import check_data, place, read_json, read_text
+from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type
+from ..engine.architectures.config import Config, fields_of
+from ..engine.architectures.heads import Head, described, find_head, of_whole
+from ..engine.architectures.likeness import unknown_type
+from ..engine.class_names import class_names
+from ..engine.dims import Poly
+from ..engine.errors import Problem, nearest, shorten
+from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
-from ..engine.keys import Parts, language_part
+from ..engine.keys import Parts, sizes_among
 from ..engine.rules import ShapeError
-from .names import LONGEST, check_family, check_hub, check_name, check_slug, family_slug
+from .names import check_slug, family_slug
+from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
 
 FOLDER = Path(__file__).parent.parent / "presets"
 # What configs call the longest context that a model is made for.
@@ -32,104 +33,10 @@ TOML = "*.[tT][oO][mM][lL]"
 also: list[Path] = []  # the folder of a site that has models of its own
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 
-# The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
-# written as transformers writes the numbers that JSON does not have.
-NULL = {"__null__": True}
-
-_MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
-_NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|" + UNSEEN)
-Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
-
-
-class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that a published total counts besides the model: its name, its elements, and the part of a larger model
-    that it belongs to.
-    """
-
-    name: Text
-    count: int
-    part: Literal["vision", "prediction"] | None = None
-
-
-class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A published number of parameters and where it stands."""
-
-    parameters: Annotated[int, msgspec.Meta(gt=0)]
-    exact: bool
-    source: Text
-    extra: tuple[Extra, ...] = ()
-
-    def of_part(self, part: str) -> int:
-        """The elements of a part that the figure counts besides the model."""
-        return sum(row.count for row in self.extra if row.part == part)
-
-
-class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The published number that the build holds the model to, and others in circulation."""
-
-    file: bool = False  # whether it is the number of values in the file at `hub`
-    active: Text | None = None
-    active_source: Text | None = None
-    other: tuple[Figure, ...] = ()
-
-
-class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's.
-
-    Of a config.json with several parts: the key of the one that is described, and those of the others.
-    """
-
-    config: Text
-    verified: datetime.date
-    names: str = "transformers"
-    part: Text | None = None
-    left_out: tuple[Text, ...] = ()
-
-
-class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One TOML file of `macros/presets`."""
-
-    name: Name
-    family: Name
-    organization: Name
-    released: Any
-    released_source: Text | None = None
-    hub: Name | None = None
-    licence: Name | None = None  # of the weights at `hub`; None where none was established
-    licence_source: Text | None = None
-    aliases: tuple[Name, ...] = ()
-    headline: Name | None = None
-    note: Text | None = None
-    caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
-    config: dict[str, Any] | None = None
-    sources: Sources
-    published: Published | None = None
-
-    def __post_init__(self):
-        named = ("name", self.name), ("organization", self.organization), ("licence", self.licence)
-        for key, name in (*named, ("headline", self.headline), *(("aliases", alias) for alias in self.aliases)):
-            if name:
-                check_name(name, key)
-        check_family(self.family)
-        if self.hub is not None:
-            check_hub(self.hub)
-        for key, prose in (("note", self.note), ("caveat", self.caveat)):
-            if prose and (markup := _NO_PROSE.search(prose)):
-                raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
-        if (self.licence is None) != (self.licence_source is None):
-            raise ValueError("licence and licence_source go together; give both, or leave both out")
-        if not isinstance(self.released, datetime.date) and not (
-            isinstance(self.released, str) and _MONTH.fullmatch(self.released)
-        ):
-            raise ValueError(
-                f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
-            )
-        if self.published and self.published.file and not self.hub:
-            raise ValueError("hub is missing, and published.file = true; name the repository that has the file")
-        if self.hub and self.published and self.published.exact and not self.published.file:
-            if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
-                raise ValueError("published.file is missing: its source is the file at hub; write file = true")
+# What is said of the keys that no source of the maker's was read for.
+DEFAULT = "from the defaults of a class in transformers; the maker's own values were not read"
+# Figures that every parameter counts in, and nothing else.
+_OF_ALL_PARAMETERS = frozenset({"total", "embedding", "non_embedding", "stored", "tensors", "weight_bytes"})
 
 
 class Model:
@@ -144,16 +51,17 @@ class Model:
         preset: Preset | None,
         unknown: tuple[str, ...] = (),
         parts: Parts | None = None,
+        head: Head | None = None,
     ):
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
-        self.preset, self.unknown, self.parts = preset, unknown, parts
+        self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
 
     @property
     def name(self) -> str:
         return self.preset.name if self.preset else self.slug
 
     @property
-    def depends_on(self) -> Used | None:
+    def depends_on(self) -> Dependency | None:
         """What a result that is kept for this model is forgotten with."""
         return ("preset", self.slug) if self.preset else None
 
@@ -165,10 +73,18 @@ class Model:
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
         said = self.preset.caveat if self.preset else self.config.caveat
         caveat = (said,) if said else ()
-        names = ", ".join(shorten(name) for name in self.unknown[:9]) + (
-            f" and {len(self.unknown) - 9} more" if len(self.unknown) > 9 else ""
-        )
-        return parts + caveat + ((f"unknown keys, taken as changing no shape: {names}",) if self.unknown else ())
+        if self.default_keys:
+            caveat += (f"{DEFAULT}: {_some(self.default_keys)}",)
+        head = (f"{self.head.name}: {self.head.said}",) if self.head else ()
+        others = [name for name in self.unknown if name not in self.unknown_sizes]
+        sizes = (f"unknown keys that name a size, not counted: {_some(self.unknown_sizes)}",)
+        unknown = (f"unknown keys, taken as changing no shape: {_some(others)}",)
+        return parts + head + caveat + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
+
+    @property
+    def unknown_sizes(self) -> list[str]:
+        """The keys that the architecture does not know and that name a size: what they are of is not counted."""
+        return sizes_among(self.unknown, self.raw)
 
     @property
     def longest_context(self) -> tuple[int | None, bool]:
@@ -176,8 +92,66 @@ class Model:
         positions = self.config.symbols.get("n_positions")
         if positions is not None:
             return positions, True
-        n = next((self.raw[key] for key in LENGTHS if self.raw.get(key) is not None), None)
+        n = self.raw.get(self._length) if self._length else None
         return (n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None), False
+
+    @property
+    def _length(self) -> str | None:
+        """The config's key of the longest context."""
+        return next((key for key in LENGTHS if self.raw.get(key) is not None), None)
+
+    @cached_property
+    def default_keys(self) -> tuple[str, ...]:
+        """The keys of the config that have a class's default, in their order, for want of a source of the maker's.
+
+        An exact published total that the forward pass gives holds the sizes that it is made of.
+        """
+        if self.preset is None:
+            return ()
+        held = self._held
+        spelt = {name: k.field for k in fields_of(self.architecture.config) if k.key for name in (k.key, *k.also)}
+        return tuple(
+            key
+            for key in self.raw
+            if key != "model_type" and self.preset.sources.is_default(key) and spelt.get(key) not in held
+        )
+
+    @property
+    def _held(self) -> frozenset[str]:
+        """The sizes that an exact published total holds."""
+        return self.counts.total_poly.symbols if self.published and self.published.exact else frozenset()
+
+    @property
+    def has_default_context(self) -> bool:
+        """Whether the longest context is a class's default."""
+        return self._length in self.default_keys or "n_positions" in self.default_sizes
+
+    @cached_property
+    def default_sizes(self) -> frozenset[str]:
+        """The symbols of counts and costs that rest on a class's default: the sizes that `default_keys` give, and what
+        is derived where one of these, or a list of the layers' kinds, is a default.
+        """
+        keyed = {k.field: {k.key, *k.also} for k in fields_of(self.architecture.config) if k.key}
+        counted = self.counts.flops.symbols.union(
+            self.counts.total_poly.symbols, *(k.elements.symbols for k in self.counts.kept)
+        ) & frozenset(self.trace.symbols)
+        sizes = {name for name in counted if not keyed.get(name, set()).isdisjoint(self.default_keys)}
+        are_kinds = any(isinstance(self.raw[key], list) for key in self.default_keys)
+        derived = counted - keyed.keys() - self._held if sizes or are_kinds else frozenset[str]()
+        return frozenset(sizes) | derived
+
+    def rests_on_default(self, figure: str) -> bool:
+        """Whether a figure of `counting.figures` rests on a class's default."""
+        counts = self.counts
+        if figure in _OF_ALL_PARAMETERS:
+            symbols = counts.total_poly.symbols
+        elif figure.startswith("active"):
+            symbols = Poly.sum(w.active.expr for w in counts.weights).symbols
+        elif figure.startswith("cache_bytes"):
+            symbols = frozenset[str]().union(*(k.elements.symbols for k in counts.kept))
+        else:
+            symbols = self.default_sizes
+        return not self.default_sizes.isdisjoint(symbols)
 
     def is_beyond(self, context: int) -> bool:
         """Whether a context is longer than the model was made for."""
@@ -193,7 +167,7 @@ class Model:
     def trace(self):
         """The run on shapes; once per model and process. Raises `Problem` where the sizes do not fit together."""
         try:
-            return trace(self.architecture, self.config)
+            return trace(self.architecture, self.config, self.head)
         except Problem as problem:
             raise problem.at(self.slug) from None
         except ShapeError as error:
@@ -253,128 +227,47 @@ class Model:
                 )
 
 
-def read_preset(path: Path) -> Preset:
-    """A preset from its TOML file. Raises `Problem` naming the key."""
-    try:
-        table = tomllib.loads(read_text(path))
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise Problem(f"broken TOML: {error}", "mend the line") from None
-    check_data(table)
-    if isinstance(table.get("config"), dict):
-        table["config"] = _with_nulls(table["config"])
-    unknown = _unknown_key(table, Preset)
-    if unknown:
-        raise Problem(*unknown)
-    blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
-    if blanks or wrong:
-        said = [f"to be filled in: {', '.join(blanks)}"] if blanks else []
-        raise Problem("; ".join([*said, *wrong]), "docs/reference/adding-a-model.md says what each key holds")
-    try:
-        preset = msgspec.convert(table, Preset)
-    except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words
-        what, _, mend = str(error).partition(" - at ")[0].partition("; ")
-        raise Problem(what, mend or "correct it") from None
-    if preset.config is None and preset.published is not None:
-        raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
-    return preset
-
-
-def _with_nulls(value: Any) -> Any:
-    """The keys of a config with null where a preset has `NULL`."""
-    if value == NULL:
-        return None
-    if isinstance(value, dict):
-        return {key: _with_nulls(inner) for key, inner in value.items()}
-    return [_with_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-struct_fields = cache(msgspec.structs.fields)
-
-# The tables of a preset that have keys of their own.
-TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
-ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure}  # the same of lists of tables
-
-
-def blanks_of(table: Mapping[str, Any]) -> list[str]:
-    """The keys that a person has to fill in: what is missing, and what holds an empty text."""
-    return [where for where, _, value in _keys(table, Preset) if value is None or value == ""]
-
-
-def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[str]:
-    """Each value that cannot be, with what is expected."""
-    for where, kind, value in _keys(table, struct):
-        try:
-            if value is not None and value != "":
-                msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            inner = str(error).partition(" - at `$")[2].rstrip("`")
-            found = where + inner if inner else f"{where} = {shorten(value)}"
-            yield f"{found}: {plain_words(str(error))}"
-
-
-def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(name, type, value) of each key that a table has or has to have, those of its own tables one by one; None of one
-    that is missing.
-    """
-    for key in struct_fields(struct):
-        value = table.get(key.encode_name)
-        inner = TABLES.get(key.name)
-        if inner and (isinstance(value, Mapping) or (value is None and key.required)):
-            yield from _keys(value or {}, inner, f"{key.name}.")
-        elif value is not None or key.required:
-            yield f"{where}{key.name}", key.type, value
-
-
-def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:
-    """The first key of a preset that its structure does not know, with the nearest that it does."""
-    known = struct.__struct_encode_fields__
-    for name, value in table.items():
-        if name not in known:
-            return f"{where}{name}: unknown key", _belongs(name) or nearest(
-                name, known, f"known ones: {', '.join(known)}"
-            )
-        inner = TABLES.get(name)
-        if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
-            return unknown
-        if (rows := ROWS.get(name)) and isinstance(value, list):
-            for n, row in enumerate(value):
-                if isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
-                    return unknown
-    return None
-
-
-def _belongs(name: str) -> str:
-    """Where a key stands that was written into a table, and is none of its own."""
-    is_plain = name in Preset.__struct_encode_fields__ and name not in {"config", *TABLES}
-    return "it belongs above the first table" if is_plain else ""
+def _some(names: Sequence[str]) -> str:
+    """The first of some keys, and how many more there are."""
+    return ", ".join(map(shorten, names[:9])) + (f" and {len(names) - 9} more" if len(names) > 9 else "")
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
     """The model of a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
+    strange = None
     if preset is None:
-        raw, parts = language_part(raw)
+        raw, parts, strange = described(raw, modules_by_type(), class_names())
     else:
         named = preset.sources.left_out
         parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None
     if raw.get("model_type") is None:
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
-    architecture = find(raw["model_type"])
-    config, unknown = architecture.config.read(raw)
+    try:
+        if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
+            raise unknown_type(raw, architectures())
+        architecture = find(raw["model_type"])
+        config, unknown = architecture.config.read(raw)
+        head = find_head(architecture.name, raw, class_names().get(raw["model_type"], ()))
+    except Problem as problem:
+        raise (of_whole(strange, raw["model_type"], problem.what) if strange else problem) from None
     if preset is not None and unknown:
         known = [k.key for k in fields_of(architecture.config) if k.key]
         raise Problem(
             f"config.{unknown[0]}: unknown key of {architecture.name}",
-            _belongs(unknown[0]) or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
+            place_above_tables(unknown[0])
+            or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
-    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts)
+    if strange and (sizes := sizes_among(unknown, raw)):
+        raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
+    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head)
 
 
-@remembered
+@memoized
 def paths() -> dict[str, Path]:
     """Every preset's file by slug. Raises `Problem` for a slug that two files have, and for a file that is none of a
     family's presets.
     """
-    use("presets")
+    depends_on("presets")
     files: dict[str, Path] = {}
     for folder, path in ((one, p) for one in (FOLDER, *also) for p in sorted(one.rglob(TOML))):
         slug = path.stem
@@ -401,13 +294,13 @@ def read_also(folder: Path | None) -> None:
     also[:] = [folder] if folder else []
     if folders:
         slugs = {path.stem for one in folders for path in one.rglob(TOML)}
-        forget({("presets", None), *(("preset", slug) for slug in slugs)})
+        invalidate({("presets", None), *(("preset", slug) for slug in slugs)})
 
 
 def file_of(slug: str) -> Path | None:
     """A preset's file; what asks depends on this preset, not on which others there are."""
-    use("preset", slug)
-    with apart():
+    depends_on("preset", slug)
+    with untracked():
         return paths().get(slug)
 
 
@@ -417,7 +310,7 @@ def with_file(wrong: Problem, slug: str) -> Problem:
     return wrong if wrong.where or not path else wrong.at(place(path))
 
 
-@remembered
+@memoized
 def preset(slug: str) -> Preset:
     """The preset of a slug. Raises `Problem` with the nearest known slug."""
     path = file_of(slug)
@@ -471,7 +364,7 @@ def spellings(family: str) -> dict[str, str]:
     return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
 
 
-@remembered
+@memoized
 def _by_letters() -> dict[str, list[str]]:
     """The presets of each folder, or of several whose names differ in hyphens alone."""
     alike: dict[str, list[str]] = {}
@@ -504,7 +397,7 @@ def unknown(slug: str) -> Problem:
     )
 
 
-@remembered
+@memoized
 def model(slug: str) -> Model:
     """The model of a preset's slug, made once per process. Raises `Problem`, also for an undisclosed model."""
     described = preset(slug)
@@ -531,7 +424,7 @@ def load(name: str) -> Model:
         raise problem.at(str(path)) from None
 
 
-@lru_cache(maxsize=1)
+@cache
 def goldens() -> frozenset[str]:
     """The model types whose logits the tests hold against a reference checkpoint."""
     return frozenset(tomllib.loads(read_text(REFERENCE_LOGITS))["model_types"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -72,7 +72,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return Fraction(1, 2 * 10 ** len(self.value.partition(".")[2]))
 
 
-@lru_cache(maxsize=1)
+@cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the file. Raises `Problem`."""
     try:

@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     _add(commands)
     _totals(commands)
     _schema(commands)
+    _diff(commands)
     _publish_check(commands)
     return whole
 
@@ -247,6 +248,25 @@ def _schema(commands) -> None:
     )
     describing.add_argument(
         "--output", metavar="FILE", help="write here instead of standard output, over what is there"
+    )
+
+
+def _diff(commands) -> None:
+    comparing = _command(
+        commands,
+        "diff",
+        "list every figure that a change moves, by model",
+        "BEFORE and AFTER are revisions of this repository, or folders of data such as site/data/v1. The code of a\n"
+        "revision runs with the libraries that are installed now. Exit status 0 whether figures moved or not.",
+        "every-parameter diff main --format markdown",
+    )
+    comparing.add_argument("before", metavar="BEFORE")
+    comparing.add_argument("after", nargs="?", metavar="AFTER", help="(default: the code as it is)")
+    comparing.add_argument(
+        "--format",
+        choices=("table", "markdown", "json"),
+        default="table",
+        help="table (default), markdown for a pull request, or json",
     )
 
 

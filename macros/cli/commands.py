@@ -1,5 +1,5 @@
-"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `totals`,
-`schema`, `publish-check`.
+"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `totals`, `schema`, `diff`,
+`publish-check`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
@@ -16,18 +16,22 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..api.changes import changed
+from ..api.comparison import as_compared, as_what_if, side
+from ..api.fits import Memory, amount, as_data, fit, memory
 from ..catalogue import checks, preset_schema, presets
 from ..catalogue.presets import Model
-from ..counting.figures import Conditions
+from ..counting.conditions import Conditions
+from ..data.costs import USUAL, Asked
+from ..data.model import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
 from ..engine.errors import Problem, named, placed, seen
 from ..engine.files import place
-from . import changes, fits, publish_check, sides
+from . import differences, fits, publish_check, sides
 from .arguments import PROGRAM, parser
-from .costs import USUAL, Asked
-from .data import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
 from .describe import as_table
 from .printing import show
 from .run import predict
+from .settings import read
 from .skeleton import skeleton
 from .totals import totals as published_totals
 
@@ -92,12 +96,12 @@ def compare(options) -> int:
     """Models side by side, a column of each."""
     if len(options.models) < 2:
         raise Problem("compare needs two models or more", f"{named(options.models[0])} alone is what describe is for")
-    on = fits.memory(options.on) if options.on else None
+    on = memory(options.on) if options.on else None
     given = conditions(options, on)
     models = [loaded(name, options.context) for name in options.models]
-    columns = [sides.side(model, given, on) for model in models]
+    columns = [side(model, given, on) for model in models]
     if options.format == "json":
-        print_json(sides.compared(columns, given, on))
+        print_json(as_compared(columns, given, on))
     else:
         show(sides.blocks(columns, options.models, given))
     return 0
@@ -105,13 +109,13 @@ def compare(options) -> int:
 
 def what_if(options) -> int:
     """A model beside itself with other hyperparameters."""
-    on = fits.memory(options.on) if options.on else None
+    on = memory(options.on) if options.on else None
     given = conditions(options, on)
     model = loaded(options.model, options.context)
-    other = changes.changed(model, changes.read(options.set))
-    before, after = sides.side(model, given, on), sides.side(other, given, on)
+    other = changed(model, read(options.set))
+    before, after = side(model, given, on), side(other, given, on)
     if options.format == "json":
-        print_json(sides.what_if(before, after, given, on))
+        print_json(as_what_if(before, after, given, on))
     else:
         show([other.name, *sides.blocks([before, after], ["before", "after"], given)])
     return 0
@@ -119,17 +123,17 @@ def what_if(options) -> int:
 
 def fitting(options) -> int:
     """Whether each model fits; 1 where any does not."""
-    on = fits.memory(options.on)
+    on = memory(options.on)
     given = conditions(options, on)
     status = 0
     for name in options.models:
         try:
-            answer = fits.fit(loaded(name, options.context), given, on)
+            answer = fit(loaded(name, options.context), given, on)
         except Problem as problem:
             status = fail(problem)
             continue
         if options.format == "json":
-            print_json(fits.as_data(answer))
+            print_json(as_data(answer))
         else:
             show(fits.blocks(answer))
             print()
@@ -137,7 +141,7 @@ def fitting(options) -> int:
     return status
 
 
-def conditions(options, on: fits.Memory | None) -> Conditions:
+def conditions(options, on: Memory | None) -> Conditions:
     """The conditions of an answer."""
     accelerator = on.accelerator if on else None
     return Conditions(options.context, options.batch, options.weights, options.cache, options.devices, accelerator)
@@ -231,10 +235,22 @@ def schema(options) -> int:
     return 0
 
 
+def diff(options) -> int:
+    """Every figure that differs between two states of the data."""
+    found = differences.compared(options.before, options.after)
+    if options.format == "json":
+        print_json(differences.as_data(found))
+    elif options.format == "markdown":
+        print(differences.as_markdown(found), end="")
+    else:
+        show(differences.blocks(found))
+    return 0
+
+
 def published(options) -> int:
     """What is wrong with a built site, a line each; 1 where anything is."""
     count = 0
-    for problem in publish_check.finds(Path(options.site), fits.amount(options.largest, "--largest")):
+    for problem in publish_check.finds(Path(options.site), amount(options.largest, "--largest")):
         count += 1
         print(problem)
     print(f"{count} found" if count else "nothing found")
@@ -256,5 +272,6 @@ COMMANDS = {
     "add": add,
     "totals": totals,
     "schema": schema,
+    "diff": diff,
     "publish-check": published,
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..catalogue.presets import DEFAULT
 from ..counting.costs import of as costs_of
 from ..counting.figures import NUMBERS
-from .costs import USUAL, Asked, Line, blocks, line
-from .data import beyond
+from ..data.costs import USUAL, Asked, Line, blocks, line
+from ..data.model import beyond
+from ..engine.errors import named
 from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, exact, rounded
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         *([figure("active")] if counts.active != counts.total else []),
         figure("embedding"),
         figure("non_embedding"),
-        Line("stored", model.stored, NUMBERS, STORED[model.is_stored_computed]),
+        Line("stored", model.stored, NUMBERS, STORED[model.is_stored_computed], "stored"),
     ]
     costs = [
         figure("cache_bytes_per_token"),
@@ -61,20 +63,26 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
     return [
         f"{title}: {model.architecture.name}",
         *([str(model.parts)] if model.parts else []),
+        *([f"{model.head.name}: {model.head.said}"] if model.head else []),
+        *([f"not counted, unknown sizes: {', '.join(map(named, model.unknown_sizes))}"] if model.unknown_sizes else []),
         Grid(TENSORS, tensors),
         *(_grid(lines, model, asked) for lines in (totals, costs, *blocks(of_model, asked))),
         *(f"† {warning}" for warning in notes),
+        *([f"§ {DEFAULT}"] if model.default_sizes else []),
     ]
 
 
 def _grid(lines: list[Line], model: Model, asked: Asked) -> Grid:
     """A block of lines: each figure in a reader's unit, to the last digit, and with its note."""
-    rows = [(_marked(a.said, model, asked), rounded(a.value, a.unit), exact(a.value), a.note) for a in lines]
+    rows = [(_marked(a, model, asked), rounded(a.value, a.unit), exact(a.value), a.note) for a in lines]
     return Grid([WORDS, ROUND, EXACT, WORDS], rows)
 
 
-def _marked(said: str, model: Model, asked: Asked) -> str:
-    """What a line is of, with a dagger where that is at a context that is beyond the model's."""
+def _marked(line: Line, model: Model, asked: Asked) -> str:
+    """What a line is of, with a dagger where that is at a context that is beyond the model's, and with a section sign
+    where the figure rests on a class's default.
+    """
+    said = line.said + (" §" if model.rests_on_default(line.figure) else "")
     for n in filter(model.is_beyond, asked.contexts):
         said = re.sub(rf"(?<![\d,]){n:,}(?!\d|,\d)", rf"{n:,} †", said)
     return said

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS, SECONDS
 from ..engine.errors import seen
-from ..views import rounding
+from ..views.kit import rounding
 
 Number = int | float | Fraction
 ROUNDED = {

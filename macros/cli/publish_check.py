@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 from ..engine.errors import Problem
-from ..views.rounding import decimal_bytes
+from ..views.kit.rounding import decimal_bytes
 
 LARGEST = "5MB"  # of a file, unless somebody says otherwise
 HOME, LOST, MAP = "index.html", "404.html", "sitemap.xml"

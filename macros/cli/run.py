@@ -4,7 +4,7 @@ continued."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..api.running import check, continued, likeliest, read
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..engine import numbers
 from ..engine.checkpoint import Cache
@@ -19,11 +20,9 @@ from ..engine.errors import Problem
 from ..engine.forward import logits
 from ..engine.ops import softmax
 from ..engine.steps import Role, Step, Tracer
-from ..engine.tensors import SOURCE
-from ..views import words
-from ..views.layers import n_layers
-from ..views.operations import Operation, Section, sections_of
-from . import fits, room
+from ..views.trace.layers import n_layers
+from ..views.trace.operations import Operation, Section, sections_of
+from ..views.words import descriptions
 from .printing import Column, Grid, show
 
 SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
@@ -31,38 +30,20 @@ SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
 
 def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
     """Print what was asked for; `warn` says what a reader should know of the folder."""
-    asked = checkpoint(options.folder)
-    sizes = asked.model.config.symbols
-    if options.text is not None:
-        tokens = asked.tokenizer.encode(options.text)
-        if not tokens:
-            raise Problem("--text: there is no token in it", "give the beginning of a sentence")
-    else:
-        tokens = read_tokens(options.tokens, int(sizes["vocab_size"]))
-    read = read_source(options.source, sizes)
-    positions, more = sizes.get("n_positions"), max(options.generate - 1, 0)
-    if positions is not None and len(tokens) + more > positions:
-        and_more = f" and {more} more to be read" if more else ""
-        raise Problem(
-            f"--{'text' if options.tokens is None else 'tokens'}: {len(tokens)} tokens{and_more}, and the model has "
-            f"{positions} positions",
-            f"give at most {positions}",
-        )
-    allowed = fits.amount(options.memory, "--memory") if options.memory else None
-    try:
-        warn(options.folder, room.check(asked.model, len(tokens) + more, options.logits is not None, allowed))
-    except Problem as problem:
-        raise problem.at(options.folder) from None
+    asked, more = checkpoint(options.folder), max(options.generate - 1, 0)
+    reading = read(asked, options.text, options.tokens, options.source)
+    tokens, source = reading.tokens, reading.source
+    warn(options.folder, check(asked, reading, more, options.logits is not None, options.memory))
     with np.errstate(all="ignore"), progress(n_layers(asked.model) * (1 + more)) as watch:
         try:
-            steps = continued(asked, tokens, read, watch, is_last=options.logits is None)
+            steps = continued(asked, tokens, source, watch, is_last=options.logits is None)
             scores = next(steps)
             chosen = [(scores[-1].argmax(), softmax(scores[-1].astype(np.float64)).max())] if options.generate else []
             for row in steps if more else ():
                 chosen.append((row[-1].argmax(), softmax(row[-1].astype(np.float64)).max()))
                 if len(chosen) == options.generate:
                     break
-            stations = trace(asked, tokens, read) if options.trace else None
+            stations = trace(asked, tokens, source) if options.trace else None
         except Problem as problem:
             raise problem.at(options.folder) from None
     warn(options.folder, (*asked.model.warnings, *asked.files.warnings()))
@@ -72,9 +53,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         show([stations])
         print()
     name = asked.tokenizer.token if options.text is not None else None
-    shares = softmax(scores[-1].astype(np.float64))
-    best = np.argsort(-shares, kind="stable")[: options.top]
-    print_tokens([(token, float(shares[token])) for token in best], name)
+    print_tokens(likeliest(scores, options.top), name)
     if options.generate:
         print()
         print_tokens(chosen, name)
@@ -83,24 +62,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         print(",".join(map(str, ids)) if name is None else asked.tokenizer.decode(ids))
 
 
-def continued(
-    asked: Checkpoint, tokens: list[int], read: np.ndarray | None, watch: Tracer | None, is_last: bool
-) -> Iterator[np.ndarray]:
-    """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V]."""
-    weights, cache, new = asked.weights(watch), Cache(read=read), tokens
-    while True:
-        last = is_last or new is not tokens
-        scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
-        scores = scores.astype(np.float32)
-        if not np.isfinite(scores).all():
-            raise Problem(
-                "the logits are not finite numbers", "the files hold NaN or infinity, or belong to another config.json"
-            )
-        yield scores
-        new = [int(scores[-1].argmax())]
-
-
-def trace(asked: Checkpoint, tokens: list[int], read: np.ndarray | None) -> Grid:
+def trace(asked: Checkpoint, tokens: list[int], source: np.ndarray | None) -> Grid:
     """Each station of the text's way, with the shape, the mean and the largest size of what it gives; where layers keep
     something else than a row of each token, each step that has weights, and each layer.
     """
@@ -110,8 +72,8 @@ def trace(asked: Checkpoint, tokens: list[int], read: np.ndarray | None) -> Grid
         rows = [_row(*row, run) for row in _stations(sections_of(run.root), "")]
     except numbers.NotByToken:
         watch = Stations()
-        scores, _ = logits(model.architecture, model.config, asked.weights(watch), tokens, Cache(read=read))
-        rows = [*watch.rows, ["", words.of_call(Role.FORWARD, None, "").title, *_figures(scores)]]
+        scores, _ = logits(model.architecture, model.config, asked.weights(watch), tokens, Cache(read=source))
+        rows = [*watch.rows, ["", descriptions.of_call(Role.FORWARD, None, "").title, *_figures(scores)]]
     columns = [Column("layer"), Column("station"), *(Column(c, True) for c in ("shape", "mean", "largest"))]
     return Grid(columns, rows)
 
@@ -177,7 +139,7 @@ class Stations(Watch):
             weights = next(a for a in args if getattr(a, "__tracer__", None) is not None)
             layer = str(weights.index) if Role.LAYER in (step.role, *self.around) else ""
             name = next((f" ({a})" for a in args if isinstance(a, str)), "")
-            title = words.of_call(step.role, inside, step.doc).title
+            title = descriptions.of_call(step.role, inside, step.doc).title
             self.rows.append([layer, title + name, *_figures(arrays[0])])
         return result
 
@@ -205,50 +167,3 @@ def progress(layers: int) -> Iterator[Tracer | None]:
     parts = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} layers")
     with Progress(*parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         yield Layers(bar, layers)
-
-
-def read_source(given: str | None, sizes: Mapping[str, int]) -> np.ndarray | None:
-    """What an encoder is to read: [M] token ids, or from a file the [2M bands] numbers of a spectrogram.
-
-    Raises `Problem` where something is missing, too much or no such thing.
-    """
-    if SOURCE not in sizes:
-        if given is not None:
-            raise Problem("--source: the model has no encoder", "leave it out")
-        return None
-    bands = sizes.get("n_bands")
-    what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
-    if given is None:
-        raise Problem("the model has an encoder, and nothing is there for it to read", f"give --source {what}")
-    if bands is None:
-        ids, longest = read_tokens(given, int(sizes["vocab_size"]), "--source"), sizes.get("n_positions")
-        if longest is not None and len(ids) > longest:
-            raise Problem(
-                f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
-            )
-        return np.array(ids)
-    try:
-        sound = np.load(given, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise Problem(f"--source: {error}", f"give {what}") from None
-    shape = 2 * sizes[SOURCE], bands
-    if getattr(sound, "shape", None) != shape:
-        raise Problem(f"--source: not {shape[0]} moments of {shape[1]} bands", "give the loudness of each")
-    return sound.astype(np.float32)
-
-
-def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:
-    """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary."""
-    tokens = []
-    for part in text.split(","):
-        if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
-            raise Problem(
-                f"{option}: {part.strip()[:40]!r} is not a token id",
-                "give whole numbers with commas between, such as 464,3139,286",
-            )
-        tokens.append(int(part))
-        if tokens[-1] >= vocabulary:
-            raise Problem(
-                f"{option}: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
-            )
-    return tokens

@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 from ..catalogue import presets
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
-from ..catalogue.presets import NULL, Parts, blanks_of, make, paths
+from ..catalogue.preset_file import NULL, blanks_of
+from ..catalogue.presets import make, paths
+from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
-from .data import escaped
+from ..engine.keys import Parts
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings"})
@@ -59,6 +61,11 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     try:
         model = make(slug, read_json(path))
         raw = model.raw
+        if model.head:
+            raise Problem(
+                f"architectures = {shorten(model.head.name)}: a preset has the architecture's own head",
+                "take the config.json of the model that it stands on",
+            )
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
             one, *more = model.unknown

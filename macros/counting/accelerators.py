@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -14,7 +14,7 @@ from ..engine.errors import Problem, nearest
 from ..engine.files import place, read_text
 
 # The types that a vendor states a peak for.
-TYPES = ("bfloat16", "fp8", "int8", "fp4", "int4")
+TYPES = ("bfloat16", "float16", "fp8", "int8", "fp4", "int4")
 
 Rate = Annotated[int, msgspec.Meta(gt=0)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
@@ -39,8 +39,12 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
                 raise ValueError(f"peak_flops.{dtype}: expected one of {', '.join(TYPES)}")
 
     def peak(self, *types: str) -> int:
-        """FLOP/s of dense multiplications in the fastest of these types that the accelerator has; bfloat16 it has."""
-        return max(self.peak_flops.get(dtype, 0) for dtype in (*types, "bfloat16"))
+        """FLOP/s of dense multiplications in the fastest of these types that the accelerator has, or of 16 bits.
+
+        Of 16 bits the higher of bfloat16, which every accelerator has, and of float16 where that is stated apart: a
+        program may round to either, and what is wider, as float32 is, is not faster.
+        """
+        return max(self.peak_flops.get(dtype, 0) for dtype in (*types, "bfloat16", "float16"))
 
 
 def read(path: Path) -> dict[str, Accelerator]:
@@ -75,7 +79,7 @@ def read(path: Path) -> dict[str, Accelerator]:
     return accelerators
 
 
-@lru_cache(maxsize=1)
+@cache
 def accelerators() -> dict[str, Accelerator]:
     """Every accelerator by slug, in the order of the file."""
     return read(Path(__file__).parent / "accelerators.toml")

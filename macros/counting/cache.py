@@ -6,7 +6,6 @@ from functools import cached_property
 
 from ..engine.dims import Poly, product
 from ..engine.tensors import CacheEntry
-from .compute import once
 from .parameters import INDEX
 from .traffic import Traffic
 
@@ -14,7 +13,6 @@ from .traffic import Traffic
 class CacheCosts(Traffic):
     """What the layers keep between steps."""
 
-    @once
     def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens; without what only waits."""
         values = self.counts.values(S=context)

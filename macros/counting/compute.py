@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import cache, cached_property
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
-from ..engine.ops import Compressed, Full, Mask, PickedBlocks, PickedPools, SlidingWindow
+from ..engine.interface import Mask
+from ..engine.ops import Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from ..engine.steps import OF_SOURCE, Role
 from ..engine.tensors import SOURCE
 from ..engine.trace import Trace
@@ -105,44 +105,13 @@ class Latent:
         return self.nope if pairs.parent.role is Role.LATENT_SCORES else self.value
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def once(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Compute each figure of a model once: tables ask for the same ones again and again."""
-
-    @wraps(method)
-    def wrapper(self: Compute, *args: P.args, **kwargs: P.kwargs) -> R:
-        key = method.__name__, args, tuple(kwargs.items())
-        if key not in self.computed:
-            self.computed[key] = method(self, *args, **kwargs)
-        return self.computed[key]
-
-    return wrapper
-
-
-class Evaluated(dict[Poly, int]):
-    """Polynomials with their values in one step. Many arrays have the same shape: each is evaluated once."""
-
-    def __init__(self, values: Mapping[str, int]):
-        super().__init__()
-        self.sizes: Mapping[str, int] = values
-
-    def __missing__(self, polynomial: Poly) -> int:
-        value = self[polynomial] = polynomial.at(self.sizes)
-        return value
-
-
 class Compute:
     """The FLOPs of one model. T new tokens end at a context of S tokens, the last new one included."""
 
     def __init__(self, counts: Counts):
         self.counts: Counts = counts
         self.trace: Trace = counts.trace
-        self.computed: dict[Hashable, Any] = {}  # by `once`
 
-    @once
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
         values = self._values(new, context)
@@ -175,12 +144,10 @@ class Compute:
         """FLOPs of the contractions over (query, key) pairs, scores in full."""
         return sum(part.pairs for part in self.flops_by_part(new, context))
 
-    @once
     def causal_flops(self, new: int, context: int) -> int:
         """FLOPs of a step where only the pairs that the mask lets through count."""
         return sum(part.causal for part in self.flops_by_part(new, context))
 
-    @once
     def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
         """The same with the keys and values of latent attention written out per head; without latents, no difference.
 
@@ -290,9 +257,14 @@ class Compute:
     def _values(self, new: int, context: int) -> Mapping[str, int]:
         return self.counts.values(T=new, S=context)
 
-    @once
-    def _evaluated(self, new: int, context: int) -> Evaluated:
-        return Evaluated(self._values(new, context))
+    def _evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
+        """The value of a polynomial in a step. Many arrays have the same shape: each is evaluated once."""
+        values = self._values(new, context)
+
+        def value(polynomial: Poly) -> int:
+            return polynomial.at(values)
+
+        return cache(value)
 
 
 def least_of(size: Poly) -> Call | None:

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from ..engine.dims import Dim, Poly
 from ..engine.tensors import Weight
-from .compute import once
 from .formats import is_matrix, weight_bytes
 from .parameters import INDEX
 from .training import Training
@@ -31,7 +30,6 @@ Heads = Mapping[str, int]
 class Devices(Training):
     """A model cut over several devices."""
 
-    @once
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int:
         """Bytes of weights on the fullest of `devices` under tensor parallelism (arXiv 1909.08053).
 
@@ -56,7 +54,6 @@ class Devices(Training):
             for heads in self._heads(devices)
         )
 
-    @once
     def _heads(self, devices: int) -> list[Heads]:
         """The distinct ways in which a device may be filled: heads of each name on it."""
         counts = {name: n for name, n in self.trace.symbols.items() if name.endswith("_heads")}

@@ -1,4 +1,4 @@
-"""The one list of figures: what each is called, its unit, its convention, and how it is computed from a model's costs.
+"""The list of figures, all in one module: what each is called, its unit, its convention, how it is computed.
 
 The macros `value`, `cost` and `figure_table`, the command line's `describe` (JSON and table) and the downloads read it.
 """
@@ -9,43 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .accelerators import Accelerator
-from .costs import Bound, Costs
+from .conditions import Conditions
+from .costs import Costs
 from .costs import of as costs_of
-from .formats import CACHE_BYTES
 from .parameters import Counts
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """At which context, for how many sequences, in which formats and on what a figure is asked for."""
-
-    context: int | None = None
-    batch: int = 1
-    format: str = "bfloat16"
-    dtype: str = "bfloat16"
-    devices: int = 1
-    accelerator: Accelerator | None = None
-
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element of the cache."""
-        return CACHE_BYTES[self.dtype]
-
-    @property
-    def tokens(self) -> int:
-        """The context, of a figure that needs one. Raises ValueError without."""
-        if self.context is None:
-            raise ValueError("a figure at a context needs the context")
-        return self.context
-
-    @property
-    def machine(self) -> Accelerator:
-        """The accelerator, of a figure that needs one. Raises ValueError without."""
-        if self.accelerator is None:
-            raise ValueError("a figure of time needs an accelerator")
-        return self.accelerator
-
 
 PARAMETERS, NUMBERS, TENSORS, BYTES, FLOPS = "parameters", "numbers", "tensors", "bytes", "FLOPs"
 TOKENS, SECONDS = "tokens", "seconds"
@@ -73,14 +40,6 @@ class Figure:
     def of(self, counts: Counts, conditions: Conditions) -> int | Fraction | None:
         """The figure of a model; None for a batch that is never reached."""
         return self.compute(costs_of(counts), conditions)
-
-
-def _bound(c: Costs, new: int, given: Conditions) -> Bound:
-    return c.bound(given.machine, new, given.tokens, given.batch, given.format, given.item_bytes, given.devices)
-
-
-def _on_device(c: Costs, given: Conditions) -> dict[str, int]:
-    return c.device_bytes(given.tokens, given.devices, given.batch, given.format, given.item_bytes)
 
 
 _IN_FULL = "scores in full; logits of the last token only"
@@ -251,9 +210,7 @@ FIGURES: dict[str, Figure] = {
             "bytes to continue a batch",
             BYTES,
             _STEP,
-            lambda c, given: sum(
-                c.inference_bytes(1, given.tokens, given.batch, given.format, given.item_bytes).values()
-            ),
+            lambda c, given: sum(c.inference_bytes(1, given).values()),
             "weights, cache and the largest operation of one new token",
             line="memory to continue a text of {context:,}, bytes",
         ),
@@ -320,7 +277,7 @@ FIGURES: dict[str, Figure] = {
             "bytes on each device to continue texts",
             BYTES,
             (*_STEP, "devices"),
-            lambda c, given: sum(_on_device(c, given).values()),
+            lambda c, given: sum(c.device_bytes(given).values()),
             "tensor parallel, the fullest device; the largest operation whole on each",
             line="on the fullest device at {context:,}, bytes",
         ),
@@ -329,9 +286,7 @@ FIGURES: dict[str, Figure] = {
             "tokens of the longest context that fits",
             TOKENS,
             ("batch", "format", "dtype", "devices", "accelerator"),
-            lambda c, given: c.largest_context(
-                given.machine.memory_bytes, given.devices, given.batch, given.format, given.item_bytes
-            ),
+            lambda c, given: c.largest_context(given.machine.memory_bytes, given),
             "0 where none does; “never” where no context fills the memory",
             line="longest context that fits, tokens",
         ),
@@ -439,7 +394,7 @@ FIGURES: dict[str, Figure] = {
             "bytes moved for one new token",
             BYTES,
             _STEP,
-            lambda c, given: c.bytes_moved(1, given.tokens, given.batch, given.format, given.item_bytes),
+            lambda c, given: c.bytes_moved(1, given),
             "each weight and each cached number once",
             line="moved for a token at {context:,}, bytes",
         ),
@@ -448,7 +403,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs per byte of one new token",
             "FLOPs per byte",
             _STEP,
-            lambda c, given: c.intensity(1, given.tokens, given.batch, given.format, given.item_bytes),
+            lambda c, given: c.intensity(1, given),
             "masked scores left out",
         ),
         # time
@@ -457,7 +412,7 @@ FIGURES: dict[str, Figure] = {
             "seconds of one new token",
             SECONDS,
             _TIME,
-            lambda c, given: _bound(c, 1, given).seconds,
+            lambda c, given: c.bound(1, given).seconds,
             "at the least: the peak, the full bandwidth, no time between devices",
         ),
         Figure(
@@ -465,7 +420,7 @@ FIGURES: dict[str, Figure] = {
             "seconds of reading the whole text",
             SECONDS,
             _TIME,
-            lambda c, given: _bound(c, given.tokens, given).seconds,
+            lambda c, given: c.bound(given.tokens, given).seconds,
             "at the least",
         ),
         Figure(
@@ -473,7 +428,7 @@ FIGURES: dict[str, Figure] = {
             "tokens per second",
             "tokens per second",
             _TIME,
-            lambda c, given: given.batch / _bound(c, 1, given).seconds,
+            lambda c, given: given.batch / c.bound(1, given).seconds,
             "at best, of the whole batch together",
         ),
         Figure(
@@ -481,7 +436,7 @@ FIGURES: dict[str, Figure] = {
             "sequences from which compute limits",
             "sequences",
             ("context", "format", "dtype", "accelerator"),
-            lambda c, given: c.critical_batch(given.machine, given.tokens, given.format, given.item_bytes),
+            lambda c, given: c.critical_batch(given),
             "“never” where the cache of each sequence keeps memory the limit",
         ),
         Figure(
@@ -489,7 +444,7 @@ FIGURES: dict[str, Figure] = {
             "sequences from which compute limits, without a cache",
             "sequences",
             ("format", "accelerator"),
-            lambda c, given: c.critical_batch(given.machine, None, given.format),
+            lambda c, given: c.critical_batch(given.at(None)),
             "no cache is moved and nothing is scored",
         ),
         Figure(
@@ -497,7 +452,7 @@ FIGURES: dict[str, Figure] = {
             "devices that hold the model",
             "devices",
             (*_STEP, "accelerator"),
-            lambda c, given: c.devices_needed(given.machine, given.tokens, given.batch, given.format, given.item_bytes),
+            lambda c, given: c.devices_needed(given),
             "weights, cache and largest operation, nothing copied",
         ),
     )

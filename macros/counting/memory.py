@@ -9,7 +9,7 @@ from ..engine.dims import Poly
 from ..engine.steps import Access
 from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
 from .cache import CacheCosts
-from .compute import once
+from .conditions import Conditions
 from .formats import weight_bytes
 
 # How many elements: numbers by what each is to be multiplied with, which varies with T and S.
@@ -19,29 +19,18 @@ Elements: TypeAlias = dict[Poly, int]
 class Memory(CacheCosts):
     """What a model needs to run."""
 
-    @once
     def weight_bytes(self, format: str = "bfloat16") -> int:
         """Bytes of all weights: matrices in `format`, vectors (norms, biases) in 16 bits, or 32 with float32."""
         return sum(weight_bytes(w, format) for w in self.counts.weights)
 
-    def inference_bytes(
-        self,
-        new: int,
-        context: int,
-        batch: int = 1,
-        format: str = "bfloat16",
-        item_bytes: int = 2,
-        *,
-        pairs: bool = True,
-    ) -> dict[str, int]:
+    def inference_bytes(self, new: int, given: Conditions) -> dict[str, int]:
         """Weights, cache after the step, and the arrays of the step's largest operation at 2 bytes an element."""
         return {
-            "weights": self.weight_bytes(format),
-            "cache": self.counts.cache_bytes(context, item_bytes) * batch,
-            "activations": self.largest_operation(new, context, pairs=pairs)[1] * batch * 2,
+            "weights": self.weight_bytes(given.format),
+            "cache": self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch,
+            "activations": self.largest_operation(new, given.tokens)[1] * given.batch * 2,
         }
 
-    @once
     def largest_operation(self, new: int, context: int, *, pairs: bool = True) -> tuple[Node, int]:
         """The operation whose inputs and output together are largest, weights and cache aside, and their elements.
 
@@ -49,12 +38,11 @@ class Memory(CacheCosts):
         """
         at = self._evaluated(new, context)
         operations = (
-            (leaf, sum(number * at[varying] for varying, number in elements.items()))
+            (leaf, sum(number * at(varying) for varying, number in elements.items()))
             for elements, leaf in self._operations(pairs=pairs)
         )
         return max(operations, key=lambda operation: operation[1])
 
-    @once
     def _operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
         The first of those that have as many; none that another one is never smaller than.

@@ -38,7 +38,7 @@ class Category(Enum):
 def _category(node: Node, layer: Node | None) -> Category:
     if node.role in (*LOOKED_UP, Role.LAYER_INPUTS) or (layer is None and node.role is Role.LINEAR):
         return Category.EMBEDDING
-    if node.role is HEAD:
+    if node.role in (HEAD, Role.TASK_HEAD):
         return Category.HEAD
     if node.role in FEED_FORWARDS or node.role is Role.LAYER_INPUT:
         return Category.FEED_FORWARD

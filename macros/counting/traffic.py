@@ -11,7 +11,8 @@ from ..engine.dims import Poly
 from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import Weight
 from .arrays import cached, origin, size
-from .compute import Compute, once
+from .compute import Compute
+from .conditions import Conditions
 from .formats import format_of, weight_bytes
 from .parts import HEAD, LOOKED_UP
 
@@ -19,7 +20,6 @@ from .parts import HEAD, LOOKED_UP
 class Traffic(Compute):
     """What one step moves between memory and chip."""
 
-    @once
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
@@ -42,7 +42,6 @@ class Traffic(Compute):
             int(size * (1 - _power(1 - used / members, tokens))) for (members, used), size in routed.items()
         )
 
-    @once
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not the head too, bytes of experts by (held, used)."""
         tables, head = (
@@ -73,7 +72,6 @@ class Traffic(Compute):
             (unused if is_idle else used).update(node.weights)
         return frozenset(unused - used)
 
-    @once
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
         """Bytes of the cache that a step reads, all texts; behind an indexer only the tokens that it picked."""
         values, total = self._values(new, context), 0
@@ -91,7 +89,6 @@ class Traffic(Compute):
             total += rows * k.elements_per_row.at(values) * (k.item_bytes or item_bytes)
         return total * batch
 
-    @once
     def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
         """Bytes of the cache that a step writes, all texts: the new rows that stay, and each fixed state.
 
@@ -104,32 +101,19 @@ class Traffic(Compute):
             total += size * (k.item_bytes or item_bytes)
         return total * batch
 
-    def bytes_moved(
-        self,
-        new: int,
-        context: int,
-        batch: int = 1,
-        format: str = "bfloat16",
-        item_bytes: int = 2,
-        *,
-        least: bool = False,
-    ) -> int:
+    def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
         """Bytes of weights and cache that a step reads and writes, each once; of experts the expected or the
         `least`.
         """
         return (
-            self.weight_bytes_read(new, batch, format, least=least, first=new == context)
-            + self.cache_bytes_read(new, context, batch, item_bytes)
-            + self.cache_bytes_written(new, context, batch, item_bytes)
+            self.weight_bytes_read(new, given.batch, given.format, least=least, first=new == given.tokens)
+            + self.cache_bytes_read(new, given.tokens, given.batch, given.item_bytes)
+            + self.cache_bytes_written(new, given.tokens, given.batch, given.item_bytes)
         )
 
-    def intensity(
-        self, new: int, context: int, batch: int = 1, format: str = "bfloat16", item_bytes: int = 2
-    ) -> Fraction:
+    def intensity(self, new: int, given: Conditions) -> Fraction:
         """FLOPs per byte moved, masked pairs left out."""
-        return Fraction(
-            self.least_flops(new, context) * batch, self.bytes_moved(new, context, batch, format, item_bytes)
-        )
+        return Fraction(self.least_flops(new, given.tokens) * given.batch, self.bytes_moved(new, given))
 
     @cached_property
     def _picked(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
@@ -137,7 +121,7 @@ class Traffic(Compute):
         picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
         for layer in self.trace.root.children:
             for leaf in layer.walk() if layer.layers is not None else ():
-                fetches = leaf.function is np.take or leaf.role is Role.PICK_ROWS
+                fetches = leaf.function is np.take or leaf.role is Role.GATHER_ROWS
                 holds = cached(origin(leaf.inputs[0])) if fetches else None
                 if holds is not None:
                     picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr

@@ -10,7 +10,6 @@ from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
 from ..engine.steps import Keeps, Role
 from .arrays import distinct, is_data, measured, new_rows, part, size
-from .compute import once
 from .memory import Memory
 from .parts import HEAD
 
@@ -35,7 +34,6 @@ class Training(Memory):
             "activations": self.activation_bytes(context, batch, **how),
         }
 
-    @once
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
         """Bytes of what the backward pass needs from the forward pass, at 2 bytes an element (after arXiv 2205.05198,
         4.1).
@@ -49,20 +47,20 @@ class Training(Memory):
         at = self._evaluated(context, context)
 
         def elements(arrays: Saved) -> int:
-            return sum(at[size] for size, is_paired in arrays if pairs or not is_paired)
+            return sum(at(size) for size, is_paired in arrays if pairs or not is_paired)
 
         outside, layers, heads = self._saved
         kept = elements(outside)
-        own = [elements(arrays) + at[written_out] for _, arrays, written_out in layers]
+        own = [elements(arrays) + at(written_out) for _, arrays, written_out in layers]
         if recompute:
-            kept += sum(at[size(n.outputs[0])] * int(n.layer_count) for n, *_ in layers) + max(own, default=0)
+            kept += sum(at(size(n.outputs[0])) * int(n.layer_count) for n, *_ in layers) + max(own, default=0)
         else:
             kept += sum(one * int(n.layer_count) for one, (n, *_) in zip(own, layers))
         logits = 0
         for head, arrays in heads:  # the trace has the last token's; training needs all tokens'
-            [vectors, *_] = (at[size(x)] for x in head.inputs if is_data(x))
+            [vectors, *_] = (at(size(x)) for x in head.inputs if is_data(x))
             kept += vectors + elements(arrays) * context
-            logits += sum(at[size(x)] for x in head.outputs) * context
+            logits += sum(at(size(x)) for x in head.outputs) * context
         return (kept * 2 + logits * 4) * batch
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -22,9 +22,6 @@ Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
 
 # Bytes of the list of tensors in a file: a hundred thousand, as many as the largest published models have in all.
 LARGEST_HEADER = 2**24
-
-# Of a collapsed list of tensors: what `{i}` and `{e}` of a pattern stand for, as [first, last, step] each.
-Ranges: TypeAlias = dict[str, list[list[int]]]
 
 
 class Arrays:
@@ -190,31 +187,6 @@ def published_parts(
     return [(name, tuple(shape), None)]
 
 
-def unfuse(architecture: Architecture, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Tensors in transformers 5's names and packing -> the published file's."""
-    published: dict[str, Array] = {}
-    for name, array in tensors.items():
-        parts = published_parts(architecture, name, array.shape)
-        for position, (part, _, members) in enumerate(parts):
-            for e in range(members or 1):
-                one = array if members is None else array[e]
-                part_of_one = np.split(one, len(parts))[position] if len(parts) > 1 else one
-                published[part.replace("{e}", str(e))] = part_of_one
-    return published
-
-
-def unfuse_list(
-    architecture: Architecture, rows: Iterable[tuple[str, Ranges | None, Sequence[int]]]
-) -> list[list[str | Ranges | None | list[int]]]:
-    """The same for a collapsed list of [pattern, ranges, shape]."""
-    published: list[list[str | Ranges | None | list[int]]] = []
-    for pattern, ranges, shape in rows:
-        for name, part, members in published_parts(architecture, pattern, shape):
-            experts: Ranges = {} if members is None else {"e": [[0, members - 1, 1]]}
-            published.append([name, {**(ranges or {}), **experts} or None, list(part)])
-    return published
-
-
 class TensorSlice(Protocol):
     """A tensor of an open file that has not been read."""
 
@@ -337,20 +309,21 @@ class Published(Mapping[str, Array]):
 
     A file may leave an optional prefix out (`transformer.`), wrap the language model in a larger one
     (`language_model.`), spell a name in another known way, pack experts as transformers 5 does, or hold each expert of
-    what is a stack here.
+    what is a stack here. `renamed`: what the names of the trunk's tensors begin with here, and in a file with another
+    head.
     """
 
     WRAPPERS = (("", "language_model."), ("model.", "model.language_model."), ("", "model.language_model."))
 
-    def __init__(self, files: Files, architecture: Architecture):
-        self.files, self.architecture = files, architecture
+    def __init__(self, files: Files, architecture: Architecture, renamed: tuple[str, str] = ("", "")):
+        self.files, self.architecture, self.renamed = files, architecture, renamed
         self.packed: dict[str, tuple[str, int, int, int | None]] = {}
         for stored in files if architecture.fused else ():
             if any(f".{stored}".endswith(f".{end}") for end in architecture.fused):
                 parts = published_parts(architecture, stored, files.shape(stored))
                 for position, (name, _, members) in enumerate(parts):
                     for e in range(members or 1):
-                        self.packed[name.replace("{e}", str(e))] = (
+                        self.packed[self._ours(name.replace("{e}", str(e)))] = (
                             stored,
                             position,
                             len(parts),
@@ -379,8 +352,15 @@ class Published(Mapping[str, Array]):
             raise KeyError(parts[0])
         return np.stack(experts)
 
+    def _ours(self, stored: str) -> str:
+        """What the forward pass calls a tensor of a file with another head."""
+        ours, theirs = self.renamed
+        return stored if stored.startswith(ours) else ours + stored.removeprefix(theirs)
+
     def _spellings(self, name: str) -> Iterator[str]:
         yield name
+        if self.renamed[0] != self.renamed[1] and name.startswith(self.renamed[0]):
+            yield self.renamed[1] + name.removeprefix(self.renamed[0])
         for prefix in self.architecture.stored_prefixes:
             if name.startswith(prefix):
                 yield name.removeprefix(prefix)

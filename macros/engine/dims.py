@@ -1,4 +1,4 @@
-"""Integers that remember where they come from.
+"""Integers that remember where they come from, in one module with the polynomials that they carry.
 
 A `Dim` is an `int`: 768 works wherever NumPy wants a size. It also carries a polynomial over named symbols, so the same
 768 prints as `d_model` or `n_heads·d_head`, and a sum of products of such dimensions is the formula of a whole model.
@@ -134,10 +134,6 @@ class Poly:
         if self._is_free is None:
             self._is_free = any(isinstance(s, Free) for s in self.symbols)
         return self._is_free
-
-    def degree(self, symbol: str) -> int:
-        """The highest power of `symbol` outside `min`, `//` and `%`."""
-        return max((e for m in self.terms for a, e in m if a == symbol), default=0)
 
     def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
         """What multiplies symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""

@@ -88,7 +88,11 @@ def _check_text(text: str) -> None:
 
 def read_json(path: Path, most: int = LARGEST) -> dict[str, Any]:
     """A config.json's keys. Raises `Problem`."""
-    text = read_text(path, most)
+    return parse_json(read_text(path, most))
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """The keys of a config.json's text. Raises `Problem`."""
     if not text.strip():
         raise Problem("broken JSON: line 1, column 1: the file is empty", "download it again")
     try:

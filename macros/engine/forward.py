@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,7 +13,8 @@ from .architectures.config import Config
 from .array import arrays_in, stand_in
 from .checkpoint import Arrays, Cache
 from .dims import free
-from .interface import Array
+from .interface import Array, Weights
+from .steps import Reached, Replacing, Role, stop
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
@@ -19,14 +23,56 @@ from .weights import ShapeCache, ShapeWeights
 TRACED_NEW_TOKENS, TRACED_CONTEXT = 104_729, 1_299_709
 
 
-def trace(architecture: Architecture, config: Config) -> Trace:
-    """Run on shapes: T new tokens after S − T earlier ones, logits of the last token."""
-    run = Trace()
+class Head(Protocol):
+    """What stands on a trunk in the place of its own head (`architectures.heads`)."""
+
+    @property
+    def labels(self) -> int: ...
+
+    @property
+    def prefix(self) -> str | None:
+        """What the names of the trunk's tensors begin with; None where that is as with its own head."""
+        ...
+
+    @property
+    def compute(self) -> Callable[[Array, Weights, Weights, int, Any], Array]:
+        """What it makes of the last hidden states: [T D], its weights, the trunk's, so many labels, the config."""
+        ...
+
+
+def trace(architecture: Architecture, config: Config, head: Head | None = None) -> Trace:
+    """Run on shapes: T new tokens after S − T earlier ones, logits of the last token; or what another head gives."""
+    if head is None:
+        return _run(architecture, config, Trace(), None, "")
+    renamed = renaming(architecture, config, head)
+    return _run(architecture, config, Trace({Role.UNEMBED: stop}, renamed), head, renamed[1])
+
+
+def renaming(architecture: Architecture, config: Config, head: Head | None) -> tuple[str, str]:
+    """What the names of all tensors below the head begin with, `model.`, and with another head; empty where they share
+    nothing.
+    """
+    if head is None:
+        return "", ""
+    below = _run(architecture, config, Trace({Role.UNEMBED: stop}), None, "").weights.values()
+    firsts = {weight.name.partition(".")[0] for weight in below}
+    before = f"{[*firsts][0]}." if len(firsts) == 1 else ""
+    return before, before if head.prefix is None else head.prefix
+
+
+def _run(architecture: Architecture, config: Config, run: Trace, head: Head | None, prefix: str) -> Trace:
     new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
     run.symbols |= config.symbols
     ids = run.input((new,), np.int64, "token ids")
     weights, cache = ShapeWeights(run), ShapeCache(run, context - new, context)
-    scores = architecture.forward(weights, stand_in(ids), config, cache, last=True)
+    try:
+        scores = architecture.forward(weights, stand_in(ids), config, cache, last=True)
+    except Reached as here:
+        if head is None:
+            return run
+        run.instead, run.renamed = {}, ("", "")
+        labels = run.declare("n_labels", head.labels) if head.labels else 0
+        scores = head.compute(here.hidden, weights, weights.at(prefix[:-1]) if prefix else weights, labels, config)
     run.root.inputs, run.root.outputs = [ids], arrays_in([scores])
     return run
 
@@ -38,8 +84,20 @@ def logits(
     ids: ArrayLike,
     cache: Cache | None = None,
     last: bool = False,
+    head: Head | None = None,
 ) -> tuple[Array, Cache]:
-    """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the cache for the next step)."""
+    """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the cache for the next step).
+
+    With another head, what that gives.
+    """
     cache = cache or Cache()
     new = np.asarray(ids, np.int64)
+    if head is not None:
+        prefix, _ = renaming(architecture, config, head)
+        stopping = Arrays(weights.tensors, watch=Replacing({Role.UNEMBED: stop}, weights.__tracer__))
+        try:
+            architecture.forward(stopping, new, config, cache, last=last)
+        except Reached as here:
+            trunk = weights.at(prefix[:-1]) if prefix else weights
+            return head.compute(here.hidden, weights, trunk, head.labels, config), cache.after(len(new))
     return architecture.forward(weights, new, config, cache, last=last), cache.after(len(new))

@@ -4,7 +4,7 @@ each layer becomes where the number of layers changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
@@ -20,6 +20,10 @@ OWN_TABLES = frozenset(
         "sparse_attention_config",
     }
 )
+
+
+# How the names of keys begin or end that hold a size, or a number of something.
+SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
 
 class Parts(NamedTuple):
@@ -50,6 +54,15 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     both = {"model_type": raw.get("model_type"), **inner}
     tied = raw.get("tie_word_embeddings")
     return both if tied is None else {**both, "tie_word_embeddings": tied}, parts
+
+
+def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:
+    """Those names of keys that say that they hold a size or a number of something, and hold anything."""
+    return [name for name in names if _names_a_size(name) and raw.get(name) is not None]
+
+
+def _names_a_size(name: str) -> bool:
+    return any(name.startswith(begin) for begin in SIZES_BEGIN) or any(name.endswith(end) for end in SIZES_END)
 
 
 def _is_part(name: str, value: object) -> bool:

@@ -6,7 +6,7 @@ What a view or a cost needs to know of a step is declared where the step is defi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import wraps
@@ -40,13 +40,13 @@ class Role(StrEnum):
     RECURRENT_BLOCK = "recurrent_block", "Griffin recurrent block"
     SHORT_CONVOLUTION = "short_convolution", "gated short convolution"
     TIME_MIX = "time_mix", "RWKV time mixing"
-    INDEXER = "pick_tokens", "lightning indexer"
+    INDEXER = "indexer", "lightning indexer"
     FEED_FORWARD = "feed_forward", "MLP"
     CHANNEL_MIX = "channel_mix", "RWKV channel mixing"
     MIXTURE_OF_EXPERTS = "mixture_of_experts", "mixture of experts"
     EXPERTS = "experts", "routed experts"
     GATED_EXPERTS = "gated_experts", "routed experts"
-    ZERO_EXPERTS = "or_nothing", "zero experts"
+    ZERO_EXPERTS = "zero_experts", "zero experts"
     PACKED_EXPERTS = "packed_experts", "routed experts"
     SHARED_EXPERTS = "shared_experts", "shared experts"
     LAYER_INPUT = "layer_input", "per-layer input"
@@ -58,6 +58,7 @@ class Role(StrEnum):
     LAYER_INPUTS = "layer_inputs", "per-layer inputs"
     LAST_ROW = "last_row", "last hidden state"
     UNEMBED = "unembed", "unembedding, LM head, logits"
+    TASK_HEAD = "task_head", "task head"
     # products with weights
     LINEAR = "linear", "linear layer"
     CONV1D = "conv1d", "linear layer"
@@ -79,7 +80,7 @@ class Role(StrEnum):
     XIELU = "xielu", "activation function, xIELU"
     CLIP = "clip", "clamp"
     CLIPPED_SWIGLU = "clipped_swiglu", "activation function, SwiGLU"
-    SPARSIFY = "keep_largest", "activation sparsity"
+    GAUSSIAN_TOP_K = "gaussian_top_k", "activation sparsity"
     SIGMOID = "sigmoid", "sigmoid"
     SOFTPLUS = "softplus", "softplus"
     SOFT_CAP = "soft_cap", "soft-capping"
@@ -90,54 +91,54 @@ class Role(StrEnum):
     REPEAT_KV = "repeat_kv", "grouped-query attention"
     TEMPERATURE = "temperature", "attention temperature"
     SCORES = "scores", "scaled dot product, attention scores"
-    PROFILE_BIAS = "profile_bias", "relative position bias"
+    RELATIVE_LOGITS = "relative_logits", "relative position bias"
     RELATIVE_BIAS = "relative_bias", "relative position bias"
     CAUSAL_MASK = "causal_mask", "causal mask"
     WINDOW_MASK = "window_mask", "sliding window"
     SOFTMAX = "softmax", "softmax"
     SOFTMAX_WITH_SINK = "softmax_with_sink", "softmax, attention sink"
     DYNAMIC_MASK = "dynamic_mask", "dynamic mask"
-    DIFFERENCE = "difference", "differential attention"
-    MIX = "mix", "weighted sum"
+    DIFFERENTIAL_LAMBDA = "differential_lambda", "differential attention"
+    WEIGHTED_SUM = "weighted_sum", "weighted sum"
     # latent attention and its indexer
-    LATENT_QUERIES = "ask_latents", "absorbed up-projection"
+    LATENT_QUERIES = "latent_queries", "absorbed up-projection"
     LATENT_SCORES = "latent_scores", "scaled dot product, attention scores"
-    MIX_LATENTS = "mix_latents", "weighted sum"
-    LATENT_VALUES = "read_values", "absorbed up-projection"
-    PICK_ROWS = "pick_rows", "gather"
+    LATENT_WEIGHTED_SUM = "latent_weighted_sum", "weighted sum"
+    LATENT_VALUES = "latent_values", "absorbed up-projection"
+    GATHER_ROWS = "gather_rows", "gather"
     INDEX_SCORES = "index_scores", "lightning indexer"
     # caches of fewer entries
-    COMPRESSOR = "compress", "token compression"
+    COMPRESSOR = "compressor", "token compression"
     GROUPED_LINEAR = "grouped_linear", "grouped output projection"
     # residual streams
-    DEPTH_AVERAGE = "average_by_fit", "attention residuals"
-    SPREAD_STREAMS = "spread", "hyper-connections"
+    ATTENTION_RESIDUALS = "attention_residuals", "attention residuals"
+    EXPAND_STREAMS = "expand_streams", "hyper-connections"
     STREAM_SHARES = "stream_shares", "hyper-connections"
     NGRAMS = "ngrams", "n-gram embedding"
-    NGRAM_TABLE = "look_up_ngrams", "n-gram embedding"
-    NGRAM_PLACES = "ngram_places", "hash"
+    NGRAM_EMBEDDING = "ngram_embedding", "n-gram embedding"
+    NGRAM_HASH = "ngram_hash", "hash"
     GATED_SUM = "gated_sum", "gated residual connection"
     ALTUP_STREAMS = "altup_streams", "AltUp"
-    ALTUP_PREDICT = "predict", "AltUp"
-    ALTUP_CORRECT = "correct", "AltUp"
-    ALTUP_JOIN = "join_streams", "AltUp"
+    ALTUP_PREDICT = "altup_predict", "AltUp"
+    ALTUP_CORRECT = "altup_correct", "AltUp"
+    ALTUP_JOIN = "altup_join", "AltUp"
     LAUREL = "laurel", "LAuReL"
     SINKHORN = "sinkhorn", "Sinkhorn-Knopp"
     READ_STREAMS = "read_streams", "hyper-connections"
     WRITE_STREAMS = "write_streams", "hyper-connections"
-    HEAD_STREAMS = "gather_for_head", "hyper-connections"
+    REDUCE_STREAMS = "reduce_streams", "hyper-connections"
     # routing
     HASHED_EXPERTS = "hashed_experts", "hash routing"
     SIGMOID_SCORES = "sigmoid_scores", "router, sigmoid"
-    EXPERT_GROUPS = "keep_groups", "group-limited routing"
+    EXPERT_GROUPS = "expert_groups", "group-limited routing"
     TOP_K = "top_k", "top-k selection"
     ROUTING_WEIGHTS = "routing_weights", "routing weights"
     SPARSE_MIXER = "sparse_mixer", "router, routing weights"
     COMBINE = "combine", "weighted sum"
     # recurrences
-    STATE_UPDATE = "carry", "state update"
-    CONVOLUTION = "causal_conv", "causal convolution"
-    LISTEN = "listen", "convolution"
+    STATE_UPDATE = "state_update", "state update"
+    CAUSAL_CONV = "causal_conv", "causal convolution"
+    CONV_STEM = "conv_stem", "convolution"
     CONVOLVE = "convolve", "convolution"
     TOKEN_SHIFT = "token_shift", "token shift"
     SELECTIVE_SCAN = "selective_scan", "selective scan"
@@ -228,12 +229,46 @@ class Step:
 Ruling: TypeAlias = tuple[tuple[int, ...], int]
 
 
+class Reached(Exception):
+    """The forward pass has come to a step that something else stands in the place of: it goes no further."""
+
+    def __init__(self, hidden: Any):
+        self.hidden = hidden
+        super().__init__("reached")
+
+
+def stop(hidden: Any, *rest: Any, **options: Any) -> Any:
+    """In the place of a step: end the forward pass with what the step would have been given."""
+    raise Reached(hidden)
+
+
+# What runs in the place of the steps of a role: the forward pass itself knows nothing of it.
+Instead: TypeAlias = Mapping[Role, Callable[..., Any]]
+
+
 class Tracer(Protocol):
     """Sees the calls of steps, and runs them."""
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
     def repeat(self, body: Callable[..., tuple[Any, Any]], state: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]: ...
+
+
+class Replacing:
+    """Runs something else in the place of the steps of a role; all others as they are, or as `watch` does."""
+
+    def __init__(self, instead: Instead, watch: Tracer | None = None):
+        self.instead, self.watch = instead, watch
+
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a step, or what stands in its place."""
+        if step.role in self.instead:
+            return self.instead[step.role](*args, **kwargs)
+        return step.function(*args, **kwargs) if self.watch is None else self.watch.call(step, args, kwargs)
+
+    def repeat(self, body: Callable[..., tuple[Any, Any]], state: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Weights carry no recurrence."""
+        raise NotImplementedError("weights carry no recurrence")
 
 
 P = ParamSpec("P")

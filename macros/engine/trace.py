@@ -11,14 +11,20 @@ from numpy.typing import DTypeLike
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
 from .rules import Result, Rule, Shape, ShapeError, argument, show
-from .steps import Step
+from .steps import Instead, Step
 from .tensors import Cached, CacheEntry, Weight
 
 
 class Trace:
-    """What one run on shapes leaves: a tree of calls, the weights asked for, what was kept, and the symbols' values."""
+    """What one run on shapes leaves: a tree of calls, the weights asked for, what was kept, and the symbols' values.
 
-    def __init__(self):
+    `instead`: what runs in the place of the steps of a role. `renamed`: the beginning of the weights' names, and what
+    stands there in this checkpoint.
+    """
+
+    def __init__(self, instead: Instead | None = None, renamed: tuple[str, str] = ("", "")):
+        self.instead: Instead = instead or {}
+        self.renamed = renamed
         self.root = Node("forward")
         self.here = self.root
         self.weights: dict[str, Weight] = {}
@@ -54,12 +60,19 @@ class Trace:
         self.symbols[name] = value
         return Dim(value, name)
 
+    def spelled(self, name: str) -> str:
+        """The name of a weight in this checkpoint."""
+        ours, theirs = self.renamed
+        return theirs + name.removeprefix(ours) if name.startswith(ours) else name
+
     def keep(self, kept: CacheEntry) -> None:
         """Write down what a layer keeps for the next step."""
         self.kept.append(kept)
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a step: a node whose children are the calls that it makes."""
+        if step.role in self.instead:
+            return self.instead[step.role](*args, **kwargs)
         caller, node = self.here, self._open(step.name, step=step)
         for a in args:
             if getattr(a, "layers_here", None) and all(n.layers is None for n in node.path()):

@@ -116,9 +116,8 @@ class ShapeWeights:
             if "{e}" not in name:
                 one = (copies * one[0], *one[1:]) if below else whole
                 copies = None
-        weight = Weight(
-            self.prefix + name, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers
-        )
+        full = self.__tracer__.spelled(self.prefix + name)
+        weight = Weight(full, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers)
         return stand_in(self.__tracer__.weight(weight, whole, dtype))
 
 

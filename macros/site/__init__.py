@@ -5,8 +5,7 @@ The order of these events, by hooks.py:
 on_config         mkdocs_markdown tells the Markdown extensions what MkDocs knows; mkdocs_pages completes the navigation
 on_files          mkdocs_pages adds the pages of models and families, which model_pages wrote
 on_page_markdown  a page's macros (page_macros, links, page_errors); a large result is marked (extensions.large_blocks)
-                  before: mkdocs_pages takes a generated page that was kept, or makes it, and the next line is done:
-                  mkdocs_skeletons has Markdown read once what these pages have alike
+                  before: mkdocs_pages takes a generated page that was kept, or makes it, and the next line is done
 (Markdown)        extensions: `$…$` to MathML, the glossary; large blocks go around Markdown
 on_page_context   mkdocs_search reads the sections of a written page
 on_post_build     mkdocs_search writes the index

@@ -9,24 +9,24 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ..cache.disk import cached_on_disk
+from ..cache.memory import memoized
 from ..catalogue import presets
-from ..cli import catalogue, schema
-from ..cli.data import CSV_PATTERNS, VERSION, as_csv, as_json
-from ..dependencies import remembered
-from ..kept import kept
-from ..views.arguments import one_of
-from ..views.html import Html, code, table, text
+from ..data import catalogue, conformance, schema
+from ..data.model import CSV_PATTERNS, VERSION, as_csv, as_json
+from ..views.kit.arguments import one_of
+from ..views.kit.html import Html, code, table, text
 
 FOLDER = f"data/{VERSION}"
-SCHEMAS = {"model": schema.model, "catalogue": schema.catalogue}
+SCHEMAS = {"model": schema.model, "catalogue": schema.catalogue, "conformance": schema.conformance}
 
 
-def json_of(slug: str) -> str:
+def json_address(slug: str) -> str:
     """The address of a model's object, from the root of the site."""
     return f"{FOLDER}/{slug}.json"
 
 
-def csv_of(slug: str) -> str:
+def csv_address(slug: str) -> str:
     """The address of a model's tensors as a table."""
     return f"{FOLDER}/{slug}.csv"
 
@@ -36,44 +36,56 @@ def files(slugs: Iterable[str]) -> Iterator[tuple[str, Callable[[], str]]]:
     listed = tuple(slugs)
     for slug in listed:
         if presets.preset(slug).config is not None:
-            yield json_of(slug), lambda slug=slug: of_model(slug)[0]
-            yield csv_of(slug), lambda slug=slug: of_model(slug)[1]
-    yield f"{FOLDER}/catalogue.json", lambda: of_all(listed)[0]
-    yield f"{FOLDER}/catalogue.csv", lambda: of_all(listed)[1]
+            yield json_address(slug), lambda slug=slug: model_files(slug)[0]
+            yield csv_address(slug), lambda slug=slug: model_files(slug)[1]
+    yield f"{FOLDER}/catalogue.json", lambda: catalogue_files(listed)[0]
+    yield f"{FOLDER}/catalogue.csv", lambda: catalogue_files(listed)[1]
+    yield f"{FOLDER}/conformance.json", lambda: conformance_file(listed)
     for name in SCHEMAS:
-        yield f"{FOLDER}/{name}.schema.json", lambda name=name: of_schema(name)
+        yield f"{FOLDER}/{name}.schema.json", lambda name=name: schema_file(name)
 
 
-def of_schema(of: str) -> str:
-    """The JSON Schema of a "model" or of the "catalogue"."""
+def schema_file(of: str) -> str:
+    """The JSON Schema of a "model", of the "catalogue" or of the "conformance" file."""
     return json.dumps(SCHEMAS[of](), ensure_ascii=False, indent=1) + "\n"
 
 
-@remembered
-@kept
-def of_model(slug: str) -> tuple[str, str]:
+@memoized
+@cached_on_disk
+def model_files(slug: str) -> tuple[str, str]:
     """What `describe --collapse --format json` and `--format csv` print."""
     model = presets.model(slug)
     return as_json(model, True), f"{CSV_PATTERNS}\n{as_csv(model, True)}"
 
 
-@remembered
-def of_all(slugs: tuple[str, ...]) -> tuple[str, str]:
+@memoized
+def catalogue_files(slugs: tuple[str, ...]) -> tuple[str, str]:
     """The catalogue as JSON and as CSV."""
     rows = [_row(slug) for slug in slugs]
     return catalogue.as_json(rows), catalogue.as_csv(rows)
 
 
-@kept
+@memoized
+def conformance_file(slugs: tuple[str, ...]) -> str:
+    """What a calculator must give for every model whose sizes are disclosed."""
+    return conformance.as_json([_conforming(slug) for slug in slugs if presets.preset(slug).config is not None])
+
+
+@cached_on_disk
+def _conforming(slug: str) -> dict[str, object]:
+    return conformance.of_model(presets.model(slug))
+
+
+@cached_on_disk
 def _row(slug: str) -> dict[str, object]:
     preset = presets.preset(slug)
     return catalogue.row(slug, preset, presets.model(slug) if preset.config is not None else None)
 
 
 def data_fields(of: str) -> Html:
-    """What stands in the data of a "model" or of the "catalogue", key by key, from its JSON Schema."""
+    """What stands in the data of a "model", of the "catalogue" or of the "conformance" file, key by key."""
     rows = [(code(name), kind, text(said)) for name, kind, said in _fields(SCHEMAS[one_of(of, SCHEMAS, "of")]())]
-    return table("", ["Key", "Type", "What it is"], rows, name=f"Keys of the {of}’s data", cls="ep-table")
+    return table("", ["Key", "Type", "What it is"], rows, name=f"Keys of the data: {of}", cls="ep-table")
 
 
 def _fields(said: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:

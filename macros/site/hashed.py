@@ -3,7 +3,7 @@
 One name for all, at the depth of `assets/`: they import each other, and find the site's root, by relative addresses,
 which stay as they are written. Fonts and the tools' data go along, so that a script never reads another edition's. What
 a page links to (licences, the logo) stays where it is. The styles are one file: each more is another way to the host
-and back before the page is seen.
+and back before the page is seen. Scripts go without the comments that say their types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from hashlib import sha256
 from posixpath import splitext
 
 FOLDER = "assets"
-KINDS = frozenset({".mjs", ".js", ".css", ".woff2"})
+SCRIPTS = frozenset({".mjs", ".js"})
+KINDS = SCRIPTS | {".css", ".woff2"}
 DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
 STYLES = f"{FOLDER}/styles.css"
 
@@ -28,12 +29,17 @@ def is_moved(path: str) -> bool:
     return path.startswith(DATA) or path.startswith(f"{FOLDER}/") and splitext(path)[1] in KINDS
 
 
-def styles(sheets: Iterable[str]) -> str:
+def is_written_here(path: str) -> bool:
+    """Whether one of those is a script of ours that stands in `docs/`: not somebody else's, nor made by the build."""
+    return splitext(path)[1] in SCRIPTS and not path.startswith((*DATA, f"{FOLDER}/vendor/"))
+
+
+def one_sheet(sheets: Iterable[str]) -> str:
     """One sheet of several, in their order."""
     return "\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets)
 
 
-def name(files: Iterable[tuple[str, bytes]]) -> str:
+def hashed_folder(files: Iterable[tuple[str, bytes]]) -> str:
     """The folder's name, from the paths and contents of all that is in it, in any order."""
     digest = sha256()
     for path, content in sorted(files):
@@ -41,6 +47,6 @@ def name(files: Iterable[tuple[str, bytes]]) -> str:
     return f"{FOLDER}-{digest.hexdigest()[:12]}"
 
 
-def moved(path: str, folder: str) -> str:
+def hashed_path(path: str, folder: str) -> str:
     """Where one of those files lies."""
     return f"{folder}/{path.removeprefix(f'{FOLDER}/')}"

@@ -39,7 +39,7 @@ def the_preview():
             print(f"ERROR   -  {line}", file=sys.stderr)
         while all(path.exists() and path.stat().st_mtime_ns == then for path, then in before.items()):
             time.sleep(0.2)
-        for name in [name for name in sys.modules if name.startswith("macros.")]:
+        for name in [name for name in sys.modules if name.startswith(("macros.", "every_parameter."))]:
             del sys.modules[name]
         importlib.invalidate_caches()
 

@@ -8,8 +8,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from ..catalogue import presets
-from ..catalogue.names import family_slug
+from ..catalogue import page_paths
 from ..engine.errors import Problem
 
 _HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
@@ -18,12 +17,12 @@ _HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
 @lru_cache(maxsize=4096)
 def relative_link(target: str, source: str, has_folders: bool = True) -> str:
     """The link from one page to another, by their source paths: `a/b.md` is at `a/b/`, or at `a/b.html`."""
-    address, start = address_of(target, has_folders), posixpath.dirname(address_of(source, has_folders)) or "."
+    address, start = page_address(target, has_folders), posixpath.dirname(page_address(source, has_folders)) or "."
     link = posixpath.relpath(address or ".", start)
     return f"{link}/" if not address or address.endswith("/") else link
 
 
-def address_of(source: str, has_folders: bool = True) -> str:
+def page_address(source: str, has_folders: bool = True) -> str:
     """Where a source is served, below the site's own address."""
     stem, extension = posixpath.splitext(quote(source))
     if extension != ".md":
@@ -34,7 +33,7 @@ def address_of(source: str, has_folders: bool = True) -> str:
     return posixpath.join(folder, name, "") if has_folders else f"{posixpath.join(folder, name)}.html"
 
 
-def source_of(env) -> str:
+def current_source(env) -> str:
     """The source path of the page being built. Raises AttributeError where there is none."""
     return env.page.path if reads_sources(env) else env.page.file.src_uri
 
@@ -45,23 +44,23 @@ def reads_sources(env) -> bool:
 
 
 @cache
-def listed(docs: str) -> frozenset[str]:
+def files_below(docs: str) -> frozenset[str]:
     """The files of a folder of sources, for a builder that gives macros no list of them."""
     return frozenset(path.relative_to(docs).as_posix() for path in Path(docs).rglob("*") if path.is_file())
 
 
 @cache
 def _sources(files: frozenset[str], has_folders: bool) -> dict[str, str]:
-    return {address_of(file, has_folders): file for file in files}
+    return {page_address(file, has_folders): file for file in files}
 
 
-def as_written(html: str, source: str, files: frozenset[str], has_folders: bool = True) -> str:
+def with_source_links(html: str, source: str, files: frozenset[str], has_folders: bool = True) -> str:
     """HTML of a page in which each `href` to a page or file is as an author writes it, by the sources' paths.
 
     Zensical reads those of a page's HTML so, and makes them addresses. It leaves `xlink:href` in drawings as it is.
     """
     known, folder = _sources(files, has_folders), posixpath.dirname(source)
-    here = posixpath.dirname(address_of(source, has_folders))
+    here = posixpath.dirname(page_address(source, has_folders))
 
     def written(m: re.Match[str]) -> str:
         address = posixpath.normpath(posixpath.join("/", here, m[1]))[1:]
@@ -74,7 +73,7 @@ def as_written(html: str, source: str, files: frozenset[str], has_folders: bool 
 def link_to_page(env, target: str) -> str | None:
     """The way from the page being built to another, by its source path; None where the build has no such page."""
     try:
-        files, source = env.variables["files"], source_of(env)
+        files, source = env.variables["files"], current_source(env)
     except (AttributeError, KeyError):
         return None
     has_folders = env.conf.get("use_directory_urls", True)
@@ -91,6 +90,6 @@ def _is_there(target: str, files) -> bool:
 def link_to_model(env, slug: str) -> str | None:
     """The way from the page being built to a model's page; None where that page is not part of the build."""
     try:
-        return link_to_page(env, f"models/{family_slug(presets.preset(slug).family)}/{slug}.md")
+        return link_to_page(env, page_paths.model_page(slug))
     except Problem:
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..catalogue import presets
+from ..catalogue import page_paths, presets
 from ..engine.errors import Problem, nearest, shorten
 from . import links, model_pages, tool_files
 
@@ -51,7 +51,7 @@ def start(conf: Any) -> Options:
 
     file = Path(conf["config_file_path"])
     try:
-        options = read(conf["extra"].get("every_parameter"), file.parent)
+        options = read_options(conf["extra"].get("every_parameter"), file.parent)
     except Problem as problem:
         raise PluginError(str(problem.at(file.name))) from None
     wrong = own_presets(options.presets)
@@ -67,7 +67,7 @@ def start(conf: Any) -> Options:
     return options
 
 
-def read(said: object, root: Path) -> Options:
+def read_options(said: object, root: Path) -> Options:
     """The options, from the value of `extra.every_parameter`; a folder is looked for from `root`. Raises `Problem`."""
     if said is None:
         return Options()
@@ -119,13 +119,13 @@ def write_files(conf: Any, pages: Any) -> None:
             shutil.copyfile(path, target / name)
     if conf["theme"].name != "material":
         styles = (target / STYLES).read_text("utf-8")
-        (target / STYLES).write_text(scaled(styles, LARGER), "utf-8")
+        (target / STYLES).write_text(scaled_styles(styles, LARGER), "utf-8")
 
     def address(slug: str) -> str:
         """Of a model's page below the site's root; none where the site has no such page."""
-        source = model_pages.page_of(slug)
+        source = page_paths.model_page(slug)
         is_there = pages.get_file_from_path(source) is not None
-        return links.address_of(source, conf["use_directory_urls"]) if is_there else ""
+        return links.page_address(source, conf["use_directory_urls"]) if is_there else ""
 
     for name, content in loaded_by(_tools, address):
         path = Path(conf["site_dir"]) / name
@@ -135,7 +135,7 @@ def write_files(conf: Any, pages: Any) -> None:
 
 def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[str, bytes]]:
     """The files that tools load, by their names below the site's root: the small model, or the compiled engine."""
-    for file in tool_files.generated(address) if tools else ():
+    for file in tool_files.tool_files(address) if tools else ():
         is_small = file.path.startswith(f"{tool_files.SMALL}/")
         if "capitals" in tools if is_small else tools - {"capitals"}:
             content = file.content
@@ -145,6 +145,6 @@ def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[
             )
 
 
-def scaled(styles: str, factor: float) -> str:
+def scaled_styles(styles: str, factor: float) -> str:
     """Styles with every length that goes by the root element's size so many times as long."""
     return _REM.sub(lambda length: f"{float(length[1]) * factor:.4g}rem", styles)

@@ -13,7 +13,7 @@ from pathlib import Path
 from markupsafe import escape
 from mkdocs.exceptions import PluginError
 
-from .extensions.glossary import Entry, entries, tips
+from .extensions.glossary import Entry, entries, tooltips
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
@@ -33,7 +33,7 @@ def on_config(config):
     options = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
     if "file" in options:  # read once, not for each page
         glossary[:] = entries(Path(config.config_file_path).parent / options.pop("file"))
-        options["glossary"] = tips(glossary)
+        options["glossary"] = tooltips(glossary)
     fails = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
     config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": refuse if fails else tell}
     return config
@@ -44,15 +44,15 @@ def own(name: str) -> str:
 
 
 def refuse(problem) -> None:
-    raise PluginError(str(problem.at(place(problem.what)))) from None
+    raise PluginError(str(problem.at(place_in_docs(problem.what)))) from None
 
 
 def tell(problem) -> None:
     """Under live preview, which shows the line in the formula's place."""
-    log.error(problem.at(place(problem.what)))
+    log.error(problem.at(place_in_docs(problem.what)))
 
 
-def place(what: str) -> str:
+def place_in_docs(what: str) -> str:
     """The page, and the first of its lines with the formula that a problem names between dollars."""
     formula = what[what.find("$") + 1 : what.rfind("$")].split("\n")[0]
     number = next((n for n, line in enumerate(lines, 1) if formula and formula in " ".join(line.split())), None)
@@ -66,7 +66,7 @@ def on_page_markdown(markdown, page, config, files):
         page.meta[key] = escape(page.meta[key])  # to HTML once, however often
 
 
-def text_of(title: object) -> str:
+def title_text(title: object) -> str:
     """A title or a description as text: MkDocs and its themes take them for HTML."""
     return unescape(str(title or ""))
 

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,11 +18,11 @@ from mkdocs.structure.nav import Section
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from .. import kept
-from ..catalogue import presets
+from ..cache import disk
+from ..catalogue import page_paths, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
-from . import mkdocs_skeletons, model_pages, tool_files
+from . import model_pages, tool_files
 from .preview import preview
 from .preview.inputs import Inputs
 
@@ -47,14 +47,13 @@ whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, whil
 
 def on_config(config):
     """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
-    mkdocs_skeletons.known.clear()
     inputs = preview.inputs if preview.serving else Inputs(config)
     if not preview.serving:
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then
         now = None if preview.serving and preview.is_edited else inputs.read
         database = Path(config.config_file_path).parent / KEPT
-        kept.begin(database, inputs.states, now, preview.serving, config.use_directory_urls)
+        disk.open_store(database, inputs.states, now, preview.serving, config.use_directory_urls)
     if config.nav:
         config.nav = model_pages.with_families(config.nav, size())
     return config
@@ -87,7 +86,7 @@ def on_files(files, config):
     refuses = config.plugins["macros"].config["on_error_fail"]
     tell_problems(presets.paths() if is_whole else preview.saved_presets(), refuses)
     if is_whole:
-        preview.others = [*model_pages.data(), *tool_files.generated()]
+        preview.others = [*model_pages.data(), *tool_files.tool_files()]
     for one in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
         if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
             file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
@@ -118,16 +117,16 @@ def on_page_markdown_early(markdown, page, config, files):
 
     def made() -> str:
         plugin = config.plugins["macros"]
-        page.markdown = called(plugin, markdown, page)
+        page.markdown = with_macros_called(plugin, markdown, page)
         if page.markdown is None:
             page.markdown = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
-        mkdocs_skeletons.render(page, config, files)
+        page.render(config, files)
         links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
         contents = [_entry(one) for one in page.toc]
         said = [contents, page._title_from_render, sorted(page.present_anchor_ids), links]
         return f"{json.dumps(said)}\n{page.content}"  # one text, for most of it is the HTML
 
-    said, _, page.content = kept.whole("page", (page.file.src_uri, markdown), made).partition("\n")
+    said, _, page.content = disk.get_or_compute_whole("page", (page.file.src_uri, markdown), made).partition("\n")
     contents, title, anchors, links = json.loads(said)
     page._title_from_render, page.present_anchor_ids = title, set(anchors)
     page.toc = TableOfContents([_anchor(*one) for one in contents])
@@ -136,12 +135,12 @@ def on_page_markdown_early(markdown, page, config, files):
     return ""
 
 
-CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.call` writes it
+CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.macro_call` writes it
 NAME = re.compile(r'"([^"\\]*)"(?:, (.*))?')  # a model or a family, and the arguments after it
 JINJA = re.compile(r"\{[{%#]")
 
 
-def called(plugin, markdown: str, page) -> str | None:
+def with_macros_called(plugin, markdown: str, page) -> str | None:
     """The Markdown of a generated page with its macros called, as Jinja would: it has nothing but calls of literals, so
     no template is compiled for the one page. None for any other, and where a call is wrong.
     """
@@ -168,7 +167,7 @@ def arguments(written: str) -> tuple[list, dict[str, Any]]:
     return literals(written)
 
 
-@lru_cache(maxsize=256)
+@cache
 def literals(written: str) -> tuple[list, dict[str, Any]]:
     """The same, of what many pages have alike."""
     call = cast(ast.Call, ast.parse(f"f({written})", mode="eval").body)
@@ -201,7 +200,7 @@ def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
 
 def on_page_context(context, page, config, nav):
     """Of the families, a page carries its own in the navigation; that of all models carries all of them."""
-    if page.file.src_uri.startswith(f"{model_pages.MODELS}/") and len(page.ancestors) > 1:
+    if page.file.src_uri.startswith(f"{page_paths.MODELS}/") and len(page.ancestors) > 1:
         family, models = page.ancestors[-2:]
         whole.append((models, models.children))
         models.children = [models.children[0], family]
@@ -219,4 +218,4 @@ def put_back() -> None:
 
 def on_post_build_late(config):
     if preview.first is None:
-        kept.end()
+        disk.close_store()

@@ -8,7 +8,7 @@ from posixpath import dirname, join, normpath
 
 from . import links, mkdocs_markdown
 from .preview import preview
-from .search.index import files
+from .search.index import index_files
 from .search.records import Page
 from .search.sections import sections
 
@@ -25,7 +25,7 @@ def on_page_context(context, page, config, nav):
     """What can be found on a written page; what stands on a generated one is known without it."""
     asked = page.meta.get("search", {})  # as Material's own search: exclude, boost
     if page.file.generated_by is None and not asked.get("exclude"):
-        title = mkdocs_markdown.text_of(page.title)
+        title = mkdocs_markdown.title_text(page.title)
         entries.append(Page(page.url, title, sections(page.content, title), asked.get("boost", 1)))
 
 
@@ -39,6 +39,8 @@ def on_post_build(config):
         for entry in mkdocs_markdown.glossary  # what has an underscore is the name of a tensor, and found as one
     ]
     is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
-    written = files(entries, terms, lambda source: links.address_of(source, config.use_directory_urls), is_preview)
+    written = index_files(
+        entries, terms, lambda source: links.page_address(source, config.use_directory_urls), is_preview
+    )
     for path, content in written.items():
         (folder / path).write_text(content, "utf-8")

@@ -10,20 +10,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..catalogue import presets
-from ..catalogue.names import family_slug
+from ..cache.disk import cached_on_disk
+from ..cache.memory import memoized
+from ..catalogue import page_paths, presets
 from ..cli.arguments import PROGRAM
-from ..dependencies import remembered
 from ..engine.errors import Problem
 from ..engine.files import place
-from ..kept import kept
-from ..views import diagrams, sheet, values, words
-from ..views.html import code, tag, text
-from ..views.layers import layer_range
-from ..views.models import released
+from ..views.diagrams import model_diagrams
+from ..views.kit import values
+from ..views.kit.html import code, tag, text
+from ..views.models import fact_sheet
+from ..views.models.model_page import release_sort_key
+from ..views.trace.layers import layer_range
+from ..views.words import descriptions
 from . import data_files
-
-MODELS = "models"  # the folder, and the navigation's entry "Models"
 
 
 class Generated(NamedTuple):
@@ -42,13 +42,14 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
     """Every generated page. That of a wrong preset says what is wrong with it."""
     paths = presets.paths()
     generated = [
-        # Its family cannot be read, and is the folder's by custom.
-        Generated(f"{MODELS}/{paths[slug].parent.name}/{slug}.md", partial(page, slug), f"../{place(paths[slug])}")
+        Generated(page_paths.page_of_file(paths[slug]), partial(page, slug), f"../{place(paths[slug])}")
         for slug in paths.keys() - set(presets.readable())
     ]
     for family, slugs in families(size).items():
-        generated.append(Generated(page_of_family(family), partial(family_page, family, tuple(slugs))))
-        generated += (Generated(page_of(slug), partial(page, slug), f"../{place(paths[slug])}") for slug in slugs)
+        generated.append(Generated(page_paths.family_page(family), partial(family_page, family, tuple(slugs))))
+        generated += (
+            Generated(page_paths.model_page(slug), partial(page, slug), f"../{place(paths[slug])}") for slug in slugs
+        )
     return generated
 
 
@@ -66,7 +67,12 @@ def page(slug: str) -> str:
 def with_families(navigation: list[Any], size: Callable[[str], int] | None = None) -> list[Any]:
     """A navigation as in mkdocs.yml, with the families and their models below its entry "Models"."""
     entries = [
-        {family: [page_of_family(family), *({presets.preset(slug).name: page_of(slug)} for slug in slugs)]}
+        {
+            family: [
+                page_paths.family_page(family),
+                *({presets.preset(slug).name: page_paths.model_page(slug)} for slug in slugs),
+            ]
+        }
         for family, slugs in families(size).items()
     ]
     return [
@@ -75,23 +81,13 @@ def with_families(navigation: list[Any], size: Callable[[str], int] | None = Non
     ]
 
 
-def page_of(slug: str) -> str:
-    """The source path of a model's page."""
-    return f"{MODELS}/{family_slug(presets.preset(slug).family)}/{slug}.md"
-
-
-def page_of_family(family: str) -> str:
-    """The source path of a family's page."""
-    return f"{MODELS}/{family_slug(family)}/index.md"
-
-
 def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
     """The models of each family, in the order of release, of one day the smallest first: by their totals, unless told
     another way, which may be a quicker one.
     """
 
     def order(slug: str) -> tuple:
-        return released(presets.preset(slug)), (size or total)(slug), slug
+        return release_sort_key(presets.preset(slug)), (size or total)(slug), slug
 
     members: dict[str, list[str]] = {}
     for slug in sorted(presets.readable(), key=order):
@@ -107,7 +103,7 @@ def total(slug: str) -> int:
         return 0
 
 
-@kept
+@cached_on_disk
 def _total(slug: str) -> int:
     return presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
 
@@ -117,7 +113,7 @@ def problems() -> dict[str, Problem]:
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
-@remembered
+@memoized
 def problem(slug: str) -> Problem | None:
     """What is wrong with a preset."""
     try:
@@ -127,7 +123,7 @@ def problem(slug: str) -> Problem | None:
     return None
 
 
-@kept
+@cached_on_disk
 def _verified(slug: str) -> bool:
     presets.verify_family(slug)
     if presets.preset(slug).config is not None:
@@ -152,7 +148,7 @@ def broken_page(slug: str, problem: Problem) -> str:
     )
 
 
-@remembered
+@memoized
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
@@ -162,68 +158,70 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
         said,
-        call("family_chart", family),
-        call("family_changes", family),
+        macro_call("family_chart", family),
+        macro_call("family_changes", family),
         "[Every model of the catalogue](../index.md)",
     )
 
 
-@remembered
-@kept
+@memoized
+@cached_on_disk
 def model_page(slug: str) -> str:
     """Everything that a model's trace gives: the same calls for every model."""
     preset = presets.preset(slug)
     if preset.config is None:
         description = f"{preset.name} by {preset.organization}: no size is disclosed"
         return header(preset.name, description) + paragraphs(
-            call("model_intro", slug),
+            macro_call("model_intro", slug),
             "The models whose sizes are public are in [the catalogue](../index.md).",
             "## Sources",
-            call("model_sources", slug),
+            macro_call("model_sources", slug),
         )
     total = values.params(slug)
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
     accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
     return header(preset.name, description) + paragraphs(
-        f"<p>{call('model_intro', slug)}</p>",
-        call("model_sheet", slug),
-        section("The whole model", call("pipeline_diagram", slug)),
+        f"<p>{macro_call('model_intro', slug)}</p>",
+        macro_call("model_sheet", slug),
+        section("The whole model", macro_call("pipeline_diagram", slug)),
         *blocks(slug),
-        folded(slug, "Every parameter", call("parameter_table", slug)),
-        section("The formula", call("formula", slug)),
-        folded(slug, "What happens to five tokens", call("walkthrough", slug, "tokens=5")),
-        section("What it costs to run", call("costs", slug)),
-        folded(slug, "KV cache", call("kv_cache", slug), level=3),
-        folded(slug, "FLOPs", call("flops", slug), level=3),
-        folded(slug, "Where the FLOPs go", call("flops_table", slug), level=3),
-        folded(slug, "Memory", call("memory_table", slug), call("training_memory", slug), level=3),
-        section("The least time", call("time_table", slug, accelerators), level=3),
-        folded(slug, "Which number is meant", call("which_number", slug)),
+        folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
+        section("The formula", macro_call("formula", slug)),
+        folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
+        section("What it costs to run", macro_call("costs", slug)),
+        folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
+        folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
+        folded_section(slug, "Where the FLOPs go", macro_call("flops_table", slug), level=3),
+        folded_section(slug, "Memory", macro_call("memory_table", slug), macro_call("training_memory", slug), level=3),
+        section("The least time", macro_call("time_table", slug, accelerators), level=3),
+        folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
         "## Sources",
-        call("model_sources", slug),
+        macro_call("model_sources", slug),
         "## What was checked",
-        call("model_checked", slug),
+        macro_call("model_checked", slug),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
 
 
 def blocks(slug: str) -> list[str]:
     """The diagram of each kind of layer, under a heading of its own where there are several."""
-    kinds = diagrams.layer_kinds(presets.model(slug))
+    kinds = model_diagrams.layer_kinds(presets.model(slug))
     if len(kinds) == 1:
-        return [section("One layer", call("block_diagram", slug))]
-    table = section("The kinds of layers", call("layer_table", slug), "A layer is drawn once for each kind.")
+        return [section("One layer", macro_call("block_diagram", slug))]
+    table = section("The kinds of layers", macro_call("layer_table", slug), "A layer is drawn once for each kind.")
     drawn = []
     for kind, node in kinds.items():
         title = f"{text(kind_title(kind))}: {text(layer_range(node.layers))}"
-        one = sheet.of_one_layer(presets.model(slug), node)
-        drawn.append(section(title, *behind(one, call("block_diagram", slug, f"kind={literal(kind)}")), level=3))
+        one = fact_sheet.layer_summary(presets.model(slug), node)
+        drawn.append(
+            section(title, *details(one, macro_call("block_diagram", slug, f"kind={jinja_literal(kind)}")), level=3)
+        )
     return [table, *drawn]
 
 
 def kind_title(kind: str) -> str:
     """The kind of a layer as a heading."""
-    name = words.of_kind(kind)
+    name = descriptions.of_kind(kind)
     return name[:1].upper() + name[1:]
 
 
@@ -232,12 +230,12 @@ def section(title: str, *content: str, level: int = 2) -> str:
     return "\n\n".join([f"{'#' * level} {title}", *content])
 
 
-def folded(slug: str, title: str, *content: str, level: int = 2) -> str:
+def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
     """A heading and a long part below it, folded behind what it comes to."""
-    return section(title, *behind(sheet.result(slug, title), *content), level=level)
+    return section(title, *details(fact_sheet.section_summary(slug, title), *content), level=level)
 
 
-def behind(summary: str, *content: str) -> list[str]:
+def details(summary: str, *content: str) -> list[str]:
     """What is shown once somebody opens it; the summary stands there before."""
     return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
@@ -246,12 +244,12 @@ def paragraphs(*parts: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def call(macro: str, name: str, *options: str) -> str:
+def macro_call(macro: str, name: str, *options: str) -> str:
     """A macro's call for a model or a family."""
-    return f"{{{{ {macro}({', '.join([literal(name), *options])}) }}}}"
+    return f"{{{{ {macro}({', '.join([jinja_literal(name), *options])}) }}}}"
 
 
-def literal(name: str) -> str:
+def jinja_literal(name: str) -> str:
     """A name as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
 
     def escaped(c: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jinja2 import Undefined
@@ -71,12 +71,7 @@ KINDS = {
 
 def usage(name: str, signature: inspect.Signature) -> str:
     """How a macro is called."""
-    return f"{name}({', '.join(map(_parameter, _given_by_pages(signature)))})"
-
-
-def _given_by_pages(signature: inspect.Signature) -> Iterable[inspect.Parameter]:
-    """The parameters but for `link`, which is the site's."""
-    return [p for p in signature.parameters.values() if p.name != "link"]
+    return f"{name}({', '.join(map(_parameter, signature.parameters.values()))})"
 
 
 def _parameter(p: inspect.Parameter) -> str:
@@ -85,16 +80,14 @@ def _parameter(p: inspect.Parameter) -> str:
     return p.name if p.default is p.empty else f"{p.name}={p.default!r}"
 
 
-def plain(value: object) -> object:
+def hashable(value: object) -> object:
     """A list as a tuple, all through, so that a call can be remembered."""
-    return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> None:
     """Raise `Problem` for a call that does not fit the signature, or an argument of another kind than it takes."""
     try:
-        if "link" in kwargs:
-            raise TypeError("got an unexpected keyword argument 'link'")
         given = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise Problem(str(error), f"write {usage(name, signature)}") from None
@@ -107,8 +100,6 @@ def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str
 def _check_one(said: str, p: inspect.Parameter, value: object) -> None:
     if isinstance(value, Undefined):
         str(value)  # raises what Jinja says of a name that nothing has
-    if p.name == "link":
-        raise Problem("it takes fewer arguments: where links lead is not said by a page", "leave the last one out")
     annotation = str(p.annotation).removesuffix(" | None")
     if value is None and (p.default is None or annotation != str(p.annotation)):
         return
@@ -117,6 +108,48 @@ def _check_one(said: str, p: inspect.Parameter, value: object) -> None:
         raise Problem(f"{said} = {shorten(value)}: expected {kind.words}", "correct the argument")
 
 
-def shown(args: tuple, kwargs: dict[str, object]) -> str:
+# Steps that had a word of our own, and the field's, which each has now. What a macro calls a step goes by these names.
+STEP_PARAMETERS = frozenset({"part", "what", "step", "station_name"})
+DEPRECATED_ROLES = {
+    "ask_latents": "latent_queries",
+    "average_by_fit": "attention_residuals",
+    "carry": "state_update",
+    "compress": "compressor",
+    "correct": "altup_correct",
+    "difference": "differential_lambda",
+    "gather_for_head": "reduce_streams",
+    "join_streams": "altup_join",
+    "keep_groups": "expert_groups",
+    "keep_largest": "gaussian_top_k",
+    "listen": "conv_stem",
+    "look_up_ngrams": "ngram_embedding",
+    "mix": "weighted_sum",
+    "mix_latents": "latent_weighted_sum",
+    "ngram_places": "ngram_hash",
+    "or_nothing": "zero_experts",
+    "pick_rows": "gather_rows",
+    "pick_tokens": "indexer",
+    "predict": "altup_predict",
+    "profile_bias": "relative_logits",
+    "read_values": "latent_values",
+    "spread": "expand_streams",
+}
+GONE_WITH = "0.3.0"  # the version that takes the old words no more
+
+
+def with_todays_roles(
+    signature: inspect.Signature, args: tuple, kwargs: dict[str, object]
+) -> tuple[inspect.BoundArguments, list[str]]:
+    """The arguments, each step by its word of today; and a line for each that was given by an old one."""
+    given, notes = signature.bind(*args, **kwargs), []
+    for name in STEP_PARAMETERS & given.arguments.keys():
+        old = given.arguments[name]
+        if isinstance(old, str) and old in DEPRECATED_ROLES:
+            given.arguments[name] = new = DEPRECATED_ROLES[old]
+            notes.append(f'{name} = "{old}" is now called "{new}"; the old name goes with version {GONE_WITH}')
+    return given, notes
+
+
+def arguments_text(args: tuple, kwargs: dict[str, object]) -> str:
     """The arguments of a call, as a message names it."""
     return cut(seen(", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])), 80)

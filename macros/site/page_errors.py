@@ -8,9 +8,9 @@ from pathlib import Path
 
 from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 
-from .. import dependencies as remember
+from ..cache import memory as remember
 from ..engine.errors import Problem, nearest
-from .links import source_of
+from .links import current_source
 
 FOLDER = Path(__file__).parent.parent
 OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
@@ -19,12 +19,12 @@ OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what e
 def page_name(env) -> str:
     """The page that is being built, as its author knows it."""
     try:
-        return f"docs/{source_of(env)}"
+        return f"docs/{current_source(env)}"
     except (AttributeError, KeyError):
         return "a page"
 
 
-def printed(value: object, page: str) -> object:
+def printable(value: object, page: str) -> object:
     """What stands between two pairs of braces. Raises `Problem` for what would be printed as an address in memory."""
     if isinstance(value, Undefined):
         return value  # which raises, and says more
@@ -49,11 +49,11 @@ def register(names: set[str], only_ours: bool = False) -> None:
         return
 
     def line(page, message: str, mend: str = "", at: int | None = None) -> str:
-        remember.use("error")  # what is wrong on a page is looked at again in each build
+        remember.depends_on("error")  # what is wrong on a page is looked at again in each build
         return "    " + str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else "")))
 
     def problem(error, markdown, page):
-        remember.use("error")
+        remember.depends_on("error")
         source = f"docs/{page.file.src_path}"
         return "    " + str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1)
 

@@ -1,14 +1,18 @@
-"""A page's HTML as plain Markdown, for machines: headings, sentences, lists, tables and formulas, without the drawings.
+"""A page's HTML as plain Markdown, for machines: headings, sentences, lists, tables and formulas as LaTeX, without the
+drawings.
 
 Every tag is replaced by itself, whatever stands around it, so that hundreds of pages take a second. What needs more is
-rewritten before: links, code, the heads of tables, indices of formulas.
+rewritten before: links, code, the heads of tables, formulas.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from html import unescape
+
+from ..views.kit.mathml import TEX
 
 _SPANNED = re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
 # What is not read, by its first characters; of a drawing its title.
@@ -18,19 +22,17 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
     (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
     (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
-    (
-        re.compile(r"<m(s(?:ub|up)|frac)>(<m\w+[^<>]*>[^<]*</m\w+>)(<m\w+[^<>]*>[^<]*</m\w+>)</m\1>"),
-        lambda m: m[2] + {"sub": "_", "sup": "^", "frac": "/"}[m[1]] + m[3],
-    ),
+    (re.compile(r"<math\b([^>]*)>.*?</math>", re.S), lambda m: _formula(m[1])),
     (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),
 )
 _TAG = re.compile(r"<[^>]+>")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
-# What is text on the page would be a tag in its copy, but for code.
-_WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
+_SAID = re.compile(rf'{TEX}="([^"]*)"')
+# What is text on the page would be a tag or a formula in its copy, but for code and formulas.
+_WOULD_BE_MORE = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])|\$")
 _FENCE = re.compile(r"(?m)^(`{3,})$")
-_OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<code\b.*?</code>|{_WOULD_BE_TAG.pattern}", re.S)
+_OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<(code|tex|texblock)\b.*?</\2>|{_WOULD_BE_MORE.pattern}", re.S)
 
 _OPENS = {
     **{f"h{n}": f"\n\n{'#' * n} " for n in range(1, 7)},
@@ -43,6 +45,8 @@ _OPENS = {
     "td": " ",
     "th": " ",
     "code": "`",
+    "tex": "$",
+    "texblock": "$$",
     "br": " ",
     "sup": "^",
     "sub": "_",
@@ -52,7 +56,7 @@ _OPENS = {
 }
 _CLOSES = {
     **{name: "\n\n" for name, opening in _OPENS.items() if opening.startswith("\n\n")},
-    **{name: _OPENS[name] for name in ("strong", "b", "em", "i", "code")},
+    **{name: _OPENS[name] for name in ("strong", "b", "em", "i", "code", "tex", "texblock")},
     "summary": "**\n\n",
     "caption": "**\n\n",
     "td": " |",
@@ -60,23 +64,16 @@ _CLOSES = {
 }
 
 
-class _Written(dict):
+@cache
+def _written(piece: str) -> str:
     """What tags and character references are written as; a site has few that differ."""
-
-    def __missing__(self, piece: str) -> str:
-        pieces = _PIECE.findall(piece)
-        if len(pieces) > 1:
-            written = "".join([self[one] for one in pieces])
-        elif piece[0] == "&":
-            written = unescape(piece)
-        else:
-            is_end, name = re.match(r"<(/?)([\w-]*)", piece).groups()  # pyright: ignore[reportOptionalMemberAccess]
-            written = (_CLOSES if is_end else _OPENS).get(name, "")
-        self[piece] = written
-        return written
-
-
-_written = _Written()
+    pieces = _PIECE.findall(piece)
+    if len(pieces) > 1:
+        return "".join(map(_written, pieces))
+    if piece[0] == "&":
+        return unescape(piece)
+    is_end, name = re.match(r"<(/?)([\w-]*)", piece).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    return (_CLOSES if is_end else _OPENS).get(name, "")
 
 
 def markdown(html: str) -> str:
@@ -84,10 +81,10 @@ def markdown(html: str) -> str:
     html = _read(html)
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
-    if _WOULD_BE_TAG.search(html):
-        html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0].startswith("&") else m[0], html)
+    if _WOULD_BE_MORE.search(html):
+        html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0][0] in "&$" else m[0], html)
     pieces = _PIECES.split(html)
-    pieces[1::2] = [_written[piece] for piece in pieces[1::2]]
+    pieces[1::2] = map(_written, pieces[1::2])
     return _lines("".join(pieces))
 
 
@@ -104,6 +101,14 @@ def _read(html: str) -> str:
             pieces.append(f"[Figure: {title[1]}]")
         end = after + len(f"</{name}>")
     return "".join([*pieces, html[end:]])
+
+
+def _formula(attributes: str) -> str:
+    """A formula in LaTeX, by the attributes of its `<math>`; the pieces that follow its first one say nothing."""
+    if not (said := _SAID.search(attributes)):
+        return ""
+    name = "texblock" if "display" in attributes.replace(said[0], "") else "tex"
+    return f"<{name}>{said[1]}</{name}>"
 
 
 def _fenced(code: str) -> str:

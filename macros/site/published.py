@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..catalogue import presets
+from ..catalogue import page_paths, presets
 from ..engine.errors import Problem
-from ..views import values
-from . import data_files, model_pages
+from ..views.kit import values
+from . import data_files
 
 CHANGELOG = "reference/changelog.md"
 LICENCE = "reference/licence.md"
-CATALOGUE = f"{model_pages.MODELS}/index.md"
 
 _ENTRY = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
 
@@ -47,13 +46,13 @@ def edition(changelog: str) -> Edition | None:
     return Edition(entry[1], values.date(datetime.date.fromisoformat(entry[2]))) if entry else None
 
 
-def day(changelog: str) -> str | None:
+def edition_date(changelog: str) -> str | None:
     """The day of the latest entry of a changelog, as 2026-11-21; None where it has none."""
     entry = _ENTRY.search(changelog)
     return entry[2] if entry else None
 
 
-def llms(name: str, description: str, pages: Iterable[Listed]) -> str:
+def llms_txt(name: str, description: str, pages: Iterable[Listed]) -> str:
     """llms.txt: every page's Markdown, part by part."""
     parts: dict[str, list[str]] = {}
     for page in pages:
@@ -63,18 +62,18 @@ def llms(name: str, description: str, pages: Iterable[Listed]) -> str:
     return f"# {name}\n\n> {description}\n{listed}"
 
 
-def structured(source: str, title: str, description: str, absolute: Absolute) -> str | None:
+def json_ld(source: str, title: str, description: str, absolute: Absolute) -> str | None:
     """What search engines are told of the catalogue and of each model, as JSON-LD that may stand in HTML; None for any
     other page."""
-    slugs = {model_pages.page_of(slug): slug for slug in presets.readable()}
-    if source == CATALOGUE:
+    slugs = {page_paths.model_page(slug): slug for slug in presets.readable()}
+    if source == page_paths.CATALOGUE:
         listed = [dataset(slug, absolute) for slug in slugs.values()]
         about = {"@type": "DataCatalog", "name": title, "dataset": listed}
     elif source in slugs:
         about = dataset(slugs[source], absolute) | {
             "isAccessibleForFree": True,
             "license": absolute(LICENCE),
-            "includedInDataCatalog": {"@type": "DataCatalog", "url": absolute(CATALOGUE)},
+            "includedInDataCatalog": {"@type": "DataCatalog", "url": absolute(page_paths.CATALOGUE)},
             **distribution(slugs[source], absolute),
         }
     else:
@@ -85,7 +84,7 @@ def structured(source: str, title: str, description: str, absolute: Absolute) ->
 
 def dataset(slug: str, absolute: Absolute) -> dict[str, object]:
     """A model as a set of data."""
-    return {"@type": "Dataset", "name": presets.preset(slug).name, "url": absolute(model_pages.page_of(slug))}
+    return {"@type": "Dataset", "name": presets.preset(slug).name, "url": absolute(page_paths.model_page(slug))}
 
 
 def distribution(slug: str, absolute: Absolute) -> dict[str, object]:
@@ -103,5 +102,5 @@ def distribution(slug: str, absolute: Absolute) -> dict[str, object]:
     return {
         "dateModified": str(preset.sources.verified),
         "variableMeasured": measured,
-        "distribution": file | {"contentUrl": absolute(data_files.json_of(slug))},
+        "distribution": file | {"contentUrl": absolute(data_files.json_address(slug))},
     }

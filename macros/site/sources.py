@@ -23,7 +23,7 @@ from . import model_pages, tool_files
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
 PACKAGE = "every_parameter"  # by which builders find the macros; the extensions have it in their names
-OF_MKDOCS = "hooks", "watch", "validation"
+OF_MKDOCS = "extra", "hooks", "watch", "validation"
 OWN_SEARCH = "assets/search/open.js"  # its index is written by the hooks
 
 
@@ -37,6 +37,7 @@ def _variable(loader: yaml.SafeLoader, node: yaml.Node) -> object:
 
 
 _Loader.add_constructor("!ENV", _variable)
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, name, node: name)  # not imported here
 
 
 def settings(text: str) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def generated() -> Iterator[model_pages.Generated]:
         raise next(iter(wrong.values()))
     yield from model_pages.pages()
     yield from model_pages.data()
-    yield from tool_files.generated()
+    yield from tool_files.tool_files()
 
 
 def write(root: Path, folder: Path) -> int:

@@ -11,8 +11,8 @@ from ..cli import printing
 from ..cli.arguments import PROGRAM
 from ..cli.commands import main
 from ..engine.errors import Problem, shorten
-from ..views.excerpts import LINE_END, listing
-from ..views.html import Html, html, joined, text
+from ..views.kit.excerpts import LINE_END, listing
+from ..views.kit.html import Html, html, joined, text
 
 
 def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: bool = False) -> Html:

@@ -1,11 +1,13 @@
-"""What a page is given, by the module that makes it; figures come from `counting`, and no module here knows MkDocs.
+"""What a page is given, by what is made; figures come from `counting`, and no module here knows MkDocs.
 
-- tables of one or several models: `tables`, `formulas`, `costs`, `catalogue`, `families`, `model_size`, `figure_table`
-- sentences and single figures: `values`, `models` (a model's page), `headlines` (which count a maker rounds), `claims`
-- drawings: `charts`, `matmul` (a multiplication to scale), `diagrams` (`dataflow` by `layout` and `drawing`)
-- the forward pass, step by step: `walkthrough`, of the `operations` that a reader follows, in the words of `words`
-- pieces of a sentence or cell: `rounding` (integers), `shapes` (sizes), `layers`, `parts`, `notation` (names of sizes)
-- formulas: `equations` (LaTeX in a page), by `mathml`
-- the kits, which all HTML and SVG is built with: `html`, `svg`
-- what a macro is called with: `arguments`; models with and without sizes: `disclosed`
+From the ground up, each room importing those below it (tests/test_rooms.py):
+
+- `words`: plain words and the field's terms, names of sizes
+- `kit`: what all views are made with: HTML, SVG, formulas, rounded numbers, checked arguments, shared conventions
+- `trace`: the forward pass, step by step: layers, parts, operations, the walkthrough
+- `tables`: a model's parameters, the formulas that add up to them, models side by side
+- `costs`: FLOPs, bytes moved, cache, memory, training, time; `charts`: of a model's parts and of the catalogue;
+  `diagrams`: the graph of the data flow, its layout, its drawing
+- `models`: what stands on the pages of models and families
+- `guide`: figures of the guide and the tools; `reference`: what the reference says of the project itself
 """

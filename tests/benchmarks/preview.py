@@ -43,9 +43,15 @@ KINDS = {  # what is saved, the text before and after in round n, the page that 
         "models/llama/llama3-8b/",
         "by Maker {n},",
     ),
-    "a module that three pages use": ("macros/views/matmul.py", r"\Z", "\n# {n}\n", "models/llama/llama3-8b/", ""),
+    "a module that three pages use": (
+        "macros/views/guide/matmul.py",
+        r"\Z",
+        "\n# {n}\n",
+        "models/llama/llama3-8b/",
+        "",
+    ),
     "a module that all model pages use": (
-        "macros/views/models.py",
+        "macros/views/models/model_page.py",
         r", released\w*( \{)",
         r", releasedX{n}\1",
         "models/llama/llama3-8b/",

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerators
-from macros.counting.figures import FIGURES, Conditions
+from macros.counting.conditions import Conditions
+from macros.counting.figures import FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parameters import Counts
 from macros.engine.architectures.config import Key, fields_of

@@ -10,8 +10,9 @@ from copies import ROOT
 from fuzzing import CI
 
 from macros.catalogue import presets
-from macros.views import diagrams, text_width
-from macros.views.drawing import laid_out
+from macros.views.diagrams import model_diagrams
+from macros.views.diagrams.drawing import laid_out
+from macros.views.kit import text_width
 
 pytestmark = pytest.mark.browser
 
@@ -86,8 +87,8 @@ def test_the_font_is_as_wide_as_was_counted(open_page, site):
 
 def test_the_labels_drawn_are_those_that_were_written(open_page, site):
     page = open_page(urljoin(site, "what-happens/"))
-    drawing = diagrams.whole(presets.model("llama3-70b"), "d_model")
-    laid = laid_out(drawing, partial(diagrams.shapes, sizes=drawing.values))
+    drawing = model_diagrams.whole(presets.model("llama3-70b"), "d_model")
+    laid = laid_out(drawing, partial(model_diagrams.shapes, sizes=drawing.values))
     drawn = page.locator(".ep-drawing .node").evaluate_all("all => all.map(e => e.textContent)")
     assert drawn == [" ".join(line.content for line in lines) for lines in laid.texts]
 
@@ -98,10 +99,10 @@ def in_mermaid():
     for slug in presets.paths():
         if presets.preset(slug).config is not None:
             model = presets.model(slug)
-            drawings = [diagrams.whole(model, "d_model")]
-            drawings += [diagrams.layer(model, kind, None) for kind in diagrams.layer_kinds(model)]
+            drawings = [model_diagrams.whole(model, "d_model")]
+            drawings += [model_diagrams.layer(model, kind, None) for kind in model_diagrams.layer_kinds(model)]
             for drawing in drawings:
-                source = diagrams.mermaid(drawing, diagrams.ways(lambda page: page))
+                source = model_diagrams.mermaid(drawing, model_diagrams.section_links(lambda page: page))
                 sources.setdefault(re.sub(r"\d", "0", source), (slug, source))
     return list(sources.values())
 
@@ -142,10 +143,10 @@ def test_what_is_copied_is_the_source(open_page, site):
     figure = page.locator("figure.diagram")
     figure.get_by_text("The same as Mermaid, to copy").click()
     shown = figure.locator(".diagram-source code").inner_text()
-    link = diagrams.ways(
+    link = model_diagrams.section_links(
         lambda source: f"../{source.removesuffix('.md')}/".replace("what-happens/", "").replace("//", "/")
     )
-    written = diagrams.mermaid(diagrams.whole(presets.model("llama3-70b"), "d_model"), link)
+    written = model_diagrams.mermaid(model_diagrams.whole(presets.model("llama3-70b"), "d_model"), link)
     assert [line for line in shown.split("\n") if "click" not in line] == [
         line for line in written.split("\n") if "click" not in line
     ]

@@ -18,9 +18,10 @@ from test_tools import UNLISTED
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
+from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
-from macros.views import rounding
-from macros.views.models import growth
+from macros.views.kit import rounding
+from macros.views.models.model_page import cache_growth
 
 pytestmark = pytest.mark.browser
 
@@ -119,7 +120,7 @@ def test_the_parameters_of_a_model_and_where_they_are(reader):
 
 
 def test_whether_a_model_fits(reader):
-    needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(32_768, format="fp8").values())
+    needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(Conditions(32_768, format="fp8")).values())
     memory = accelerator("h100").memory_bytes
     with reader("models/llama/llama3.3-70b/") as r:
         r.press(r.page.get_by_role("link", name="Change it"))
@@ -194,7 +195,7 @@ def test_a_number_cited(reader):
 
 def test_models_below_a_cache_of_so_much_a_token(reader):
     known = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
-    below = {presets.preset(slug).name for slug in known if growth(presets.model(slug)) <= 50_000}
+    below = {presets.preset(slug).name for slug in known if cache_growth(presets.model(slug)) <= 50_000}
     with reader("") as r:
         r.press(r.page.get_by_role("link", name="Look a model up"))
         r.type(r.page.get_by_label("Cache a token, at most, kB"), "50")
@@ -205,7 +206,7 @@ def test_models_below_a_cache_of_so_much_a_token(reader):
 
 def test_the_longest_context_that_fits(reader):
     counts = presets.model("llama3.1-8b").counts
-    longest = costs_of(counts).largest_context(accelerator("rtx-4090").memory_bytes)
+    longest = costs_of(counts).largest_context(accelerator("rtx-4090").memory_bytes, Conditions())
     with reader("models/llama/llama3.1-8b/") as r:
         r.press(r.page.get_by_role("link", name="Change it"))
         r.page.locator(".ep-answer strong").wait_for()

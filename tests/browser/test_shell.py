@@ -10,15 +10,15 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 from macros.catalogue import presets
-from macros.views import diagrams
+from macros.views.diagrams import model_diagrams
 
 pytestmark = pytest.mark.browser
 
 
 def figure(label, target):
     """What a view emits: a drawing whose nodes all lead to one page."""
-    layer = diagrams.layer(presets.model("gpt2"), "layer", "d_ff")
-    return diagrams.figure(layer, label, lambda page: target)
+    layer = model_diagrams.layer(presets.model("gpt2"), "layer", "d_ff")
+    return model_diagrams.figure(layer, label, lambda page: target)
 
 
 PAGES = {

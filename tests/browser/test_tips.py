@@ -15,7 +15,7 @@ STILL = """() => new Promise(go => {
     setTimeout(() => go(isStill), 100)
 })"""
 SHOWN = "document.querySelector('.ep-tip:popover-open')?.textContent ?? ''"
-MEANS = glossary.tips(glossary.entries(ROOT / "docs/includes/glossary.md"))
+MEANS = glossary.tooltips(glossary.entries(ROOT / "docs/includes/glossary.md"))
 
 
 def outside(page):

@@ -9,10 +9,13 @@ from urllib.parse import quote, urljoin
 import pytest
 from conftest import accessibility, overflow, own_assets
 
+from macros.api import comparison
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
+from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
-from macros.views import area_map, rounding
+from macros.views.charts import area_map
+from macros.views.kit import rounding
 
 pytestmark = pytest.mark.browser
 
@@ -61,7 +64,7 @@ def value(page, row, column=-1):
 
 
 def test_whether_a_model_fits_stands_as_a_sentence(tool):
-    needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(32_768, format="fp8").values())
+    needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(Conditions(32_768, format="fp8")).values())
     missing = needed - accelerator("h100").memory_bytes
     page = tool("what-if", "?model=llama3.3-70b&context=32768&weights=fp8&on=h100")
     assert "Llama 3.3 70B Instruct does not fit on one" in answer(page)
@@ -139,7 +142,7 @@ def shapes(drawing):
 def test_the_map_is_that_of_the_fact_sheet(tool, slug):
     page = tool("what-if", f"?model={slug}")
     [here] = page.locator(".ep-tool .ep-map svg.wide").evaluate_all("all => all.map(e => e.outerHTML)")
-    [there] = re.findall(r'<svg class="ep-svg wide".*?</svg>', area_map.of_page(presets.model(slug)))
+    [there] = re.findall(r'<svg class="ep-svg wide".*?</svg>', area_map.area_map_of_model_page(presets.model(slug)))
     assert [d for d in shapes(here)[0] if d] == shapes(there)[0] and shapes(here)[1] == shapes(there)[1]
 
 
@@ -170,6 +173,17 @@ def test_the_parts_and_each_tensor_stand_beside_the_published_ones(tool):
     assert len(changed) == 3 and all("[14,336, 4,096]\t[7,168, 4,096]" in row or "down_proj" in row for row in changed)
 
 
+def test_compare_begins_with_the_models_of_its_page_and_marks_what_the_command_line_marks(tool):
+    page = tool("compare")
+    chosen = [page.locator(f"select[name=model{i}]").input_value() for i in (0, 1)]
+    assert chosen == ["llama3-8b", "qwen3-8b"]
+    marked = page.locator("tr.ep-differs th").all_inner_texts()
+    given = Conditions(4096)
+    answer = comparison.as_compared([comparison.side(presets.model(slug), given, None) for slug in chosen], given, None)
+    assert [name for name in marked if name in answer["models"][0]["hyperparameters"]] == answer["differ"]
+    assert "sliding_window" not in marked and "layer_types" not in marked
+
+
 def test_models_stand_side_by_side(tool):
     page = tool("compare", "?models=qwen3-8b,llama3.1-8b")
     for i, slug in enumerate(("qwen3-8b", "llama3.1-8b")):
@@ -188,6 +202,17 @@ def test_drawings_stand_side_by_side_and_differences_are_marked(tool):
     assert marked and all("norm" in title.lower() for title in marked)  # of each head's queries and keys
     link = page.locator(".ep-beside a.node").first.evaluate("e => e.href.baseVal")
     assert "/what-happens/" in link and link.startswith("http")
+
+
+def test_compare_marks_what_rests_on_a_class_default(tool):
+    """Of InternLM3 8B the vocabulary is one, and with it the total; the width and the cache are not."""
+    page = tool("compare", "?models=internlm3-8b,qwen3-8b")
+    rows = page.locator("tr").filter(has_text="§")
+    said = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()}
+    assert {"vocab_size", "Parameters", "Active parameters"} <= said.keys()
+    assert not {"d_model", "KV cache per token, bytes"} & said.keys()
+    assert all("§" in own and "§" not in other for own, other in said.values())
+    assert "§ rests on a default of a class in transformers" in page.inner_text("main")
 
 
 def test_a_table_of_a_tool_is_sorted_and_stays_so(tool):
@@ -210,9 +235,21 @@ def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
     page.locator(".ep-answer strong").wait_for()
     assert value(page, "Parameters") == f"{total:,} parameters"
     page.get_by_label("A config.json").fill('{"model_type": "made-up"}')
-    page.get_by_role("alert").filter(has_text="model_type = 'made-up' is not covered").wait_for()
+    page.get_by_role("alert").filter(has_text="model_type = 'made-up' is not known").wait_for()
     linked = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
     assert value(linked, "Parameters") == f"{total:,} parameters"
+
+
+def test_unknown_sizes_and_another_head_are_said_above_the_figures(tool):
+    page = tool("config")
+    page.get_by_label("A config.json").fill(
+        json.dumps(UNLISTED | {"num_tails": 3, "architectures": ["LlamaForSequenceClassification"]})
+    )
+    answer = page.locator(".ep-answer")
+    answer.locator("strong").first.wait_for()
+    assert answer.inner_text().startswith("Not counted, unknown sizes: num_tails. LlamaForSequenceClassification: ")
+    page.get_by_label("A config.json").fill(json.dumps(UNLISTED | {"architectures": ["LlamaForCausalLMEagle3"]}))
+    page.get_by_role("alert").filter(has_text="'LlamaForCausalLMEagle3': a draft head (EAGLE-3)").wait_for()
 
 
 def test_a_list_of_tensors_is_held_against_the_config(tool):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import functools
 import json
 import tomllib
 
 import pytest
 from copies import ROOT
 from jsonschema import Draft202012Validator
+from reference.configs import configs
 
 from macros.__main__ import main
 from macros.catalogue import preset_schema, presets
 from macros.engine.architectures import architectures
-from macros.engine.architectures.config import fields_of
+from macros.engine.architectures.config import COMMON_IGNORED, Config, fields_of, keys_of
+from macros.engine.errors import Problem
+from macros.engine.keys import language_part
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,95 @@ def test_it_names_every_key_of_every_architecture():
         assert model_type in kinds["config"]["properties"]["model_type"]["enum"]
         keys = {k.key for k in fields_of(architecture.config) if k.key}
         assert keys <= kinds[architecture.config.__name__]["properties"].keys()
+
+
+@functools.cache
+def raws() -> dict[type[Config], dict]:
+    """The keys of a model of each config class."""
+    found = {}
+    for raw in [*configs().values(), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
+        found.setdefault(architectures()[raw["model_type"]].config, dict(language_part(raw)[0]))
+    assert found.keys() == {a.config for a in architectures().values()}
+    return found
+
+
+@functools.cache
+def names() -> frozenset[str]:
+    """The keys of every architecture, and every text of their modules that may be one, with those that are put together
+    of a beginning and a key.
+    """
+    keys = frozenset().union(*map(keys_of, raws()))
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "macros/engine/architectures").glob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    starts = {
+        n.values[0].value for n in nodes if isinstance(n, ast.JoinedStr) and isinstance(n.values[0], ast.Constant)
+    }
+    made = {start + key for start in starts if start.isidentifier() for key in keys}
+    return keys | made | {text for text in texts if text.isidentifier()}
+
+
+VALUES = 3, 0.5, True, "x", [1], {"x": 1}
+
+
+def is_accepted(config: type[Config], raw: dict, key: str) -> bool:
+    """Whether the reader knows a key, with the first value that it takes at all."""
+    for value in (None, *VALUES):
+        try:
+            return key not in config.read({key: value} | raw)[1]
+        except Problem:
+            continue
+    raise AssertionError(f"{config.__name__} takes none of these values of {key}")
+
+
+def test_it_accepts_the_keys_that_the_reader_accepts_and_no_others():
+    kinds = preset_schema.schema()["$defs"]
+    wrong = {}
+    for config, raw in raws().items():
+        own, common = kinds[config.__name__]["propertyNames"]["anyOf"]
+        allowed = {*own["enum"], *kinds["changes_nothing"]["enum"]}
+        assert common == {"$ref": "#/$defs/changes_nothing"} and raw.keys() <= allowed
+        _, unknown = config.read(raw | dict.fromkeys(names() - allowed, "auto"))  # which some leave out
+        refused = {key for key in allowed if not is_accepted(config, raw, key)}
+        if refused or set(unknown) != names() - allowed:
+            wrong[config.__name__] = sorted(refused), sorted(names() - allowed - set(unknown))
+    assert not wrong
+
+
+def test_it_describes_the_keys_of_a_table_that_is_unfolded(schema):
+    changed = table("dbrx")
+    for key, is_known in (("clip_qkv", True), ("attn_pdrop", True), ("clip_kv", False)):
+        changed["config"] = {**changed["config"], "attn_config": {"kv_n_heads": 8, key: 8}}
+        assert schema.is_valid(changed) == is_known
+        assert (architectures()["dbrx"].config.read(changed["config"])[1] == []) == is_known
+
+
+def is_read(config: type[Config], raw: dict, more: dict) -> bool:
+    """Whether `prepare` does anything with further keys but keep them."""
+    try:
+        return config.prepare(raw | more) != config.prepare(dict(raw)) | more
+    except Problem:
+        return True
+
+
+def test_a_class_declares_the_keys_that_it_rewrites_and_no_others():
+    wrong = {}
+    for config, raw in raws().items():
+        fields = {name for k in fields_of(config) if k.key for name in (k.key, *k.also)}
+        twice = config.rewritten & (fields | config.ignored | COMMON_IGNORED)
+        stale = {key for key in config.rewritten if not any(is_read(config, {}, {key: value}) for value in VALUES)}
+        others = names() - config.rewritten - fields - COMMON_IGNORED - {"model_type"}
+        more = [dict.fromkeys(others - base.keys(), value) for value in VALUES for base in ({}, raw)]
+        undeclared = {
+            key
+            for n, all_of_them in enumerate(more)
+            if is_read(config, raw if n % 2 else {}, all_of_them)
+            for key in all_of_them
+            if is_read(config, raw if n % 2 else {}, {key: all_of_them[key]})
+        }
+        if twice or stale or undeclared:
+            wrong[config.__name__] = sorted(twice), sorted(stale), sorted(undeclared)
+    assert not wrong
 
 
 def test_the_command_writes_it_where_the_editors_settings_say(tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ import re
 import pytest
 from reference import checkpoint
 
-from macros.catalogue import presets
+from macros.catalogue import preset_file, presets
 from macros.catalogue.checks import REFERENCES, check
 from macros.engine.errors import Problem
 
@@ -146,3 +146,59 @@ def test_names_that_the_world_uses_lead_to_the_slug():
         presets.load("meta-llama/Meta-Llama-3-8B")
     with pytest.raises(Problem, match='did you mean "llama3-8b"'):
         presets.load("lama3-8b")
+
+
+# --- where the values of a config are from ---
+
+
+def test_a_source_of_values_says_what_was_read():
+    """A config of a class's defaults says so in the words that are looked for; no prose hides one."""
+    for slug in SLUGS:
+        sources = presets.preset(slug).sources
+        assert ("default" in sources.config) == sources.config.startswith(preset_file.DEFAULTS), slug
+        assert all(source.startswith(preset_file.KINDS) for source in sources.values.values()), slug
+
+
+def test_a_size_that_is_a_class_default_is_known_as_one():
+    """Of InternLM3 8B the vocabulary alone: the cache does not rest on it, the totals and FLOPs do."""
+    model = presets.model("internlm3-8b")
+    assert model.default_sizes == {"vocab_size"} and not model.has_default_context
+    rests = {
+        name
+        for name in ("total", "active", "weight_bytes", "cache_bytes", "decode_flops")
+        if model.rests_on_default(name)
+    }
+    assert rests == {"total", "active", "weight_bytes", "decode_flops"}
+    assert any(said.startswith(presets.DEFAULT) and "vocab_size" in said for said in model.warnings)
+
+
+def test_an_exact_total_holds_the_sizes_that_it_is_made_of():
+    for slug in ("a.x-k1", "bitnet-2b-4t", "laguna-xs-2.1", "ling-3.0-flash"):
+        model = presets.model(slug)
+        assert "hidden_size" in model.raw and model.preset.sources.is_default("hidden_size")
+        assert "hidden_size" not in model.default_keys and not model.default_sizes
+        assert not model.rests_on_default("total") and not model.has_default_context
+
+
+def test_a_context_that_no_source_gives_is_a_default():
+    of = {slug: presets.model(slug) for slug in ("jais-2-8b", "llama3-8b", "hy3-preview", "bart-large", "mamba-130m")}
+    assert [slug for slug, model in of.items() if model.has_default_context] == ["jais-2-8b", "bart-large"]
+    assert of["hy3-preview"].longest_context == (262_144, False)
+    assert not of["llama3-8b"].default_keys and not of["llama3-8b"].default_sizes
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        ({"hiden_size": "card: x"}, 'sources.values.hiden_size is no key of [config]; did you mean "hidden_size"?'),
+        ({"hidden_size": "somewhere"}, "sources.values.hidden_size = 'somewhere': expected what was read first"),
+        ({"hidden_size": 3}, "sources.values"),
+    ],
+)
+def test_a_wrong_source_of_a_value_is_one_line(tmp_path, values, said):
+    text = presets.paths()["tinyllama-1.1b"].read_text()
+    table = "".join(f"{key} = {value!r}\n" for key, value in values.items())
+    (tmp_path / "a.toml").write_text(text.replace("[published]", f"[sources.values]\n{table}\n[published]"))
+    with pytest.raises(Problem) as problem:
+        presets.read_preset(tmp_path / "a.toml")
+    assert said in str(problem.value) and "\n" not in str(problem.value)

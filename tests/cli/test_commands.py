@@ -24,16 +24,16 @@ from copies import ROOT
 from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 
-from macros import dependencies
 from macros.__main__ import main
-from macros.catalogue import presets
+from macros.api.run_memory import needed
+from macros.cache import memory
+from macros.catalogue import preset_file, presets
 from macros.catalogue.checkpoints import SHIPPED
 from macros.catalogue.stored import INDEX, header
 from macros.cli.commands import COMMANDS
-from macros.cli.room import needed
 from macros.engine.architectures import architectures
 from macros.engine.forward import logits
-from macros.views import models
+from macros.views.models import model_page
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -532,10 +532,10 @@ def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monke
         f"m: {takes}, and --memory allows 4.00 GB; give",
         refused(run("run", folder, "--tokens", many, "--memory", "4GB")),
     )
-    monkeypatch.setattr("macros.cli.room.of_this_machine", lambda: 10**9)
+    monkeypatch.setattr("macros.api.run_memory.of_this_machine", lambda: 10**9)
     assert re.search(f"{takes}, and this machine has 1.00 GB", refused(run("run", folder, "--tokens", many)))
     assert "--memory 'much': no amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
-    monkeypatch.setattr("macros.cli.room.MUCH", 1000)
+    monkeypatch.setattr("macros.api.run_memory.MUCH", 1000)
     status, _, err = run("run", folder, "--tokens", "1")
     assert status == 0 and re.search(r"m: 1 tokens take about .* kB of memory", err)
 
@@ -691,10 +691,10 @@ def new_presets(tmp_path, monkeypatch) -> Path:
     (folder / "llama" / "llama3-8b.toml").write_bytes(presets.paths()["llama3-8b"].read_bytes())
     monkeypatch.setattr(presets, "FOLDER", folder)
     monkeypatch.setattr("macros.engine.files.PACKAGE", tmp_path / "macros")
-    dependencies.forget({("presets", None)})
+    memory.invalidate({("presets", None)})
     yield folder
     monkeypatch.undo()
-    dependencies.forget({("presets", None), *(("preset", path.stem) for path in folder.rglob("*.toml"))})
+    memory.invalidate({("presets", None), *(("preset", path.stem) for path in folder.rglob("*.toml"))})
 
 
 def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
@@ -715,7 +715,7 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
         ]
     )
     made = tomllib.loads(path.read_text("utf-8"))
-    kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")} | {"head_dim": presets.NULL}
+    kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")} | {"head_dim": preset_file.NULL}
     assert made["config"] == kept and list(made["config"])[:-1] == list(presets.preset("llama3-8b").config)
     assert (made["name"], made["hub"]) == ("New_Llama-8B", "Somebody/New_Llama-8B") and "#" not in path.read_text()
     assert made["sources"] == {
@@ -723,12 +723,12 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
         "verified": datetime.date.today(),
         "names": "transformers",
     }
-    dependencies.forget({("presets", None), ("preset", "new-llama-8b")})
+    memory.invalidate({("presets", None), ("preset", "new-llama-8b")})
     status, out, _ = run("check", "new-llama-8b")
     assert status == 1 and "to be filled in: organization, released; docs/" in out
     filled = path.read_text().replace('organization = ""', 'organization = "Me"').replace('""', '"2024"')
     path.write_text(filled)
-    dependencies.forget({("preset", "new-llama-8b")})
+    memory.invalidate({("preset", "new-llama-8b")})
     status, out, _ = run("check")
     assert status == 0 and "new-llama-8b                  8,030,261,248; no total published" in out
     assert "exists" in refused(run("add", tmp_path, *named))
@@ -786,7 +786,7 @@ def test_a_skeleton_says_what_the_file_says(run, tmp_path, slug, change):
     assert all(line.isprintable() for line in skeleton.splitlines())
     preset = tmp_path / "a-new-one.toml"
     preset.write_text(filled(skeleton), "utf-8")
-    raw = presets.read_preset(preset).config
+    raw = preset_file.read_preset(preset).config
     assert described(presets.make("a-new-one", raw)) == described(presets.load(str(file)))
 
 
@@ -848,11 +848,11 @@ def test_a_preset_made_of_a_part_says_so(run, several_parts, monkeypatch):
     assert made["sources"]["left_out"] == ["vision_config", "audio_config"]
     made |= {"family": "x", "organization": "x", "released": "2024"}
     made["sources"] |= {"config": "x", "verified": datetime.date(2024, 1, 1)}
-    preset = msgspec.convert({k: v for k, v in made.items() if k != "published"}, presets.Preset)
+    preset = msgspec.convert({k: v for k, v in made.items() if k != "published"}, preset_file.Preset)
     model = presets.make("several", preset.config, preset)
     monkeypatch.setattr(presets, "preset", lambda slug: preset)
     monkeypatch.setattr(presets, "model", lambda slug: model)
-    page = re.sub(r"<[^>]+>", "", models.intro.__wrapped__("several"))
+    page = re.sub(r"<[^>]+>", "", model_page.model_intro.__wrapped__("several"))
     assert "This is what its config.json calls text_config, without vision_config, audio_config." in page
 
 
@@ -872,7 +872,7 @@ def small(run, new_presets) -> Path:
     run("add", CAPITALS, "--family", "GPT", "--slug", "capitals", "--hub", "us/capitals")
     path = new_presets / "gpt/capitals.toml"
     path.write_text(path.read_text().replace('= ""', '= "2024"'), "utf-8")
-    dependencies.forget({("presets", None)})
+    memory.invalidate({("presets", None)})
     return path
 
 
@@ -890,15 +890,15 @@ def test_a_published_total_is_read_from_a_header_and_written(run, small):
         "file": True,
         "source": "us/capitals on the Hugging Face Hub, header of model.safetensors",
     }
-    dependencies.forget({("preset", "capitals")})
+    memory.invalidate({("preset", "capitals")})
     assert "114,000; exact" in run("check", "capitals")[1]
     # What was written with another config is compared again.
     text = small.read_text("utf-8")
     small.write_text(text.replace('names = "published"', 'names = "transformers"'), "utf-8")
-    dependencies.forget({("preset", "capitals")})
+    memory.invalidate({("preset", "capitals")})
     assert run("totals", CAPITALS, "--preset", "capitals")[0] == 0 and small.read_text("utf-8") == text
     small.write_text(text.replace("114_000", "114_001"), "utf-8")
-    dependencies.forget({("preset", "capitals")})
+    memory.invalidate({("preset", "capitals")})
     said = "published.parameters = 114,001, and the file has 114,000; remove [published], or"
     assert said in refused(run("totals", CAPITALS, "--preset", "capitals"))
 
@@ -964,7 +964,7 @@ def test_tensors_that_are_not_the_forward_passes_own_are_named(run, small, tmp_p
     assert "h.{i}.attn.mask × 12" in err
     assert f"1 tensor asked for, and not in the files: {lost}" in err and f"of another shape: {cut}: [1" in err
     assert tomllib.loads(small.read_text("utf-8"))["sources"]["names"] == "transformers"
-    dependencies.forget({("preset", "capitals")})
+    memory.invalidate({("preset", "capitals")})
     status, out, _ = run("check", "capitals")
     assert status == 1 and "the forward pass gives 114,000" in out
 
@@ -984,7 +984,7 @@ def test_a_file_that_differs_in_one_way_ends_with_1_unless_it_is_named(run, smal
         extra = 'source = "a card"\nextra = [{ name = "rest", count = 5 }]\n'
         text = f"{small.read_text('utf-8')}\n[published]\nparameters = 114_005\nexact = true\n{extra}"
         small.write_text(text, "utf-8")
-    dependencies.forget({("preset", "capitals")})
+    memory.invalidate({("preset", "capitals")})
     assert run("totals", path, "--preset", "capitals")[0] == (0 if what == "named rest" else 1)
 
 

@@ -15,11 +15,13 @@ from copies import ROOT
 from rich.console import Console
 
 from macros.__main__ import main
+from macros.api import changes, comparison
+from macros.api.fits import fit, memory
 from macros.catalogue import presets
-from macros.cli import changes, describe, fits, printing, sides
-from macros.cli.costs import Asked
+from macros.cli import describe, fits, printing, sides
+from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
-from macros.counting.figures import Conditions
+from macros.data.costs import Asked
 from macros.engine.errors import Problem
 from macros.site.terminal import terminal
 
@@ -84,7 +86,7 @@ def test_the_longest_context_fits_and_one_more_token_does_not(data, line):
 def test_what_fits_on_one_device_is_what_inference_takes(data, slug):
     costs = costs_of(presets.model(slug).counts)
     answer = data(f"fits {slug} --on h200 --context 5000 --batch 7 --weights int8 --cache fp8")
-    assert answer["bytes"] == costs.inference_bytes(1, 5000, 7, "int8", 1)
+    assert answer["bytes"] == costs.inference_bytes(1, Conditions(5000, 7, "int8", "fp8"))
     assert answer["total_bytes"] + answer["left_bytes"] == 141 * GIGA
     asked = {"context": 5000, "batch": 7, "weights": "int8", "cache": "fp8", "devices": 1}
     assert answer["conditions"] == asked | {"on": "H200 SXM", "memory_bytes": 141 * GIGA}
@@ -115,7 +117,7 @@ def test_several_models_are_answered_one_by_one(run):
     [("24GB", 24 * GIGA), ("24 gb", 24 * GIGA), ("16GiB", 2**34), ("1.5TB", 1500 * GIGA), ("h200", 141 * GIGA)],
 )
 def test_memory_by_name_and_by_size(name, size):
-    assert fits.memory(name).size == size
+    assert memory(name).size == size
 
 
 # --- what-if ----------------------------------------------------------------------------------------------------------
@@ -195,6 +197,28 @@ def test_what_cannot_be_is_one_line(run, line, said):
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "models, differ",
+    [
+        ("llama3-8b qwen3-8b", ["vocab_size", "n_layers", "norm_eps", "d_ff"]),  # Qwen3's window is off
+        ("deepseek-v3 llama3-8b", None),
+        ("mistral-7b-v0.1 mistral-7b-v0.3", ["vocab_size", "sliding_window"]),
+        ("qwen2.5-7b qwen2.5-14b", None),
+    ],
+)
+def test_a_difference_is_one_that_changes_something(data, run, models, differ):
+    """The rows that the terminal marks are the ones of JSON; a mark is never between a value and the same."""
+    answer = data(f"compare {models}")
+    assert differ is None or answer["differ"] == differ
+    assert {"n_layers", "d_ff"} <= set(answer["differ"]) or "mistral" in models
+    first, second = (one["hyperparameters"] for one in answer["models"])
+    assert all(first.get(name) != second.get(name) for name in answer["differ"])
+    assert ("n_experts" in answer["differ"]) == ("deepseek" in models)
+    rows = [line.split() for line in run(f"compare {models}")[1].split("\n\n")[0].splitlines()]
+    marked = [row[0] for row in rows if row and row[-1] == "≠"]
+    assert [name for name in marked if name in first or name in second] == answer["differ"]
+
+
 def test_compared_figures_are_those_of_describe(data):
     answer = data("compare qwen3-8b llama3.1-8b gemma3-12b --context 32k --on h100")
     for one in answer["models"]:
@@ -206,6 +230,7 @@ def test_compared_figures_are_those_of_describe(data):
         assert sum(one["layers"].values()) == one["hyperparameters"]["n_layers"]
     assert {"n_layers", "d_ff", "sliding_window"} <= set(answer["differ"]) and "tied" in answer["differ"]
     assert "attention_bias" not in answer["differ"]
+    assert not {"use_sliding_window", "full_layers", "mlp_bias"} & set(answer["differ"]), "off, or of one type alone"
     first, second, _ = answer["models"]
     assert answer["ratios"][0]["total"] == second["figures"]["total"] / first["figures"]["total"]
 
@@ -225,11 +250,13 @@ def test_compared_for_reading(run):
 def blocks_of_each() -> list[list[printing.Block]]:
     model, other = presets.model("deepseek-v3"), presets.model("llama3.1-8b")
     given = Conditions(131_072, 4, "fp8", "fp8")
-    on = fits.memory("h100")
+    on = memory("h100")
     return [
         describe.as_table(model, Asked((4096,))),
-        fits.blocks(fits.fit(model, given, on)),
-        sides.blocks([sides.side(one, given, None) for one in (model, other)], ["deepseek-v3", "llama3.1-8b"], given),
+        fits.blocks(fit(model, given, on)),
+        sides.blocks(
+            [comparison.side(one, given, None) for one in (model, other)], ["deepseek-v3", "llama3.1-8b"], given
+        ),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 from math import ceil
@@ -18,15 +19,26 @@ from macros.__main__ import main
 from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
+from macros.counting.conditions import Conditions
 from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
-from macros.counting.figures import ALIASES, FIGURES, Conditions
+from macros.counting.figures import ALIASES, FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS, is_matrix
 from macros.counting.parts import Category, by_category
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import OF_SOURCE, Role
-from macros.views import costs as views
-from macros.views import disclosed, tables, values
+from macros.views.costs import (
+    bytes_moved,
+    flops,
+    kv_cache,
+    kv_cache_chart,
+    memory,
+    overview,
+    published_costs,
+    time_bounds,
+    training,
+)
+from macros.views.kit import disclosure, rounding, values
 
 
 def of(slug: str) -> Costs:
@@ -363,10 +375,10 @@ def test_norms_and_biases_stay_in_16_bits():
 
 @pytest.mark.parametrize("claim", claims.claims(), ids=lambda c: f"{c.model}: {c.what[:40]}")
 def test_published_costs(claim):
-    agrees = abs(views.compute(claim, claim.cost) - claim.stated) <= claim.tolerance
+    agrees = abs(published_costs.compute(claim, claim.cost) - claim.stated) <= claim.tolerance
     assert agrees != bool(claim.differs)  # one that differs no longer is off the list
     if claim.would_be:
-        assert claim.differs and abs(views.compute(claim, claim.would_be) - claim.stated) <= claim.tolerance
+        assert claim.differs and abs(published_costs.compute(claim, claim.would_be) - claim.stated) <= claim.tolerance
 
 
 def test_the_tables_of_a_paper_stand_there_whole():
@@ -432,11 +444,11 @@ def test_one_token_reads_the_experts_that_it_chose_and_many_read_all():
 @pytest.mark.parametrize("slug", EVERY)
 def test_bytes_moved_add_up(slug):
     costs = of(slug)
-    moved = costs.bytes_moved(1, 4099, 3)
+    moved = costs.bytes_moved(1, Conditions(4099, 3))
     assert moved == costs.weight_bytes_read(1, 3) + costs.cache_bytes_read(1, 4099, 3) + costs.cache_bytes_written(
         1, 4099, 3
     )
-    assert costs.intensity(1, 4099, 3) == Fraction(3 * costs.least_flops(1, 4099), moved)
+    assert costs.intensity(1, Conditions(4099, 3)) == Fraction(3 * costs.least_flops(1, 4099), moved)
     assert costs.cache_bytes_read(4099, 4099) == sum(
         size for k, size in costs.cache_by_entry(4099) if k.row is None and k.holds not in OF_SOURCE
     )
@@ -463,7 +475,7 @@ def test_what_an_encoder_reads_is_paid_in_the_first_step():
     assert (costs.cache_bytes_read(1, 9), costs.cache_bytes_written(1, 9)) == (row * (8 + M), row)
     first = layers * (4 * width**2 + 2 * width * F + 2 * width) + width + 32 * 8 + layers * 2 * width**2
     assert costs.weight_bytes_read(1) == 2 * (costs.counts.total - first)
-    assert costs.bytes_moved(9, 9) == 2 * costs.counts.total + row * (9 + M)
+    assert costs.bytes_moved(9, Conditions(9)) == 2 * costs.counts.total + row * (9 + M)
     assert costs.largest_operation(9, 9)[1] == 3 * 8 * M * M  # scores, what distances add, and their sum
 
 
@@ -649,11 +661,11 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
         costs.causal_flops,
         costs.least_flops,
         costs.expanded_flops,
-        costs.bytes_moved,
+        lambda new, context: costs.bytes_moved(new, Conditions(context)),
         costs.cache_bytes_read,
         costs.cache_bytes_written,
     ):
-        assert cost(T, S) <= cost(T, S + 1), cost.__name__
+        assert cost(T, S) <= cost(T, S + 1), cost.__qualname__
     for cost in (costs.counts.flops_at, costs.causal_flops, costs.cache_bytes_written):
         assert cost(T, S) <= cost(T + 1, S + 1), cost.__name__
     assert costs.counts.cache_bytes(S) <= costs.counts.cache_bytes(S + 1)
@@ -685,7 +697,10 @@ def test_everything_scales_with_the_texts(costs, S, B):
     assert costs.cache_bytes_read(1, S, B) == B * costs.cache_bytes_read(1, S)
     assert costs.activation_bytes(S, B) == B * costs.activation_bytes(S)
     assert costs.weight_bytes_read(1, B) <= costs.weight_bytes_read(1, B + 1) <= costs.weight_bytes()
-    assert costs.intensity(1, S, B) <= costs.intensity(1, S, B + 1) or costs.counts.active != costs.counts.total
+    assert (
+        costs.intensity(1, Conditions(S, B)) <= costs.intensity(1, Conditions(S, B + 1))
+        or costs.counts.active != costs.counts.total
+    )
 
 
 def test_experts_that_are_not_chosen_cost_memory_and_no_compute():
@@ -720,20 +735,39 @@ def test_fewer_bits_are_never_slower(name):
     """A format that another type holds exactly is at least as fast as that type: MXFP4 as FP8 as bfloat16."""
     a, costs = accelerators.accelerator(name), of("gpt-oss-120b")
     for wide, narrow in (("bfloat16", "fp8"), ("fp8", "mxfp4"), ("bfloat16", "int8"), ("int8", "int4")):
-        slow, fast = (costs.bound(a, 4096, 4096, 8, format) for format in (wide, narrow))
+        slow, fast = (costs.bound(4096, Conditions(4096, 8, format, accelerator=a)) for format in (wide, narrow))
         assert fast.compute_seconds <= slow.compute_seconds and fast.memory_seconds < slow.memory_seconds
     if "fp4" in a.peak_flops:
         assert a.peak(*FORMATS["mxfp4"].types) == a.peak_flops["fp4"] > a.peak_flops["fp8"]
+
+
+def test_a_bound_takes_the_highest_peak_of_a_datasheet():
+    """The RTX 4090 adds up in float16 twice as fast as in float32: 330.3 TFLOP/s for float16, 660.6 for FP8."""
+    a, costs = accelerators.accelerator("rtx-4090"), of("llama3-8b")
+    assert (a.peak(), a.peak("fp8")) == (330_300_000_000_000, 660_600_000_000_000)
+    given = {f: Conditions(4096, format=f, accelerator=a) for f in ("float32", "bfloat16", "float16", "fp8")}
+    wide = {f: costs.bound(4096, at).compute_seconds for f, at in given.items()}
+    assert wide["float32"] == wide["bfloat16"] == wide["float16"] > wide["fp8"]
+    assert wide["float16"] == min(Fraction(sum(form), a.peak()) for form in costs.forms(4096, 4096))
+
+
+def test_every_peak_that_a_bound_takes_is_shown():
+    shown = plain(time_bounds.accelerator_table())
+    for a in accelerators.accelerators().values():
+        for kind, n in a.peak_flops.items():
+            unit = "OP" if kind.startswith("int") else "FLOP"
+            assert f"{rounding.flops(n).replace('FLOP', unit)}/s" in shown, (a.name, kind)
+    assert "float16 330 TFLOP/s" in shown and "9.00 PFLOP/s" in shown
 
 
 def test_scores_over_a_cache_run_at_its_type():
     """DeepSeek-V3's weights are in FP8, its cache in bfloat16: scores and averages are not faster than bfloat16."""
     costs, h100 = of("deepseek-v3"), accelerators.accelerator("h100")
     for S in (4096, 131_072):
-        seconds = costs.bound(h100, S, S, 1, "fp8", 2).compute_seconds
+        seconds = costs.bound(S, Conditions(S, format="fp8", accelerator=h100)).compute_seconds
         forms = costs.forms(S, S)
         assert seconds == min(Fraction(maps, h100.peak("fp8")) + Fraction(pairs, h100.peak()) for maps, pairs in forms)
-        assert costs.bound(h100, S, S, 1, "fp8", 1).compute_seconds < seconds
+        assert costs.bound(S, Conditions(S, 1, "fp8", "fp8", accelerator=h100)).compute_seconds < seconds
         assert forms[0] == (
             costs.causal_flops(S, S) - sum(p.causal_pairs for p in costs.flops_by_part(S, S)),
             *forms[0][1:],
@@ -750,8 +784,9 @@ def test_the_least_experts_are_those_that_all_tokens_choose():
     assert f"{least / GIGA:.1f} {expected / GIGA:.1f}" == "25.5 84.1"
     assert least == costs.weight_bytes_read(1, 64, least=True) - 56 * 2 * c["hidden_size"]
     h100 = accelerators.accelerator("h100")
-    assert costs.bound(h100, 1, 4096, 8).seconds < costs.bound(h100, 1, 4096, 8, expected=True).seconds
-    one, alone = (costs.bound(h100, 1, 4096, 1, expected=e).seconds for e in (False, True))
+    several, single = (Conditions(4096, batch, accelerator=h100) for batch in (8, 1))
+    assert costs.bound(1, several).seconds < costs.bound(1, several, expected=True).seconds
+    one, alone = (costs.bound(1, single, expected=e).seconds for e in (False, True))
     assert one == pytest.approx(alone, rel=1e-9)
     assert all(
         w >= l
@@ -776,16 +811,18 @@ def test_the_batch_from_which_compute_limits():
     """Weights alone, 2 FLOPs for 2 bytes: the accelerator's FLOPs for each byte. Then by trying every batch."""
     h100 = accelerators.accelerator("h100")
     assert (
-        of("llama3-8b").critical_batch(h100, None)
+        of("llama3-8b").critical_batch(Conditions(None, accelerator=h100))
         == ceil(h100.peak() / h100.bytes_per_second)
-        < of("llama3-8b").critical_batch(h100, 1)
+        < of("llama3-8b").critical_batch(Conditions(1, accelerator=h100))
     )
-    assert of("llama3-8b").critical_batch(h100, 4096) is None
+    assert of("llama3-8b").critical_batch(Conditions(4096, accelerator=h100)) is None
     for slug, context in (("llama3-8b", 64), ("mixtral-8x7b", 1), ("deepseek-v3", 4096)):
         costs = of(slug)
-        batch = costs.critical_batch(h100, context)
-        assert costs.bound(h100, 1, context, batch, expected=True).limited_by == COMPUTE
-        assert costs.bound(h100, 1, context, batch - 1, expected=True).limited_by == MEMORY
+        batch = costs.critical_batch(Conditions(context, accelerator=h100))
+        enough, fewer = (Conditions(context, b, accelerator=h100) for b in (batch, batch - 1))
+        assert costs.bound(1, enough, expected=True).limited_by == COMPUTE
+        assert costs.bound(1, fewer, expected=True).limited_by == MEMORY
+        assert costs.critical_batch(replace(fewer, devices=3)) == batch, "whatever the batch and the devices"
 
 
 @pytest.mark.parametrize("slug", EVERY)
@@ -794,23 +831,21 @@ def test_without_a_cache_there_is_a_batch_that_compute_limits(slug):
     at most.
     """
     costs, h100 = of(slug), accelerators.accelerator("h100")
-    batch, even = costs.critical_batch(h100, None), h100.peak() / h100.bytes_per_second
+    batch, even = costs.critical_batch(Conditions(accelerator=h100)), h100.peak() / h100.bytes_per_second
     total = costs.counts.total
     assert 0.8 * even * total / (total + used_again(costs)) < batch < 1.2 * even * total / costs.counts.active
-    one = costs.critical_batch(h100, 2 if costs.reads_source else 1)
+    one = costs.critical_batch(Conditions(2 if costs.reads_source else 1, accelerator=h100))
     assert one is None or batch <= one
 
 
 def test_reading_is_bound_by_compute_and_writing_by_memory():
     costs, a100 = of("llama3-8b"), accelerators.accelerator("a100-80gb")
-    assert costs.bound(a100, 4096, 4096).limited_by == COMPUTE and costs.bound(a100, 1, 4096).limited_by == MEMORY
-    assert costs.bound(a100, 1, 4096).seconds == Fraction(costs.bytes_moved(1, 4096), a100.bytes_per_second)
-    assert costs.bound(a100, 4096, 4096, devices=4).seconds * 4 == costs.bound(a100, 4096, 4096).seconds
-    assert costs.bound(a100, 1, 4096, devices=4).seconds * 4 == costs.bound(a100, 1, 4096).seconds
-    assert (
-        costs.bound(accelerators.accelerator("h100"), 4096, 4096, format="fp8").seconds
-        < costs.bound(accelerators.accelerator("h100"), 4096, 4096).seconds
-    )
+    one, four = (Conditions(4096, devices=n, accelerator=a100) for n in (1, 4))
+    assert costs.bound(4096, one).limited_by == COMPUTE and costs.bound(1, one).limited_by == MEMORY
+    assert costs.bound(1, one).seconds == Fraction(costs.bytes_moved(1, one), a100.bytes_per_second)
+    assert all(costs.bound(new, four).seconds * 4 == costs.bound(new, one).seconds for new in (4096, 1))
+    h100 = Conditions(4096, accelerator=accelerators.accelerator("h100"))
+    assert costs.bound(4096, replace(h100, format="fp8")).seconds < costs.bound(4096, h100).seconds
 
 
 def test_accelerators_are_stated_with_a_source():
@@ -856,10 +891,10 @@ def test_an_unknown_accelerator_names_the_nearest():
 @pytest.mark.parametrize("memory, format", [(24 * GIGA, "bfloat16"), (80 * GIGA, "int4"), (141 * GIGA, "fp8")])
 def test_the_largest_batch_fits_and_one_more_does_not(memory, format):
     costs = of("llama3-8b")
-    batch = costs.largest_batch(memory, 8192, format)
-    assert sum(costs.inference_bytes(1, 8192, batch, format).values()) <= memory
-    assert sum(costs.inference_bytes(1, 8192, batch + 1, format).values()) > memory
-    assert of("llama3-70b").largest_batch(24 * GIGA, 8192) == 0
+    batch = costs.largest_batch(memory, Conditions(8192, 3, format))
+    fits, larger = (Conditions(8192, n, format) for n in (batch, batch + 1))
+    assert sum(costs.inference_bytes(1, fits).values()) <= memory < sum(costs.inference_bytes(1, larger).values())
+    assert of("llama3-70b").largest_batch(24 * GIGA, Conditions(8192)) == 0
 
 
 def test_the_largest_operation_of_one_token():
@@ -877,40 +912,40 @@ def plain(html: str) -> str:
 
 
 CALLS = [
-    ("flops_table", ("{}",)),
-    ("training_flops", (["{}"],)),
-    ("bytes_table", ("{}",)),
-    ("cache_table", (["{}"],)),
-    ("cache_layers", ("{}",)),
-    ("cache_formula", ("{}",)),
-    ("memory_table", (["{}"],)),
-    ("inference_table", (["{}"],)),
-    ("training_memory", ("{}",)),
-    ("split_table", ("{}",)),
-    ("time_table", ("{}",)),
+    (flops.flops_table, ("{}",)),
+    (training.training_flops, (["{}"],)),
+    (bytes_moved.bytes_table, ("{}",)),
+    (kv_cache.cache_table, (["{}"],)),
+    (kv_cache.cache_layers, ("{}",)),
+    (kv_cache.cache_formula, ("{}",)),
+    (memory.memory_table, (["{}"],)),
+    (memory.inference_table, (["{}"],)),
+    (training.training_memory, ("{}",)),
+    (memory.split_table, ("{}",)),
+    (time_bounds.time_table, ("{}",)),
 ]
 
 
-@pytest.mark.parametrize("name, arguments", CALLS)
+@pytest.mark.parametrize("view, arguments", CALLS)
 @pytest.mark.parametrize(
     "slug", ["gpt2", "gemma3-27b", "deepseek-v3.2", "mamba-130m", "llama4-scout", "qwen3-next-80b-a3b"]
 )
-def test_views_are_one_line_of_balanced_html(name, arguments, slug):
-    made_ = getattr(views, name)(*[[slug] if isinstance(a, list) else slug for a in arguments])
+def test_views_are_one_line_of_balanced_html(view, arguments, slug):
+    made_ = view(*[[slug] if isinstance(a, list) else slug for a in arguments])
     assert "\n" not in made_ and "None" not in plain(made_) and not re.search(r"<(?![a-zA-Z/])", made_)
     opened = re.findall(r"<(table|tr|td|th|div|p|tbody|thead|span)\b", made_)
     closed = re.findall(r"</(table|tr|td|th|div|p|tbody|thead|span)>", made_)
     assert sorted(opened) == sorted(closed)
 
 
-@pytest.mark.parametrize("name, arguments", CALLS)
-def test_views_of_an_undisclosed_model_say_so(name, arguments):
-    assert "undisclosed" in getattr(views, name)(*[["gpt-4"] if isinstance(a, list) else "gpt-4" for a in arguments])
+@pytest.mark.parametrize("view, arguments", CALLS)
+def test_views_of_an_undisclosed_model_say_so(view, arguments):
+    assert "undisclosed" in view(*[["gpt-4"] if isinstance(a, list) else "gpt-4" for a in arguments])
 
 
 def test_the_chart_has_a_line_a_marker_and_a_name_for_each_model_and_the_numbers_below():
     slugs = ("llama3-8b", "gemma3-27b", "mamba-130m")
-    chart = views.cache_chart(slugs)
+    chart = kv_cache_chart.cache_chart(slugs)
     svg = chart[chart.index("<svg") : chart.index("</svg>")]
     for slug in slugs:
         assert presets.preset(slug).name in unescape(svg) and presets.preset(slug).name in plain(
@@ -920,41 +955,41 @@ def test_the_chart_has_a_line_a_marker_and_a_name_for_each_model_and_the_numbers
     assert len(set(lines)) == 3 and "<title>" in svg and "<desc>" in svg
     assert "1,048,576" in chart and "137 GB" in plain(chart)
     with pytest.raises(Problem):
-        views.cache_chart(("gpt2",) * 7)
+        kv_cache_chart.cache_chart(("gpt2",) * 7)
 
 
 def test_single_costs():
-    assert views.cost("llama3-8b", "cache_bytes", context=8192) == "1,073,741,824"
-    assert views.cost("llama3-8b", "cache_bytes", context=8192, dtype="fp8", unit="MiB") == "512 MiB"
-    assert views.cost("llama3-8b", "2 * cache_bytes / n_layers", context=1) == "8,192"
-    assert views.cost("llama3-8b", "critical_batch", context=4096) == "never"
-    assert views.cost("gpt-4", "weight_bytes") == "undisclosed"
+    assert overview.cost("llama3-8b", "cache_bytes", context=8192) == "1,073,741,824"
+    assert overview.cost("llama3-8b", "cache_bytes", context=8192, dtype="fp8", unit="MiB") == "512 MiB"
+    assert overview.cost("llama3-8b", "2 * cache_bytes / n_layers", context=1) == "8,192"
+    assert overview.cost("llama3-8b", "critical_batch", context=4096) == "never"
+    assert overview.cost("gpt-4", "weight_bytes") == "undisclosed"
     with pytest.raises(Problem, match="never reached"):
-        views.cost("llama3-8b", "critical_batch / 2", context=4096)
+        overview.cost("llama3-8b", "critical_batch / 2", context=4096)
     for wrong in (
-        lambda: views.cost("llama3-8b", "cache_byte"),
-        lambda: views.cost("llama3-8b", "weight_bytes", format="bf16"),
-        lambda: views.cost("llama3-8b", "cache_bytes", context=0),
-        lambda: views.cache_table(["llama3-8b"], dtype="fp4"),
-        lambda: views.fits_table("24"),
-        lambda: views.time_table("llama3-8b", ["h10"]),
-        lambda: views.memory_table(["llama3-8b"], ["int5"]),
+        lambda: overview.cost("llama3-8b", "cache_byte"),
+        lambda: overview.cost("llama3-8b", "weight_bytes", format="bf16"),
+        lambda: overview.cost("llama3-8b", "cache_bytes", context=0),
+        lambda: kv_cache.cache_table(["llama3-8b"], dtype="fp4"),
+        lambda: memory.fits_table("24"),
+        lambda: time_bounds.time_table("llama3-8b", ["h10"]),
+        lambda: memory.memory_table(["llama3-8b"], ["int5"]),
     ):
         with pytest.raises(Problem):
             wrong()
 
 
 def test_fits_table_lists_what_fits():
-    found = plain(views.fits_table(24, context=8192, most=24))
+    found = plain(memory.fits_table(24, context=8192, most=24))
     assert "Llama 3 8B" in found and "Llama 3 70B" not in found and "24.0 GB" in found
 
 
 def test_fits_table_leaves_out_models_that_cannot_read_so_much():
-    known = [s for s in presets.paths() if disclosed.model(s)]
-    short = [s for s in known if (end := tables.limit(presets.model(s))[0]) and end < 8192]
-    found = plain(views.fits_table(24, context=8192, format="int4", most=1000))
+    known = [s for s in presets.paths() if disclosure.model(s)]
+    short = [s for s in known if (end := presets.model(s).longest_context[0]) and end < 8192]
+    found = plain(memory.fits_table(24, context=8192, format="int4", most=1000))
     assert "yi-34b" in short and "gpt2" in short and "llama3-8b" not in short and "mamba-1.4b" not in short
-    assert len(views.fits_table(24, context=8192, format="int4", most=1000).split("<tr>")) - 2 == int(
+    assert len(memory.fits_table(24, context=8192, format="int4", most=1000).split("<tr>")) - 2 == int(
         re.search(r"(\d+) of", found)[1]
     )
     assert not any(f" {presets.preset(s).name} {presets.model(s).counts.total:,} " in found for s in short)
@@ -962,46 +997,51 @@ def test_fits_table_leaves_out_models_that_cannot_read_so_much():
         f"of {len(known) - len(short)} models fit" in found
         and f"{len(short)} more are left out, whose configs allow less than 8,192 tokens" in found
     )
-    assert "left out" not in plain(views.fits_table(24, context=min(tables.limit(presets.model(s))[0] for s in short)))
+    assert "left out" not in plain(
+        memory.fits_table(24, context=min(presets.model(s).longest_context[0] for s in short))
+    )
 
 
 # --- contexts beyond a model's own ------------------------------------------------------------------------------------
 
-AT_ONE_CONTEXT = ("flops_table", "bytes_table", "training_memory", "split_table", "time_table")
+AT_ONE_CONTEXT = (
+    flops.flops_table,
+    bytes_moved.bytes_table,
+    training.training_memory,
+    memory.split_table,
+    time_bounds.time_table,
+)
 
 
-@pytest.mark.parametrize("name", AT_ONE_CONTEXT)
-def test_a_table_without_a_context_takes_one_that_the_model_reads(name):
+@pytest.mark.parametrize("view", AT_ONE_CONTEXT)
+def test_a_table_without_a_context_takes_one_that_the_model_reads(view):
     for slug, context in (
         ("gpt3-13b", 2048),
         ("pythia-1b", 2048),
-        ("llama3-8b", 8192 if name == "split_table" else 4096),
-        ("mamba-1.4b", 8192 if name == "split_table" else 4096),
+        ("llama3-8b", 8192 if view is memory.split_table else 4096),
+        ("mamba-1.4b", 8192 if view is memory.split_table else 4096),
     ):
-        found = plain(getattr(views, name)(slug))
+        found = plain(view(slug))
         assert f"{context:,} tokens" in found and "†" not in found
-        assert getattr(views, name)(slug, context=context) == getattr(views, name)(slug)
+        assert view(slug, context=context) == view(slug)
 
 
-@pytest.mark.parametrize("name", AT_ONE_CONTEXT)
-def test_a_table_at_a_context_beyond_the_models_says_so(name):
+@pytest.mark.parametrize("view", AT_ONE_CONTEXT)
+def test_a_table_at_a_context_beyond_the_models_says_so(view):
     for slug, where in (("gpt3-13b", "position table"), ("pythia-1b", "config")):
-        found = getattr(views, name)(slug, context=2049)
+        found = view(slug, context=2049)
         assert (
             '2,049 <span class="ep-mark" title="beyond the context that the config allows">†</span> tokens'
             in found[: found.index("</caption>")]
         )
         assert f"† beyond the 2,048 tokens of the {where}." in found
-        assert "†" not in getattr(views, name)(slug, context=2048)
+        assert "†" not in view(slug, context=2048)
 
 
-@pytest.mark.parametrize("name", ["training_flops", "inference_table"])
-def test_a_row_at_a_context_beyond_the_models_says_so(name):
+@pytest.mark.parametrize("view", [training.training_flops, memory.inference_table])
+def test_a_row_at_a_context_beyond_the_models_says_so(view):
     def rows(context: int) -> list[str]:
-        return [
-            plain(r).strip()
-            for r in getattr(views, name)(["gpt2", "pythia-1b", "llama3-8b"], context=context).split("<tr>")[2:]
-        ]
+        return [plain(r).strip() for r in view(["gpt2", "pythia-1b", "llama3-8b"], context=context).split("<tr>")[2:]]
 
     gpt2, pythia, llama = rows(4096)
     assert (
@@ -1013,7 +1053,7 @@ def test_a_row_at_a_context_beyond_the_models_says_so(name):
 def test_sizes_of_a_cache_beyond_the_models_context_are_marked():
     llama, gpt2 = [
         re.findall(r"<td.*?</td>", r)
-        for r in views.cache_table(["llama2-7b", "gpt2"], [1024, 4096, 4097]).split("<tr>")[2:]
+        for r in kv_cache.cache_table(["llama2-7b", "gpt2"], [1024, 4096, 4097]).split("<tr>")[2:]
     ]
     assert [("†" in c) for c in llama] == [False, False, False, True] and [plain(c) == " – " for c in gpt2] == [
         False,
@@ -1021,23 +1061,23 @@ def test_sizes_of_a_cache_beyond_the_models_context_are_marked():
         True,
         True,
     ]
-    notes = plain(views.cache_table(["llama2-7b", "llama3-8b", "gpt2"], [1024, 4097]))
+    notes = plain(kv_cache.cache_table(["llama2-7b", "llama3-8b", "gpt2"], [1024, 4097]))
     assert (
         "† beyond the tokens that the config allows: Llama 2 7B 4,096. “–”: behind the end of the position table."
         in notes
     )
-    assert "†" not in views.cache_table(["llama2-7b", "mamba-1.4b"], [1024, 4096]) and "†" not in views.cache_table(
-        ["mamba-1.4b"], [2**20]
-    )
-    assert "†" in views.cache_table(["deepseek-v3"], [2**20]).split("</td>")[3]  # what it would be written out
-    assert "with a † beyond the context" in views.cache_chart(["llama2-7b"])
+    assert "†" not in kv_cache.cache_table(
+        ["llama2-7b", "mamba-1.4b"], [1024, 4096]
+    ) and "†" not in kv_cache.cache_table(["mamba-1.4b"], [2**20])
+    assert "†" in kv_cache.cache_table(["deepseek-v3"], [2**20]).split("</td>")[3]  # what it would be written out
+    assert "with a † beyond the context" in kv_cache_chart.cache_chart(["llama2-7b"])
 
 
 def test_tables_in_other_formats_have_other_names():
     for made_ in (
-        lambda f, d: views.time_table("llama3-8b", ["h100"], format=f, dtype=d),
-        lambda f, d: views.inference_table(["llama3-8b"], format=f, dtype=d),
-        lambda f, d: views.cache_table(["llama3-8b"], dtype=d),
+        lambda f, d: time_bounds.time_table("llama3-8b", ["h100"], format=f, dtype=d),
+        lambda f, d: memory.inference_table(["llama3-8b"], format=f, dtype=d),
+        lambda f, d: kv_cache.cache_table(["llama3-8b"], dtype=d),
     ):
         several = [made_(f, d) for f, d in (("bfloat16", "bfloat16"), ("int4", "fp8"))]
         for found in (r'aria-label="([^"]+)"', r"<caption>(.*?)</caption>"):
@@ -1045,12 +1085,12 @@ def test_tables_in_other_formats_have_other_names():
 
 
 def test_the_time_table_counts_weights_alone_where_it_says_no_cache():
-    cells = re.findall(r"<td.*?</td>", views.time_table("mamba-1.4b", ["h100"]))
+    cells = re.findall(r"<td.*?</td>", time_bounds.time_table("mamba-1.4b", ["h100"]))
     assert (
-        plain(cells[-2]).strip() == views.cost("mamba-1.4b", "uncached_critical_batch") == "295"
+        plain(cells[-2]).strip() == overview.cost("mamba-1.4b", "uncached_critical_batch") == "295"
         and plain(cells[-1]).strip() == "never"
     )
-    assert "“Never”" in views.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in views.time_table(
+    assert "“Never”" in time_bounds.time_table("mamba-1.4b", ["h100"]) and "“Never”" not in time_bounds.time_table(
         "deepseek-v3", ["h100"]
     )
 
@@ -1063,7 +1103,7 @@ def test_one_list_of_figures_serves_value_cost_and_describe(capsys, slug):
         if "accelerator" not in figure.needs:
             n = figure.of(model.counts, at_600)
             assert values.number(model, figure.name, 600) == n
-            assert views.cost(slug, figure.name, context=600) == values.value(slug, figure.name, context=600)
+            assert overview.cost(slug, figure.name, context=600) == values.value(slug, figure.name, context=600)
         if figure.key and (of(slug).has_latents or not figure.of_latents):
             place = told
             for key in figure.key.split("."):
@@ -1150,13 +1190,15 @@ def test_describe_gives_every_cost_at_any_context(capsys):
     assert sum(k["bytes_at"]["5000"] for k in bill["cache"]) == costs.counts.cache_bytes(5000, 1)
     assert bill["expanded_cache_bytes_at"]["5000"] == costs.expanded_cache_bytes(5000, 1)
     assert bill["weight_bytes"] == {name: costs.weight_bytes(name) for name in FORMATS}
-    assert bill["inference_bytes_at"]["5000"] == costs.inference_bytes(1, 5000, 1, "fp8", 1)
+    assert bill["inference_bytes_at"]["5000"] == costs.inference_bytes(1, Conditions(5000, 1, "fp8", "fp8"))
     assert bill["training_bytes_at"]["5000"]["activations_recomputed"] == costs.activation_bytes(5000, recompute=True)
     assert bill["split_bytes"]["8"]["weights"] == costs.split_weight_bytes(8, "fp8")
     assert bill["decode_moves_at"]["5000"]["cache_read"] == costs.cache_bytes_read(1, 5000, 1, 1)
     h100 = bill["bounds_at"]["5000"]["h100"]
     assert h100["tokens_per_second"] == pytest.approx(1 / h100["decode_seconds"], rel=1e-4)
-    assert h100["compute_limits_from_batch"] == costs.critical_batch(accelerators.accelerator("h100"), 5000, "fp8", 1)
+    assert h100["compute_limits_from_batch"] == costs.critical_batch(
+        Conditions(5000, 1, "fp8", "fp8", accelerator=accelerators.accelerator("h100"))
+    )
 
 
 def test_describe_without_options_is_as_it_was(capsys):
@@ -1173,7 +1215,7 @@ def test_describe_without_options_is_as_it_was(capsys):
     }
     assert "expanded_cache_bytes_at" not in found["costs"]
     assert found["costs"]["dtype"] == found["costs"]["weights_format"] == "bfloat16"
-    assert found["costs"]["inference_bytes_at"]["4096"] == of("llama3-8b").inference_bytes(1, 4096)
+    assert found["costs"]["inference_bytes_at"]["4096"] == of("llama3-8b").inference_bytes(1, Conditions(4096))
 
 
 @pytest.mark.parametrize("slug", ["mamba-130m", "deepseek-v3", "gpt-oss-20b", "qwen3-next-80b-a3b"])
@@ -1185,8 +1227,8 @@ def test_describe_as_a_table(capsys, slug):
         costs.weight_bytes("mxfp4"),
         costs.causal_flops(5000, 5000),
         sum(costs.training_bytes(5000).values()),
-        sum(costs.inference_bytes(1, 5000, 1, "int4", 1).values()),
-        costs.bytes_moved(1, 5000, 1, "int4", 1),
+        sum(costs.inference_bytes(1, Conditions(5000, 1, "int4", "fp8")).values()),
+        costs.bytes_moved(1, Conditions(5000, 1, "int4", "fp8")),
     ):
         assert f"{figure:,}" in out
     assert all(a.name in out for a in accelerators.accelerators().values())
@@ -1204,20 +1246,24 @@ def test_a_wrong_option_of_describe_is_one_line(capsys, wrong):
 def test_claims_are_of_models_that_there_are():
     assert len({(c.model, c.what) for c in claims.claims()}) == len(claims.claims())
     assert all(c.model in presets.paths() and c.source for c in claims.claims())
-    shown = plain(views.published_costs())
-    assert "70.272 kB" in shown and "250 GFLOP" in shown and "70.272" not in plain(views.published_costs("compute"))
+    shown = plain(published_costs.published_costs())
+    assert (
+        "70.272 kB" in shown
+        and "250 GFLOP" in shown
+        and "70.272" not in plain(published_costs.published_costs("compute"))
+    )
     assert "394 GFLOP444.9 GFLOPdiffers by +12.9%" in shown.replace(" GFLOP ", " GFLOP")
     assert "2,448 GFLOP" in shown and "3.8 × 10²⁵ FLOP" in shown and "3.14 × 10²³ FLOP" in shown
 
 
 @pytest.mark.parametrize("about", ["cache", "compute", "memory"])
 def test_what_is_held_to_more_than_the_rounding_says_so(about):
-    found = plain(views.published_costs(about))
+    found = plain(published_costs.published_costs(about))
     apart = [
         c
         for c in claims.claims()
         if not c.differs
-        and abs(views.compute(c, c.cost) - c.stated) > Fraction(1, 2 * 10 ** len(c.value.partition(".")[2]))
+        and abs(published_costs.compute(c, c.cost) - c.stated) > Fraction(1, 2 * 10 ** len(c.value.partition(".")[2]))
     ]
     said = [c for c in apart if f"{c.what} {int(c.stated):,} {c.unit}" in found]
     differing = [c for c in claims.claims() if c.differs and c.differs in found]

@@ -45,7 +45,7 @@ if sys.argv[1] == "random":
     trace.Trace._open = lambda self, _, *more, **named: opened(self, name(), *more, **named)
     array.ShapeArray.__init__ = lambda self, *given: made(self, *given[:-1], name())
 from macros.catalogue import presets
-from macros.cli.data import as_json
+from macros.data.model import as_json
 from macros.site.page_macros import macros
 class Env:
     variables = {}

@@ -48,14 +48,19 @@ def test_the_last_row_alone_is_the_last_row_of_all(name):
 
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *ENCODERS)])
-def test_a_text_in_parts_is_the_text(name, cuts):
+def test_a_text_in_parts_is_the_text(name, cuts, monkeypatch):
+    """In double precision, where both agree to 13 digits: in single precision some processors round zamba2's products
+    for one token and for several so differently that its logits differ by more than the tolerance.
+    """
+    monkeypatch.setattr(Arrays, "__call__", lambda self, *of: self._checked(*of).astype(np.float64))
     g, rows = golden(name), []
+    whole, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
     cache = g.start()
     for part in np.split(g.ids, cuts):
         out, cache = logits(g.architecture, g.config, g.weights(), part, cache)
         rows.append(out)
     assert cache.length == len(g.ids)
-    close(np.concatenate(rows), g.logits)
+    close(np.concatenate(rows), whole, 1e-12)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

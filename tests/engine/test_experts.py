@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.packing import unfuse, unfuse_list
 
 from macros.catalogue.presets import make, model
 from macros.engine.architectures import deepseek_v2, deepseek_v32, find
-from macros.engine.checkpoint import Arrays, Cache, unfuse, unfuse_list
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
@@ -18,7 +19,7 @@ from macros.engine.ops import (
     combine,
     expert_linear,
     gated_experts,
-    keep_groups,
+    group_limited,
     rope_table,
     routing_weights,
     sigmoid_scores,
@@ -138,7 +139,7 @@ def test_the_bias_moves_the_choice_and_not_the_shares(rng):
 def test_choice_within_the_best_groups(rng, count):
     n_groups, kept, size = 5, 2, 3
     x = rng.normal(size=(T, n_groups * size))
-    allowed = keep_groups(x, n_groups, kept, best=count)
+    allowed = group_limited(x, n_groups, kept, best=count)
     for t in range(T):
         worth = [sum(sorted(x[t, g * size : (g + 1) * size])[-count:]) for g in range(n_groups)]
         open_groups = best(worth, kept)
@@ -147,14 +148,17 @@ def test_choice_within_the_best_groups(rng, count):
 
 
 def test_equal_groups_still_leave_the_number_that_is_asked_for():
-    allowed = keep_groups(np.ones((1, 12)), 4, 2, best=2)
+    allowed = group_limited(np.ones((1, 12)), 4, 2, best=2)
     assert np.isfinite(allowed).sum() == 6
 
 
 def test_routing_on_shapes():
     chosen, shares = softmax_routing(shapes(T, 12), Dim(K, "k"), normalise=True, scale=2.0)
     assert [*map(str, chosen.shape), *map(str, shares.shape)] == ["s7", "k", "s7", "k"]
-    assert tuple(map(str, keep_groups(shapes(T, 12), Dim(4, "groups"), Dim(2, "kept"), best=2).shape)) == ("s7", "s12")
+    assert tuple(map(str, group_limited(shapes(T, 12), Dim(4, "groups"), Dim(2, "kept"), best=2).shape)) == (
+        "s7",
+        "s12",
+    )
 
 
 # --- transformers' packing --------------------------------------------------------------------------------------------
@@ -310,9 +314,7 @@ def test_picked_tokens(rng, kind):
     }
     x, narrow = rng.normal(size=(T, 20)).astype(np.float32), rng.normal(size=(T, 14)).astype(np.float32)
     mask = causal_mask(Cache(), x, x, Full())
-    seen = deepseek_v32.pick_tokens(
-        x, narrow, mask, Arrays(tensors), Cache(), c, rope_table(np.arange(T), turning, c.rope)
-    )
+    seen = deepseek_v32.indexer(x, narrow, mask, Arrays(tensors), Cache(), c, rope_table(np.arange(T), turning, c.rope))
 
     def turned(v, t):
         out, half = v.copy(), turning // 2

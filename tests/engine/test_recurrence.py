@@ -15,7 +15,6 @@ from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.ops import (
     Mixed,
-    carry,
     causal_conv,
     decaying_attention,
     gated_delta_rule,
@@ -24,6 +23,7 @@ from macros.engine.ops import (
     scan,
     selective_scan,
     softplus,
+    state_update,
     token_shift,
     wkv,
 )
@@ -90,7 +90,7 @@ def test_a_scan_costs_one_step_times_the_tokens():
     shapes = Shapes()
 
     def body(s, x):
-        s = carry(s, x, x)
+        s = state_update(s, x, x)
         return s, np.einsum("c,c->", s, x)
 
     last, out = scan(body, shapes.array(C), (shapes.array("T", C),))
@@ -110,10 +110,10 @@ def test_a_state_that_changes_its_shape():
 def test_carry_costs_a_multiply_add_for_each_product():
     shapes = Shapes()
     S = shapes.array(N, I, J)
-    carry(S, shapes.array(N)[:, None, None], shapes.array(N, I)[:, :, None], shapes.array(N, J)[:, None, :])
+    state_update(S, shapes.array(N)[:, None, None], shapes.array(N, I)[:, :, None], shapes.array(N, J)[:, None, :])
     assert shapes.flops() == 2 * 2 * N * I * J
-    assert np.array_equal(carry(np.array([3.0]), 2.0, 5.0, 7.0), [41])
-    assert np.array_equal(carry(np.array([3.0]), 2.0, 5.0), [11])
+    assert np.array_equal(state_update(np.array([3.0]), 2.0, 5.0, 7.0), [41])
+    assert np.array_equal(state_update(np.array([3.0]), 2.0, 5.0), [11])
 
 
 # --- the last few tokens ----------------------------------------------------------------------------------------------

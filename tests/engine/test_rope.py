@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from macros.engine.architectures.config import fold_rope, fold_rope_by_layer_type, read_rope
+from macros.engine.architectures.rope_config import fold_rope, fold_rope_by_layer_type, read_rope
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
 from macros.engine.ops import Rope, apply_rope, apply_rope_pairs, rope_table

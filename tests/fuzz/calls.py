@@ -38,7 +38,10 @@ class Env:
 @cache
 def macros() -> dict[str, Any]:
     """Every macro as pages call it."""
-    return {name: page_macros.guarded(name, f, lambda: "docs/a.md") for name, f in page_macros.macros(Env()).items()}
+    return {
+        name: page_macros.with_call_errors(name, f, lambda: "docs/a.md")
+        for name, f in page_macros.macros(Env()).items()
+    }
 
 
 @cache

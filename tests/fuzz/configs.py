@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from macros.catalogue import presets
+from macros.catalogue import preset_file, presets
 from macros.catalogue.presets import Model
-from macros.cli.data import as_json
 from macros.cli.describe import as_table
 from macros.cli.printing import plain
 from macros.cli.skeleton import skeleton
+from macros.data.model import as_json
 from macros.engine.architectures import find
 from macros.engine.architectures.config import fields_of
 from macros.engine.errors import Problem
@@ -43,7 +43,15 @@ TABLES = (
     {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}},
     {"__float__": "Infinity"},
 )
-ADDED = ("layer_types", "sliding_window", "head_dim", "rope_scaling", "rope_parameters", "text_config", "vision_config")
+ADDED = (
+    *("layer_types", "sliding_window", "head_dim", "rope_scaling", "rope_parameters", "text_config", "vision_config"),
+    *("architectures", "num_labels", "id2label"),
+)
+ENDS = (
+    *("Model", "ForCausalLM", "LMHeadModel", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM"),
+    *("ForQuestionAnswering", "ForConditionalGeneration", "ForRewardModel", "ForPreTraining", "ForMultipleChoice"),
+    *("ForCausalLMEagle3", "DraftModel", "MTP", "ForFoo", ""),
+)
 
 
 @cache
@@ -68,6 +76,8 @@ def draw(rng: random.Random) -> Case:
     for key in rng.sample(keys, rng.choice((1, 1, 1, 2, 3))):
         is_strange = key not in kinds or rng.random() < 0.4
         changes[key] = strange(rng, raw.get(key)) if is_strange else likely(rng, raw.get(key), *kinds[key])
+    if rng.random() < 0.3:
+        changes["architectures"] = [base + rng.choice(ENDS)]
     without = rng.sample(list(raw), rng.choice((0, 0, 0, 1)))
     if rng.random() < 0.1:
         changes[text(rng)[:50]] = strange(rng, None)
@@ -176,7 +186,7 @@ def trial(case: Case, folder: Path) -> None:
         return refused(problem)
     again = folder / "a-new-one.toml"
     again.write_text(filled(written), "utf-8")
-    preset = presets.read_preset(again)
+    preset = preset_file.read_preset(again)
     assert preset.config is not None and said == described(presets.make("a-new-one", preset.config, preset)), written
 
 

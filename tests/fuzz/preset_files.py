@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from macros import dependencies
+from macros.cache import memory
 from macros.catalogue import presets
 from macros.engine.errors import Problem
 from macros.site import data_files, model_pages
-from macros.views import models, sheet
-from macros.views.catalogue import catalogue
+from macros.views.models import fact_sheet, model_page
+from macros.views.models.catalogue import catalogue
 
 from . import Case, is_one_line, refused, within
 from .calls import has_no_markup_of_ours
@@ -89,14 +89,14 @@ def trial(case: Case, folder: Path) -> None:
     (folder / "macros/presets" / family).mkdir(exist_ok=True)
     everything = {("presets", None), *(("preset", slug) for slug in (*BASES, file.stem))}
     with mock.patch.object(presets, "FOLDER", folder / "macros/presets"):
-        dependencies.forget(everything)
+        memory.invalidate(everything)
         try:
             with within(SECONDS, memory=None):
                 _shown()
         except Problem as problem:
             refused(problem)
         finally:
-            dependencies.forget(everything)
+            memory.invalidate(everything)
 
 
 def _shown() -> None:
@@ -111,10 +111,15 @@ def _shown() -> None:
         metadata, _, rest = page.removeprefix("---\n").partition("\n---\n")
         assert all(line.startswith(("title: ", "description: ", "hide: ")) for line in metadata.split("\n")), metadata
         has_no_markup_of_ours(rest)
-        shown = [models.intro(slug), models.sources(slug), catalogue(), models.cards([slug], lambda s: s)]
+        shown = [
+            model_page.model_intro(slug),
+            model_page.model_sources(slug),
+            catalogue(),
+            model_page.model_cards([slug], lambda s: s),
+        ]
         if preset.config is not None:
-            shown += [models.checked(slug), sheet.sheet(slug, [])]
-            described, rows = data_files.of_model(slug)
+            shown += [model_page.model_checked(slug), fact_sheet.model_fact_sheet(slug, [])]
+            described, rows = data_files.model_files(slug)
             json.loads(described)
             assert rows.count("\n") > 3
             for warning in presets.model(slug).warnings:

@@ -191,12 +191,16 @@ class Editor:
             )
 
     def do_edit_a_view(self):
-        path = self.folder / "macros/views/models.py"
+        path = self.folder / "macros/views/models/model_page.py"
         self.write(path, re.sub(r"(, released)\w*( )", rf"\g<1>X{self.n}\2", path.read_text(), count=1))
 
     def do_edit_a_deep_module(self):
-        path = self.folder / "macros/views/html.py"
+        path = self.folder / "macros/views/kit/html.py"
         self.write(path, re.sub(r'cls="ep-block\w*"', f'cls="ep-block{self.n}"', path.read_text(), count=1))
+
+    def do_edit_the_words(self):
+        path = self.folder / "macros/views/words/weights.toml"
+        self.write(path, re.sub(r'^title = "Widen\w*"', f'title = "Widen{self.n}"', path.read_text(), flags=re.M))
 
     def do_edit_the_site_module(self):
         path = self.folder / "macros/site/model_pages.py"
@@ -224,7 +228,7 @@ class Editor:
         """A half-written file, mended later."""
         path = self.folder / self.random.choice(
             [
-                "macros/views/rounding.py",
+                "macros/views/kit/rounding.py",
                 "macros/engine/dims.py",
                 "macros/presets/gpt/gpt2.toml",
                 "mkdocs.yml",

@@ -12,8 +12,10 @@ import numpy as np
 
 from macros.catalogue.checks import REFERENCES
 from macros.engine.architectures import architectures, find
-from macros.engine.checkpoint import Arrays, Cache, unfuse
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.steps import Role
+
+from .packing import unfuse
 
 TESTS = Path(__file__).parent.parent
 

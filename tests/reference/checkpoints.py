@@ -15,13 +15,14 @@ import torch
 import transformers
 
 from macros.catalogue.presets import Model
-from macros.engine.checkpoint import Arrays, Cache, unfuse
+from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.forward import logits
 
 from . import close
 from .configs import PROMPT, VARIANTS, configs, small_config
 from .configs import model as our_model
 from .models import SEED, build, run, saved_buffers, source, text_part, token_ids
+from .packing import unfuse
 
 
 def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:

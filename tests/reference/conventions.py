@@ -68,7 +68,7 @@ def rows_cut_off(ours: Model, new: int, context: int) -> int:
     rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
     cut = [
         (node, layers)
-        for node, layers in steps(ours, Role.CONVOLUTION)
+        for node, layers in steps(ours, Role.CAUSAL_CONV)
         if not node.is_inside(Role.NGRAMS) and not linear_inside(ours, node, new, context)
     ]
     return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in cut)
@@ -116,7 +116,7 @@ def linear_inside(ours: Model, node: Node, new: int, context: int) -> int:
 def moving_taps(ours: Model, new: int, context: int) -> int:
     """A convolution whose taps a linear map makes of each token."""
     more = 0
-    for node, layers in steps(ours, Role.CONVOLUTION):
+    for node, layers in steps(ours, Role.CAUSAL_CONV):
         linear = linear_inside(ours, node, new, context)
         more -= layers * (flops(ours, node, new, context) - linear) if linear else 0
     return more

@@ -20,9 +20,9 @@ except ModuleNotFoundError:
 from macros.catalogue.checks import REFERENCES
 from macros.catalogue.presets import Model
 from macros.catalogue.presets import model as preset_model
-from macros.engine.checkpoint import Ranges, unfuse_list
 
 from .models import saved_buffers, text_part, unfilled
+from .packing import Ranges, unfuse_list
 
 Row = tuple[str, Ranges | None, Sequence[int]]
 

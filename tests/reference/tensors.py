@@ -10,11 +10,11 @@ import sys
 import torch
 
 from macros.catalogue.presets import Model
-from macros.engine.checkpoint import unfuse
 
 from .configs import configs
 from .configs import model as our_model
 from .models import build, saved_buffers, text_part
+from .packing import unfuse
 
 
 def shapes(ours: Model, tensors: dict[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:

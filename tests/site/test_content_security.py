@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from macros.site.content_security import POLICY, scripts, with_policy
-from macros.views.mathml import mathml
+from macros.views.kit.mathml import mathml
 
 HEAD = '<head><meta charset="utf-8"><script>{}</script><script type="application/json">{{}}</script><script src="a.js">'
 META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')

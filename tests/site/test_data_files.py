@@ -15,8 +15,8 @@ from copies import ROOT
 from jsonschema import Draft202012Validator, ValidationError
 
 from macros.__main__ import main
+from macros.api.changes import changed
 from macros.catalogue import presets
-from macros.cli.changes import changed
 from macros.site import data_files
 
 # Of each mechanism one, an encoder's part of several, and one that only a paper describes.
@@ -47,8 +47,35 @@ def test_every_file_is_as_its_schema_says(files):
     for_a_model = validator(files, "model")
     for slug in SLUGS:
         for_a_model.validate(json.loads(files[f"data/v1/{slug}.json"]))
-    validator(files, "catalogue").validate(json.loads(files["data/v1/catalogue.json"]))
-    assert len(files) == 2 * len(SLUGS) + 4
+    for name in ("catalogue", "conformance"):
+        validator(files, name).validate(json.loads(files[f"data/v1/{name}.json"]))
+    assert len(files) == 2 * len(SLUGS) + 6
+
+
+def test_the_conformance_file_says_what_the_models_objects_say(files):
+    """At the contexts that both have; and its configs alone give the same figures."""
+    conformance = json.loads(files["data/v1/conformance.json"])
+    assert [one["model"] for one in conformance["models"]] == SLUGS
+    keys = {f"{place}.{key}" for one in conformance["models"] for place in conformance_places for key in one[place]}
+    without_convention = keys - conformance["conventions"].keys()
+    assert without_convention == {"parameters.stored_is_computed"}
+    for one in conformance["models"]:
+        whole = json.loads(files[f"data/v1/{one['model']}.json"])
+        assert one["parameters"] == whole["parameters"] and one["weight_bytes"] == whole["costs"]["weight_bytes"]
+        for place in ("kv_cache", "flops"):
+            for key, figure in one[place].items():
+                assert key in whole[place]
+                same = whole[place][key]
+                if isinstance(figure, dict):
+                    assert list(figure) == [str(n) for n in conformance["contexts"]]
+                    figure = {context: figure[context] for context in same}
+                assert figure == same
+        alone = presets.make("alone", one["config"])
+        assert alone.counts.total == one["parameters"]["total"]
+        assert alone.counts.cache_bytes(32768) == one["kv_cache"]["bytes_at"]["32768"]
+
+
+conformance_places = "parameters", "kv_cache", "flops"
 
 
 @pytest.mark.slow("validates every model's data")
@@ -56,7 +83,7 @@ def test_every_model_is_as_the_schema_says(files):
     for_a_model = validator(files, "model")
     for slug in presets.paths():
         if presets.preset(slug).config is not None:
-            for_a_model.validate(json.loads(data_files.of_model(slug)[0]))
+            for_a_model.validate(json.loads(data_files.model_files(slug)[0]))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +135,10 @@ def test_the_examples_of_the_page_run(files, page, tmp_path, monkeypatch, capsys
     examples = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
     for example in examples:
         exec(example, names)
-    *largest, doubled = capsys.readouterr().out.splitlines()
-    assert len(examples) == 3 and len(largest) == 3 and largest[0].startswith("GPT-3 175B")
+    *largest, wrong, doubled = capsys.readouterr().out.splitlines()
+    assert len(examples) == 4 and len(largest) == 3 and largest[0].startswith("GPT-3 175B")
+    assert wrong == f"{len({slug for slug, _ in names['wrong']})} of {len(SLUGS)} models are counted wrong"
+    assert ("llama3-8b", "4096") not in names["wrong"] and ("deepseek-v3.2", "4096") in names["wrong"]
     assert doubled == f"with twice the layers: {changed(presets.model('llama3-8b'), {'n_layers': 64}).counts.total}"
     evaluate = names["evaluate"]
     for slug in SLUGS:
@@ -131,8 +160,8 @@ def test_the_page_names_every_address_and_every_operation(files, page):
     named = set(re.findall(r"\(\.\./(data/v1/[^)]+)\)", page))
     assert named == {
         f"data/v1/{name}"
-        for name in ("catalogue.json", "catalogue.csv", "model.schema.json", "catalogue.schema.json")
-        + ("llama3-8b.json", "llama3-8b.csv")
+        for name in ("catalogue.json", "catalogue.csv", "conformance.json", "llama3-8b.json", "llama3-8b.csv")
+        + tuple(f"{of}.schema.json" for of in data_files.SCHEMAS)
     }
     operations = validator(files, "model").schema["$defs"]["expression"]["anyOf"][2]["prefixItems"][0]["enum"]
     assert re.findall(r'^\| `\["(.+?)"', page, re.M) == operations
@@ -158,5 +187,7 @@ def test_the_fields_of_the_page_are_those_of_the_schema(files):
 
 
 def test_addresses_are_those_of_the_page():
-    assert data_files.json_of("gpt2") == "data/v1/gpt2.json" and data_files.csv_of("gpt2") == "data/v1/gpt2.csv"
+    assert (
+        data_files.json_address("gpt2") == "data/v1/gpt2.json" and data_files.csv_address("gpt2") == "data/v1/gpt2.csv"
+    )
     assert not list((ROOT / "docs").rglob("data/v1/*"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [path for room in ("", ".github", "docs/**") for path in sorted(ROOT.glob(f"{room}/*.md".lstrip("/")))]
 
 NAMED = re.compile(r"(?<![\w./-])(?:macros|docs|tests|\.ci)/[\w./-]*")
 

@@ -55,13 +55,13 @@ def site(tmp_path):
 def test_a_wrong_option_is_one_line(tmp_path, said, message):
     (tmp_path / "empty").mkdir()
     with pytest.raises(Problem) as raised:
-        mkdocs_elsewhere.read(said, tmp_path)
+        mkdocs_elsewhere.read_options(said, tmp_path)
     assert str(raised.value).startswith(message) and "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("said", [None, {}, {"prefix": None, "presets": None}])
 def test_no_option_is_needed(tmp_path, said):
-    assert mkdocs_elsewhere.read(said, tmp_path) == mkdocs_elsewhere.Options(None, "")
+    assert mkdocs_elsewhere.read_options(said, tmp_path) == mkdocs_elsewhere.Options(None, "")
 
 
 def test_what_the_macros_need_is_added_to_the_configuration(site):
@@ -166,7 +166,7 @@ def test_a_link_to_a_page_that_is_not_there_is_text(site):
 
 def test_lengths_are_scaled_to_the_theme_and_nothing_else():
     styles = ".ep-a1.5rem { margin: .5rem 1rem 2em; width: calc(100vw - 3.4rem); color: #1f1rem }"
-    assert mkdocs_elsewhere.scaled(styles, 1.25) == (
+    assert mkdocs_elsewhere.scaled_styles(styles, 1.25) == (
         ".ep-a1.5rem { margin: 0.625rem 1.25rem 2em; width: calc(100vw - 4.25rem); color: #1f1rem }"
     )
 

@@ -8,17 +8,13 @@ from posixpath import join, normpath
 from types import SimpleNamespace
 
 import pytest
-from copies import ROOT, build, small_site
+from copies import build, small_site
 from jinja2 import Environment
-from mkdocs.config import load_config
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
 from macros.catalogue import presets
-from macros.cli.data import as_json
-from macros.site import mkdocs_markdown, mkdocs_skeletons
-from macros.site.mkdocs_pages import _entry, called
-from macros.site.model_pages import call, header, paragraphs
+from macros.data.model import as_json
+from macros.site.mkdocs_pages import with_macros_called
+from macros.site.model_pages import header, macro_call, paragraphs
 
 pytestmark = pytest.mark.processes
 
@@ -46,15 +42,15 @@ def test_every_preset_has_a_page_with_its_total(site_folder):
     [
         (
             header('A "{{ name }}" {% of %}', "")
-            + paragraphs(call("said", 'a"b{}%\\é·', "n=5", "all=['a', 'b-c']"), "1"),
+            + paragraphs(macro_call("said", 'a"b{}%\\é·', "n=5", "all=['a', 'b-c']"), "1"),
             True,
         ),
         (paragraphs("No call.", "{ braces }"), True),
-        (paragraphs(call("said", "one"), "<p>{{ 1 + 1 }}</p>"), False),
-        (paragraphs("{% set a = 1 %}", call("said", "one")), False),
-        (paragraphs(call("said", "one", "what=name")), False),
-        (paragraphs(call("unknown", "one")), False),
-        (paragraphs(call("said", "wrong")), False),
+        (paragraphs(macro_call("said", "one"), "<p>{{ 1 + 1 }}</p>"), False),
+        (paragraphs("{% set a = 1 %}", macro_call("said", "one")), False),
+        (paragraphs(macro_call("said", "one", "what=name")), False),
+        (paragraphs(macro_call("unknown", "one")), False),
+        (paragraphs(macro_call("said", "wrong")), False),
     ],
 )
 def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
@@ -63,97 +59,9 @@ def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
     plugin = SimpleNamespace(env=environment, macros=environment.globals, variables={}, pre_macro_functions=())
     plugin.macros["said"] = lambda *args, **named: None if 1 // (args != ("wrong",)) and named == {} else (args, named)
     text = text.rpartition("---\n")[2]  # the metadata are MkDocs'
-    given = called(plugin, text, object())
+    given = with_macros_called(plugin, text, object())
     assert (given is not None) == is_plain
     assert not is_plain or given == environment.from_string(text).render()
-
-
-SECTIONS = """
-
-## Sources
-
-{}
-
-<details class="ep-fold">
-<summary>{}</summary>
-
-{}
-
-</details>
-
-### More
-
-{}
-"""
-ELEMENTS = '<ul><li id="one">_a_ &#95;</li></ul>', "5 *GB*", '<div data-ep-large id="two"><b>b</b></div>', "<dl></dl>"
-INTRO = "\n\n<p>Said &#95; with <strong>1</strong> *word*.</p>\n\n<div>\\sheet</div>"
-MODEL = "models/folder/model.md"
-
-
-def read_by(way, markdown: str, path: str, config) -> dict:
-    """What a way of reading Markdown leaves on a page."""
-    files = Files([File(name, None, config.site_dir, True) for name in (path, "models/index.md")])
-    page = Page(None, files.get_file_from_path(path), config)
-    page.markdown = markdown
-    way(page, config, files)
-    links = {file.src_uri: anchors for file, anchors in page.links_to_anchors.items()}
-    ids, title = page.present_anchor_ids, page._title_from_render
-    return {"html": page.content, "toc": list(map(_entry, page.toc)), "ids": ids, "links": links, "title": title}
-
-
-@pytest.mark.parametrize(
-    ("title", "markdown", "is_alike"),
-    [
-        ("Name", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("Another-3.5 B", INTRO + SECTIONS.format("<ol></ol>", "", *ELEMENTS[2:]), True),
-        ("Phi-3.5-MoE", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("ep-skeleton", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("Sources", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("Two", INTRO + SECTIONS.format(*ELEMENTS[:3], '<div id="sources"></div>'), True),
-        ("*Name* & d_model", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("Größe  2", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("", INTRO + SECTIONS.format(*ELEMENTS), True),
-        ("Name", "\n\n# Another" + INTRO + SECTIONS.format(*ELEMENTS), False),
-        ("Name", "\n\nA *paragraph* about MoE." + SECTIONS.format(*ELEMENTS), False),
-        ("Name", INTRO + SECTIONS.format("[away](../index.md)", *ELEMENTS[1:]), True),
-        ("Name", INTRO + SECTIONS.format("[away][1]\n\n[1]: ../index.md", *ELEMENTS[1:]), False),
-        ("Name", INTRO + SECTIONS.format("[here][1]\n\n[1]: #more", *ELEMENTS[1:]), False),
-        ("Name", INTRO, False),
-    ],
-)
-def test_what_pages_have_alike_is_read_as_by_each_of_them(title, markdown, is_alike):
-    config = mkdocs_markdown.on_config(load_config(str(ROOT / "mkdocs.yml")))
-    mkdocs_skeletons.known.clear()
-    read_by(mkdocs_skeletons.render, "# First" + INTRO + SECTIONS.format(*ELEMENTS), MODEL, config)
-    markdown = f"# {title}{markdown}" if title else markdown.lstrip()
-    for path in (MODEL, "models/folder/below/model.md", "models/model.md"):
-        assert read_by(mkdocs_skeletons.render, markdown, path, config) == read_by(Page.render, markdown, path, config)
-    assert (len(mkdocs_skeletons.known) == 1) == is_alike
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"baselevel": 2},
-        {"toc_depth": "2-3"},
-        {"separator": "_"},
-        {"slugify": lambda value, separator: f"own{separator}{len(value)}"},
-        {"anchorlink": True, "permalink": False},
-        {"permalink_leading": True},
-        {"permalink": "skeleton"},
-        {"title": "skeleton"},
-    ],
-    ids=" ".join,
-)
-def test_what_pages_have_alike_is_read_with_any_table_of_contents(setting):
-    config = mkdocs_markdown.on_config(load_config(str(ROOT / "mkdocs.yml")))
-    config.mdx_configs["toc"] |= setting
-    mkdocs_skeletons.known.clear()
-    for title in ("First 1.5", "Second"):
-        markdown = f"# {title}{INTRO}{SECTIONS.format(*ELEMENTS)}"
-        assert read_by(mkdocs_skeletons.render, markdown, MODEL, config) == read_by(
-            Page.render, markdown, MODEL, config
-        )
 
 
 def test_no_link_stands_in_a_link(site_folder):

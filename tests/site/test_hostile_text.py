@@ -48,7 +48,7 @@ intermediate_size = 55
 num_hidden_layers = 2
 num_attention_heads = 6
 vocab_size = 97
-architectures = [{quoted(next(text))}]
+auto_map = [{quoted(next(text))}]
 dtype = {quoted(next(text))}
 transformers_version = {quoted(next(text))}
 
@@ -58,6 +58,9 @@ verified = 2026-11-21
 names = {quoted(next(text))}
 part = {quoted(next(text))}
 left_out = [{quoted(next(text))}]
+
+[sources.values]
+hidden_size = {quoted("card: " + next(text))}
 
 [published]
 parameters = 50_000

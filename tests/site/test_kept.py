@@ -6,8 +6,8 @@ import zlib
 import pytest
 from copies import build, small_site
 
-from macros import dependencies, kept
-from macros.dependencies import recording, use
+from macros.cache import disk, memory
+from macros.cache.memory import depends_on, tracking
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "code/module.py").write_text("x = 1")
     for slug in ("one", "other"):
         (tmp_path / f"code/presets/llama/{slug}.toml").write_text(f'name = "{slug}"')
-    monkeypatch.setattr(kept, "PRESETS", tmp_path / "code/presets")
-    monkeypatch.setattr(kept, "STARTED", 1 << 62)
+    monkeypatch.setattr(disk, "PRESETS", tmp_path / "code/presets")
+    monkeypatch.setattr(disk, "STARTED", 1 << 62)
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def begin(folder, is_preview=False, is_edited=False):
         files = [path for path in (folder / "code").rglob("*") if path.is_file()]
         return {path: (path.read_text(), (path.stat().st_mtime_ns,)) for path in files}
 
-    kept.begin(folder / ".cache/views.sqlite", states(), None if is_edited else states, is_preview)
+    disk.open_store(folder / ".cache/views.sqlite", states(), None if is_edited else states, is_preview)
 
 
 def ask(folder, slug="one", is_preview=False, is_edited=False, meanwhile=lambda: None):
@@ -39,15 +39,15 @@ def ask(folder, slug="one", is_preview=False, is_edited=False, meanwhile=lambda:
     computed = []
 
     def compute():
-        use("preset", slug)
+        depends_on("preset", slug)
         computed.append(1)
         return "a text", f"of {slug}"
 
     begin(folder, is_preview, is_edited)
-    with recording() as used:
-        value = kept.result("view", (slug, 7), compute)
+    with tracking() as used:
+        value = disk.get_or_compute("view", (slug, 7), compute)
     meanwhile()
-    kept.end()
+    disk.close_store()
     assert value == ("a text", f"of {slug}")
     assert used == {("preset", slug)} | ({("pages", None)} if is_preview and not computed else set())
     return bool(computed)
@@ -88,8 +88,8 @@ def test_another_preset_or_a_page_s_text_changes_nothing_but_another_page_does(f
 def test_a_new_preset_computes_what_comes_from_all(folder):
     def computed():
         begin(folder)
-        kept.result("view", (), lambda: use("presets") or told.append(1))
-        kept.end()
+        disk.get_or_compute("view", (), lambda: depends_on("presets") or told.append(1))
+        disk.close_store()
         return len(told)
 
     told = []
@@ -101,19 +101,19 @@ def test_a_new_preset_computes_what_comes_from_all(folder):
 def test_another_python_computes(folder, monkeypatch):
     assert ask(folder)
     monkeypatch.setattr("sys.version", "4.0")
-    kept.libraries.cache_clear()
+    disk.installed_versions.cache_clear()
     assert ask(folder)
     monkeypatch.undo()
-    kept.libraries.cache_clear()
+    disk.installed_versions.cache_clear()
 
 
 def test_the_same_files_built_in_another_way_compute(folder):
     """Addresses without folders are others."""
 
     def computed(how):
-        kept.begin(folder / ".cache/views.sqlite", states, lambda: states, how=how)
-        kept.result("view", (), lambda: told.append(how) or "text")
-        kept.end()
+        disk.open_store(folder / ".cache/views.sqlite", states, lambda: states, how=how)
+        disk.get_or_compute("view", (), lambda: told.append(how) or "text")
+        disk.close_store()
         return told
 
     states, told = {folder / "code/module.py": ("x = 1", (0,))}, []
@@ -124,17 +124,17 @@ def test_of_a_whole_no_part_is_kept_by_itself(folder):
     """As a part of nothing it is."""
 
     def part():
-        return kept.result("part", "one", lambda: computed.append("part") or "a·part", is_part=True)
+        return disk.get_or_compute("part", "one", lambda: computed.append("part") or "a·part", is_part=True)
 
     def build(ask):
         computed.clear()
         begin(folder)
         assert ask() == "a·part"
-        kept.end()
+        disk.close_store()
         return computed
 
     def whole(name):
-        return lambda: kept.whole("whole", name, lambda: computed.append("whole") or part())
+        return lambda: disk.get_or_compute_whole("whole", name, lambda: computed.append("whole") or part())
 
     computed = []
     assert build(whole("a")) == ["whole", "part"] and build(whole("a")) == []
@@ -149,7 +149,7 @@ def test_told_so_it_takes_nothing(folder, monkeypatch):
 
 def test_nothing_of_a_build_that_failed_is_kept(folder):
     begin(folder)
-    kept.result("view", ("one", 7), lambda: "half")
+    disk.get_or_compute("view", ("one", 7), lambda: "half")
     assert ask(folder) and not ask(folder)
 
 
@@ -159,7 +159,7 @@ def test_what_was_saved_while_it_was_computed_keeps_nothing(folder, monkeypatch)
     module.write_text("x = 1")
     assert ask(folder) and not ask(folder)
     (folder / ".cache/views.sqlite").unlink()
-    monkeypatch.setattr(kept, "STARTED", 0)  # all was saved after the modules were imported
+    monkeypatch.setattr(disk, "STARTED", 0)  # all was saved after the modules were imported
     assert ask(folder) and ask(folder)
 
 
@@ -170,15 +170,15 @@ def test_a_preview_keeps_until_something_is_saved(folder):
 
 def test_a_preview_s_builds_keep_together_what_one_of_them_did_not_live_to_keep(folder):
     begin(folder, is_preview=True)
-    kept.result("view", ("one", 7), lambda: use("preset", "one") or ("a text", "of one"))
+    disk.get_or_compute("view", ("one", 7), lambda: depends_on("preset", "one") or ("a text", "of one"))
     begin(folder, is_preview=True)
-    kept.end()
+    disk.close_store()
     assert not ask(folder)
     begin(folder, is_preview=True)
-    kept.result("view", ("other", 7), lambda: "half")
+    disk.get_or_compute("view", ("other", 7), lambda: "half")
     (folder / "code/module.py").write_text("x = 2")
     begin(folder, is_preview=True)
-    kept.end()
+    disk.close_store()
     assert ask(folder, slug="other")
 
 
@@ -188,9 +188,9 @@ def test_damaged_results_and_those_of_more_than_presets_are_computed(folder):
         database.execute("UPDATE results SET value = ?", (b"no text",))
     assert ask(folder)
     begin(folder)
-    assert kept.result("view", (), lambda: use("error") or "wrong") == "wrong"
-    assert not kept._store[0].new
-    kept.end()
+    assert disk.get_or_compute("view", (), lambda: depends_on("error") or "wrong") == "wrong"
+    assert not disk._stores[0].new
+    disk.close_store()
 
 
 def test_a_file_that_is_no_database_is_made_anew(folder):
@@ -220,9 +220,9 @@ def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):
     # Of results that say so it is seen that they are taken; what the edited preset goes into is computed.
     with sqlite3.connect(folder / ".cache/views.sqlite") as database:
         for key, value in database.execute("SELECT key, value FROM results").fetchall():
-            if (content := zlib.decompress(value)).startswith(kept.TEXT + b"[["):  # a page: its contents, its HTML
-                said, _, html = kept.written_out(content).partition("\n")
-                told = zlib.compress(kept.written(f"{said}\n<p>as kept</p>{html}"))
+            if (content := zlib.decompress(value)).startswith(disk.TEXT + b"[["):  # a page: its contents, its HTML
+                said, _, html = disk.decode(content).partition("\n")
+                told = zlib.compress(disk.encode(f"{said}\n<p>as kept</p>{html}"))
                 database.execute("UPDATE results SET value = ? WHERE key = ?", (told, key))
     preset = folder / "macros/presets/gpt/gpt2.toml"
     preset.write_text(preset.read_text("utf-8").replace('name = "GPT-2', 'name = "The GPT-2'), "utf-8")
@@ -233,15 +233,15 @@ def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):
 
 def test_of_long_texts_a_build_remembers_the_last(monkeypatch):
     """A thousand models' tables at once are too much; whatever else was computed stays."""
-    monkeypatch.setattr(dependencies, "_most", [])
+    monkeypatch.setattr(memory, "_most", [])
     computed = []
 
-    @dependencies.remembered
+    @memory.memoized
     def result(name, length):
         computed.append(name)
         return f"{name:{length}}"
 
-    def ask(*names, length=dependencies.LONG + 1):
+    def ask(*names, length=memory.LONG + 1):
         computed.clear()
         for name in names:
             assert result(name, length) == f"{name:{length}}"
@@ -249,6 +249,6 @@ def test_of_long_texts_a_build_remembers_the_last(monkeypatch):
 
     assert ask(*"abcab") == "abc", "a preview remembers all"
     result.cache_clear()
-    dependencies.keep_few(2)
+    memory.limit_large_results(2)
     assert ask(*"aabbccb") == "abc" and ask(*"abc") == "abc"
-    assert ask(*"abcabc", length=dependencies.LONG) == "abc"
+    assert ask(*"abcabc", length=memory.LONG) == "abc"

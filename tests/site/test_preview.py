@@ -21,10 +21,12 @@ import pytest
 from copies import ROOT, environment, small_site
 from fuzz.saves import Serve, after_saves, clean_build, until
 
-from macros import dependencies as remember
+from macros.cache import memory
+from macros.cache.memory import Packed
+from macros.catalogue import page_paths, presets
 from macros.site.preview import modules
-from macros.site.preview.pages import Packed
-from macros.site.preview.server import Once, Served
+from macros.site.preview.lines import Once
+from macros.site.preview.server import Served, pages_of_presets
 
 pytestmark = pytest.mark.processes
 
@@ -78,7 +80,7 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     server = serve()
     server.get("models/llama/llama3-8b/")
     for n in range(3):
-        path = server.folder / "macros/views/models.py"
+        path = server.folder / "macros/views/models/model_page.py"
         path.write_text(re.sub(r"(, released)\w*( \{)", rf"\1X{n}\2", path.read_text(), count=1))
         server.shows("models/llama/llama3-8b/", f"releasedX{n} ")
         assert f"releasedX{n} " in server.get(
@@ -87,9 +89,9 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     # A family's page takes long now: the open page does not wait for it, who asks for it does.
     epoch = server.epoch()
     rewrite(
-        server.folder / "macros/views/families.py",
-        "    slugs = members(family)\n",
-        "    __import__('time').sleep(1)\n    slugs = members(family)\n",
+        server.folder / "macros/views/models/families.py",
+        "    slugs = family_members(family)\n",
+        "    __import__('time').sleep(1)\n    slugs = family_members(family)\n",
     )
     server.epoch(epoch)
     assert "<h1" in server.get("models/llama/llama3-8b/")
@@ -108,11 +110,11 @@ def test_a_page_that_is_asked_for_comes_before_all_others(serve):
 
     def endless(folder):
         rewrite(
-            folder / "macros/views/families.py",
-            "    slugs = members(family)\n",
+            folder / "macros/views/models/families.py",
+            "    slugs = family_members(family)\n",
             "    import pathlib, time\n    pathlib.Path('begun').touch()\n"
             "    while not pathlib.Path('go').exists():\n"
-            "        time.sleep(0.01)\n        presets.preset('gpt2')\n    slugs = members(family)\n",
+            "        time.sleep(0.01)\n        presets.preset('gpt2')\n    slugs = family_members(family)\n",
         )
 
     server = serve(endless)
@@ -259,7 +261,7 @@ def test_a_page_that_is_back_is_seen_by_its_tab(serve):
     server.shows("guide/%C3%BCber%20uns/", "Here")
     for n in range(3):
         epoch = server.epoch()
-        path = server.folder / "macros/views/models.py"
+        path = server.folder / "macros/views/models/model_page.py"
         path.write_text(re.sub(r"(, released)\w*( \{)", rf"\1X{n}\2", path.read_text(), count=1))
         server.epoch(epoch)
         assert f"releasedX{n} " in server.get("guide/%C3%BCber%20uns/")
@@ -324,6 +326,13 @@ BROKEN = {
         "guide/one/",
         "mkdocs.yml: nav: docs/guide/two.md: nothing leads there; add it, or name it in not_in_nav",
     ),
+    "old word for a step": (
+        "docs/guide/two.md",
+        "# Two",
+        '# Two\n\n{{ matmul("gpt2", "mix") }}',
+        "guide/two/",
+        'docs/guide/two.md: matmul: what = "mix" is now called "weighted_sum"; the old name goes with version ',
+    ),
     "formula": (
         "docs/guide/one.md",
         "$L \\cdot D$",
@@ -346,11 +355,11 @@ BROKEN = {
         "macros/presets/llama/llama3-8b.toml: broken TOML: ",
     ),
     "syntax of a module": (
-        "macros/views/tables.py",
+        "macros/views/tables/parameters.py",
         "def copies(",
         "def copies((",
         "guide/one/",
-        "macros/views/tables.py:",
+        "macros/views/tables/parameters.py:",
     ),
     "syntax of a module that no page uses": (
         "macros/cli/skeleton.py",
@@ -367,7 +376,7 @@ BROKEN = {
         "macros/counting/parameters.py:",
     ),
     "exception in a macro": (
-        "macros/views/tables.py",
+        "macros/views/tables/parameters.py",
         "    is_stacked = any(",
         "    1 / 0\n    is_stacked = any(",
         "guide/one/",
@@ -525,24 +534,24 @@ def test_the_build_of_the_other_pages_tells_nothing_of_a_save_that_was_not_notic
 def test_what_is_remembered_goes_with_what_it_used():
     calls = []
 
-    @remember.remembered
+    @memory.memoized
     def inner(name):
         calls.append(name)
-        remember.use("preset", name)
+        memory.depends_on("preset", name)
         return name
 
-    @remember.remembered
+    @memory.memoized
     def outer(name):
         calls.append(f"outer {name}")
         return inner(name) * 2
 
     assert outer("a") == outer("a") == "aa" and calls == ["outer a", "a"]
-    with remember.recording() as used:
+    with memory.tracking() as used:
         outer("a")
     assert used == {("preset", "a")}, "a remembered result passes on what it used"
-    remember.forget({("preset", "b")})
+    memory.invalidate({("preset", "b")})
     assert outer("a") and len(calls) == 2
-    remember.forget({("preset", "a")})
+    memory.invalidate({("preset", "a")})
     assert outer("a") and len(calls) == 4
 
 
@@ -559,39 +568,34 @@ def test_a_module_takes_those_that_import_it_along():
     assert modules.dependants({"macros.kinds.x"}, wanted) == {"macros.kinds.x", "macros.all"}
 
 
-def test_nothing_else_keeps_what_depends_on_presets():
-    """`lru_cache` would hide from the preview what a result was made from: it is for functions of plain values."""
-    plain = {
-        "inert",
-        "_number",
-        "_line",
-        "_lines",
-        "_rect",
-        "_wrapped",
-        "_escaped",
-        "_beside",
-        "attribute",
-        "of_weight",
-        "math",
-        "drawing",
-        "mathml",
-        "_inert",
-        "var",
-        "_shape",
-        "_all_symbols",
-        "notation_table",
-        "expression",
-        "config_keys",
-        "imported",
-        "terms_table",
-        "text_width",
-        "lay_out",
-        "broken",
-        "_level",
-    }
-    found = {
-        m[1]
-        for p in (ROOT / "macros/views").glob("*.py")
-        for m in re.finditer(r"@(?:lru_cache|cache)\b.*\ndef (\w+)", p.read_text("utf-8"))
-    }
-    assert found <= plain | {n for n in found if n.startswith("_in_")}, found - plain
+def test_edited_words_are_shown_and_wrong_ones_are_a_line(serve, as_it_was):
+    """Who mends a wrong one has the site as it was."""
+    server = serve()
+    assert "Make the queries" in server.get("models/llama/llama3-8b/")
+    path, line = server.folder / "macros/views/words/weights.toml", "macros/views/words/weights.toml: weight q_proj."
+    good = path.read_text("utf-8")
+    rewrite(path, 'title = "Make the queries"', 'title = "Ask the question"')
+    server.shows("models/llama/llama3-8b/", "Ask the question")
+    rewrite(path, 'title = "Ask', 'tittle = "Ask')
+    server.shows("models/llama/llama3-8b/", line)
+    log = server.log.read_text()
+    assert f'ERROR   -  {line}tittle: unknown key; did you mean "title"?\n' in log and "Traceback" not in log, log
+    path.write_text(good, "utf-8")
+    until(lambda: line not in html.unescape(server.get("models/llama/llama3-8b/")), 30)
+    server.becomes(as_it_was(server))
+
+
+def test_a_data_file_is_read_by_modules_beside_it_alone():
+    """So that these, with those that import them, are all that an edit of it concerns."""
+    package = ROOT / "macros"
+    data = [path for path in package.rglob("*.toml") if not path.is_relative_to(package / "presets")]
+    assert package / "views/words/weights.toml" in data
+    sources = {path: path.read_text("utf-8") for path in package.rglob("*.py")}
+    for path in data:
+        naming = {module for module, source in sources.items() if f'"{path.name}"' in source}
+        assert modules.readers(path) == naming != set(), path
+
+
+def test_the_preview_knows_the_pages_of_presets():
+    """What it shows where no build has come to is at the address that a build would give it."""
+    assert sorted(pages_of_presets()) == sorted(map(page_paths.model_page, presets.paths()))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from hashlib import sha256
 from html import unescape
 from types import SimpleNamespace
@@ -14,10 +15,16 @@ from copies import ROOT
 from jinja2 import Environment
 from vendor.math_font import ABOUT, CHARACTERS, FONT, ITALIC
 
-from macros.catalogue import presets
+from macros.browser.bundle import without_comments
+from macros.catalogue import page_paths, presets
 from macros.site import hashed, published
 from macros.site.plain_markdown import markdown
+from macros.views.kit.mathml import without_tex, wrapping
 
+SQUARE, LONG = (
+    r"\frac{k<d \, \$}{\sqrt{H}}",
+    r"12 \cdot n_{\text{layers}} \cdot d_{\text{model}}^2 + V \cdot D + x_{abcdef}",
+)
 HTML = (
     '<h2 id="a">A &amp; b<a class="headerlink" href="#a">¶</a></h2>'
     '<p>See <a href="../x/">the <em>x</em></a>, '
@@ -26,7 +33,7 @@ HTML = (
     '<thead><tr><th>Model</th><th class="num">Total</th></tr></thead>'
     '<tbody><tr id="r"><th>Tiny</th><td class="num">8,030</td></tr>'
     '<tr><th colspan="2">All</th></tr></tbody></table></div>'
-    "<math><msub><mi>d</mi><mtext>model</mtext></msub><mo>=</mo><mn>3</mn></math><ul><li>one</li><li>two</li></ul>"
+    f"{wrapping(SQUARE, display=True)} or {wrapping(LONG)}<ul><li>one</li><li>two</li></ul>"
     '<div class="highlight"><pre><span></span><code>a = <span class="mi">1</span>\nb</code></pre></div>'
 )
 
@@ -44,12 +51,13 @@ SAID = """() => {
 
 
 def test_a_page_is_markdown_without_its_drawings():
-    assert markdown("<p>a &lt;b&gt; 1 &lt; 2 &#60;script> <code>&lt;i&gt;</code></p>") == (
-        "a \\<b> 1 < 2 \\<script> `<i>`\n"
+    assert markdown("<p>a &lt;b&gt; 1 &lt; 2 &#60;script> $2$ <code>&lt;i&gt; $</code></p>") == (
+        "a \\<b> 1 < 2 \\<script> \\$2\\$ `<i> $`\n"
     )
     assert markdown(HTML) == (
         "## A & b\n\nSee [the *x*](../x/), `q_proj` and 10^9.\n\n[Figure: A chart]\n\n**Sizes**\n\n"
-        "| Model | Total |\n| --- | --- |\n| Tiny | 8,030 |\n| All |  |\n\nd_model=3\n\n"
+        "| Model | Total |\n| --- | --- |\n| Tiny | 8,030 |\n| All |  |\n\n"
+        f"$${SQUARE}$$ or ${LONG}$\n\n"
         "- one\n- two\n\n```\na = 1\nb\n```\n"
     )
 
@@ -94,13 +102,39 @@ def test_each_word_that_a_browser_shows_stands_in_the_pages_markdown(open_page, 
         assert missing is None, f"{name}: {shown[max(missing - 5, 0) : missing + 5]}"
 
 
+CODE = re.compile(r"(?ms)^(`{3,})$.*?^\1$|`[^`\n]*`|\\\$")
+FORMULA = re.compile(r"(?<!\\)(\$\$?)(.+?)(?<!\\)\1")
+MATH = re.compile(r"<math\b.*?</math>", re.S)
+SPACES = re.compile(r"\s+", re.ASCII)
+
+
+def test_each_formula_of_a_page_is_latex_in_its_markdown(site_folder):
+    """In its order, each the one that the page's own is made of."""
+    found = 0
+    for path in sorted(site_folder.rglob("index.html")):
+        name, page = path.parent.relative_to(site_folder).as_posix(), path.read_text("utf-8")
+        assert "data-tex" not in page, name
+        shown = [unescape(SPACES.sub(" ", one)) for one in MATH.findall(page)]
+        copy = CODE.sub("", path.with_suffix(".md").read_text("utf-8"))
+        made = [MATH.findall(drawn(latex, len(dollars) > 1)) for dollars, latex in FORMULA.findall(copy)]
+        assert shown == [piece for pieces in made for piece in pieces], name
+        found += len(made)
+    assert found > 10_000
+
+
+@cache
+def drawn(latex, display):
+    """What a page shows of a formula."""
+    return unescape(SPACES.sub(" ", without_tex(wrapping(latex, display))))
+
+
 def test_the_edition_is_the_latest_entry_of_the_changelog():
     assert published.edition("# Log\n\n## 1.2.0 (2026-11-09)\n\n- x\n\n## 1.1.0 (2026-01-01)\n") == (
         "1.2.0",
         "9 November 2026",
     )
-    assert published.edition("# Log\n") is None and published.day("# Log\n") is None
-    assert published.day("# Log\n\n## 1.2.0 (2026-11-09)\n\n## 1.1.0 (2026-01-01)\n") == "2026-11-09"
+    assert published.edition("# Log\n") is None and published.edition_date("# Log\n") is None
+    assert published.edition_date("# Log\n\n## 1.2.0 (2026-11-09)\n\n## 1.1.0 (2026-01-01)\n") == "2026-11-09"
     assert published.edition((ROOT / "docs" / published.CHANGELOG).read_text("utf-8"))
 
 
@@ -108,27 +142,36 @@ def test_structured_data_cannot_end_its_element_and_names_what_is_known():
     def absolute(source):
         return f"https://x.y/{source}"
 
-    page = published.model_pages.page_of("llama3-8b")
-    said = published.structured(page, "</script><b>", "d", absolute)
+    page = page_paths.model_page("llama3-8b")
+    said = published.json_ld(page, "</script><b>", "d", absolute)
     assert "<" not in said
     about = json.loads(said)
     assert about["variableMeasured"]["value"] == presets.model("llama3-8b").counts.total
     assert about["distribution"]["contentUrl"] == "https://x.y/data/v1/llama3-8b.json" and about["url"] == absolute(
         page
     )
-    undisclosed = json.loads(published.structured(published.model_pages.page_of("gpt-4"), "t", "d", absolute))
+    undisclosed = json.loads(published.json_ld(page_paths.model_page("gpt-4"), "t", "d", absolute))
     assert "variableMeasured" not in undisclosed and undisclosed["name"] == "GPT-4"
-    catalogue = json.loads(published.structured(published.CATALOGUE, "Models", "d", absolute))
+    catalogue = json.loads(published.json_ld(page_paths.CATALOGUE, "Models", "d", absolute))
     assert len(catalogue["dataset"]) == len(presets.paths())
-    assert published.structured("index.md", "t", "d", absolute) is None
+    assert published.json_ld("index.md", "t", "d", absolute) is None
 
 
 def test_the_name_of_the_scripts_folder_changes_with_them_and_with_nothing_else():
     files = [("assets/a.mjs", b"1"), ("assets/b.css", b"23")]
-    name = hashed.name(files)
-    assert re.fullmatch(r"assets-[0-9a-f]{12}", name) and hashed.name(reversed(files)) == name
+    name = hashed.hashed_folder(files)
+    assert re.fullmatch(r"assets-[0-9a-f]{12}", name) and hashed.hashed_folder(reversed(files)) == name
     others = ([("assets/a.mjs", b"2"), files[1]], [("assets/c.mjs", b"1"), files[1]], files[:1])
-    assert len({name, *map(hashed.name, others), hashed.name([("assets/a.mjs", b"12"), ("assets/b.css", b"3")])}) == 5
+    assert (
+        len(
+            {
+                name,
+                *map(hashed.hashed_folder, others),
+                hashed.hashed_folder([("assets/a.mjs", b"12"), ("assets/b.css", b"3")]),
+            }
+        )
+        == 5
+    )
     moved = {
         "assets/tools/x.mjs",
         "assets/engine/data.json",
@@ -138,14 +181,23 @@ def test_the_name_of_the_scripts_folder_changes_with_them_and_with_nothing_else(
     }
     stay = {"assets/logo.svg", "assets/vendor/x.txt", "data/v1/gpt2.json", "x.css"}
     assert set(filter(hashed.is_moved, moved | stay)) == moved
-    assert hashed.moved("assets/tools/x.mjs", "assets-1") == "assets-1/tools/x.mjs"
+    assert hashed.hashed_path("assets/tools/x.mjs", "assets-1") == "assets-1/tools/x.mjs"
+    written = {"assets/tools/x.mjs", "assets/search/open.js"}
+    made = {"assets/engine/engine.mjs", "assets/vendor/x.mjs"}
+    assert set(filter(hashed.is_written_here, moved | made)) == written
+
+
+def test_a_script_is_sent_without_types_and_comments():
+    types = "/**\n * @param {string} s b\n */\n"
+    script = f"// a\n\n{types}const f = s => {{\n  g(/** @type {{string}} */ (`/* ${{s}}`)) // c\n}}\n"
+    assert without_comments(script) == "const f = s => {\ng((`/* ${s}`)) // c\n}"
 
 
 def test_one_sheet_is_all_sheets_in_their_order():
     """The theme's, then ours; where they say something twice, the last says it. What it names lies where it says."""
     sheets = ['@charset "UTF-8";a{b:c}\n/*# sourceMappingURL=x.css.map */', "/* d */ e > f { g: h }"]
     rule = "[data-md-color-switching] *,[data-md-color-switching] :after{i:j!important}k{l:m}"
-    assert hashed.styles([*sheets, rule]) == "a{b:c}\n\n/* d */ e > f { g: h }\nk{l:m}"
+    assert hashed.one_sheet([*sheets, rule]) == "a{b:c}\n\n/* d */ e > f { g: h }\nk{l:m}"
 
 
 @pytest.mark.processes
@@ -180,8 +232,11 @@ def test_scripts_and_styles_are_found_under_their_hashed_name(site_folder):
     """And nowhere else; a page asks for none that the theme's own names do not tell apart."""
     folder = own_assets(site_folder)
     content = [(f"assets/{p.relative_to(folder).as_posix()}", p.read_bytes()) for p in folder.rglob("*") if p.is_file()]
-    assert folder.name == hashed.name(content)
+    assert folder.name == hashed.hashed_folder(content)
     assert {"assets/styles.css", "assets/site.mjs", "assets/engine/engine.mjs"} < dict(content).keys()
+    for name in ("site.mjs", "search/open.js"):
+        text = (ROOT / "docs/assets" / name).read_text("utf-8")
+        assert (folder / name).read_text("utf-8") == without_comments(text) != text
     assert not [p for p in (site_folder / "assets").rglob("*") if p.suffix in {".mjs", ".css"}]
     for path in ("index.html", "404.html", "tools/what-if/index.html"):
         page = (site_folder / path).read_text("utf-8")

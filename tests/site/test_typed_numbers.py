@@ -20,7 +20,7 @@ PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.
 # found is an error.
 ALLOWED = {
     "checked-claims.md": {
-        "77.85B": "a claim, quoted; its arithmetic is in macros/views/claims.py",
+        "77.85B": "a claim, quoted; its arithmetic is in macros/views/reference/claims.toml",
     },
     "model-size/which-number.md": {
         "117M": "a claim, quoted; computed in checked claims",
@@ -38,7 +38,7 @@ ALLOWED = {
         "1,000": "tokens of a made-up text",
     },
     "what-happens/mixture-of-experts.md": {
-        "56 billion": "a claim, quoted; its arithmetic is in macros/views/claims.py",
+        "56 billion": "a claim, quoted; its arithmetic is in macros/views/reference/claims.toml",
     },
     "what-happens/tokens.md": {
         "256": "the values of a byte",
@@ -169,11 +169,12 @@ TYPED = "typed-by-hand.md"  # a page that the check must catch
 FIGURES = """
 import json, sys
 from macros.catalogue import presets
-from macros.counting.figures import FIGURES, Conditions
-from macros.views import disclosed, rounding, values
+from macros.counting.conditions import Conditions
+from macros.counting.figures import FIGURES
+from macros.views.kit import disclosure, rounding
 found = {}
 for slug in sys.argv[1:] or presets.paths():
-    model = disclosed.model(slug)
+    model = disclosure.model(slug)
     if model is None: continue
     c, mine = model.counts, set()
     figures = (f for f in FIGURES.values() if not {"context", "accelerator"} & {*f.needs})

@@ -14,8 +14,13 @@ from copies import ROOT
 from reference import golden, goldens
 
 from macros.catalogue import presets
-from macros.views import catalogue, charts, families, headlines, models, notation, rounding, tables, traits, walkthrough
-from macros.views.layers import layer_range, n_layers
+from macros.views.charts import catalogue_entries
+from macros.views.kit import rounding
+from macros.views.models import catalogue, families, model_page, traits
+from macros.views.tables import headlines, parameters, size_counts
+from macros.views.trace import walkthrough
+from macros.views.trace.layers import layer_range, n_layers
+from macros.views.words import notation
 
 SLUGS = list(presets.paths())
 DISCLOSED = [slug for slug in SLUGS if presets.preset(slug).config is not None]
@@ -47,7 +52,7 @@ def is_step(count: str) -> bool:
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_part_of_the_panel_adds_up_to_what_it_ends_with(slug):
-    panel = tables.which_number(slug)
+    panel = size_counts.which_number(slug)
     for body in re.findall(r"<tbody>(.*?)</tbody>", panel):
         at = None
         for _, count, _ in rows_of(body)[1:]:
@@ -63,7 +68,7 @@ def test_every_part_of_the_panel_adds_up_to_what_it_ends_with(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_panel_has_every_count_and_every_published_figure(slug):
-    model, said = presets.model(slug), rows_of(tables.which_number(slug))
+    model, said = presets.model(slug), rows_of(size_counts.which_number(slug))
     counts, published = model.counts, presets.preset(slug).published
     shown = {as_int(r[1]) for r in said if len(r) == 3 and re.fullmatch(r"[\d,]+", r[1])}
     wanted = {counts.total, counts.non_embedding, counts.active} | {
@@ -99,7 +104,7 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
     ],
 )
 def test_a_headline_says_how_a_count_gives_it(said, n, expected):
-    assert expected in plain(headlines.given_by(said, [headlines.Reading("the unique parameters", n)]))
+    assert expected in plain(headlines.matching_readings(said, [headlines.Reading("the unique parameters", n)]))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
     layers = len({i for w in counts.weights if w.routed is not None for i in w.layers})
     found = re.findall(
         r"([\d,]+) experts × ([\d,]+) parameters = ([\d,]+) in each (?:of the (\d+) layers|layer); a token uses (\d+)",
-        plain(tables.parameter_table(slug).replace("<tr", " <tr")),  # the row before ends in a number
+        plain(parameters.parameter_table(slug).replace("<tr", " <tr")),  # the row before ends in a number
     )
     assert sum(as_int(layer) * int(n or 1) for _, _, layer, n, _ in found) == routed
     assert sum(int(n or 1) for *_, n, _ in found) == layers
@@ -192,7 +197,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_layer_is_in_one_row_of_the_table_of_kinds(slug):
-    model, (_, *rows) = presets.model(slug), rows_of(tables.layer_table(slug))
+    model, (_, *rows) = presets.model(slug), rows_of(parameters.layer_table(slug))
     nodes = [n for n in model.trace.root.children if n.layers is not None]
     assert sorted(i for n in nodes for i in n.layers) == list(range(n_layers(model)))
     assert [int(r[2]) for r in rows] == [len(n.layers) for n in nodes]
@@ -231,8 +236,12 @@ def test_the_catalogue_has_every_model_once_with_its_exact_figures():
             assert r["Parameters"] == "undisclosed"
             continue
         counts = presets.model(slug).counts
-        assert as_int(r["Parameters"]) == counts.total
-        assert as_int(r["Active"] or r["Parameters"]) == counts.active
+        model = presets.model(slug)
+        for column, figure in (("Parameters", "total"), ("Active", "active"), ("Cache, bytes a token", "cache_bytes")):
+            assert ("§" in r[column]) == (model.rests_on_default(figure) and r[column] != ""), (slug, column)
+        assert ("§" in r["Context, tokens"]) == model.has_default_context
+        assert as_int(r["Parameters"].removesuffix(" §")) == counts.total
+        assert as_int((r["Active"] or r["Parameters"]).removesuffix(" §")) == counts.active
         assert (r["Kind"] == "dense") == (counts.active == counts.total)
         assert r["Attention"]
 
@@ -259,7 +268,7 @@ def test_the_catalogue_says_when_its_sources_were_last_verified():
 def test_sources_of_several_days_say_the_first_and_the_last():
     p = presets.preset("gpt2")
     other = msgspec.structs.replace(p, sources=msgspec.structs.replace(p.sources, verified=datetime.date(2025, 3, 9)))
-    said = catalogue.verified([p, other])
+    said = catalogue.verified_note([p, other])
     assert "9 March 2025" in said and f'datetime="{p.sources.verified}"' in said and "between" in said
 
 
@@ -274,8 +283,8 @@ def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day()
         datetime.date(2024, 2, 9),
     ]
     dated = [msgspec.structs.replace(p, released=days[i]) for i in (3, 5, 1, 0, 4, 2)]
-    assert [q.released for q in sorted(dated, key=models.released)] == days
-    years = [charts.year(day) for day in days]
+    assert [q.released for q in sorted(dated, key=model_page.release_sort_key)] == days
+    years = [catalogue_entries.year(day) for day in days]
     assert years == sorted(years) and years[1] == years[2] == years[3] == 2024
 
 
@@ -287,7 +296,7 @@ def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day()
     ],
 )
 def test_a_date_says_where_it_stands_and_what_is_not_established(slug, said):
-    assert f"<dt>Released</dt>{said}" in models.sources(slug)
+    assert f"<dt>Released</dt>{said}" in model_page.model_sources(slug)
 
 
 def test_the_filter_is_hidden_until_a_script_shows_it():
@@ -319,7 +328,7 @@ def test_a_window_and_a_state_of_fixed_size_show_in_the_cache():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_shows_each_model_with_its_figures(family):
-    made, slugs = families.changes(family), families.members(family)
+    made, slugs = families.family_changes(family), families.family_members(family)
     known = [s for s in slugs if presets.preset(s).config is not None]
     if not known:
         assert "undisclosed" in made and "<table" not in made
@@ -334,7 +343,7 @@ def test_a_family_shows_each_model_with_its_figures(family):
                 presets.model(slug)
             )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
-    dates = [families.iso(presets.preset(s).released) for s in slugs]
+    dates = [catalogue.iso_date(presets.preset(s).released) for s in slugs]
     assert all(not families._is_earlier(b, a) for a, b in zip(dates, dates[1:]))
 
 
@@ -355,14 +364,14 @@ def test_a_family_shows_each_model_with_its_figures(family):
     ],
 )
 def test_the_earlier_model_of_a_line(slug, expected):
-    earlier = families.before(presets.model(slug))
+    earlier = families.predecessor(presets.model(slug))
     assert (earlier and earlier.slug) == expected
 
 
 def test_what_changed_is_marked_in_words_and_what_did_not_is_not():
     rows = {
         plain(re.search(r'<th scope="row">.*?(?= <span)', r)[0]): r
-        for r in re.findall(r'<tr><th scope="row">.*?</tr>', families.changes("Llama"))
+        for r in re.findall(r'<tr><th scope="row">.*?</tr>', families.family_changes("Llama"))
     }
     llama3 = rows["Llama 3 8B"]
     assert '<strong>128,256</strong> <span class="ep-was">↑ from 32,000</span>' in llama3
@@ -399,7 +408,10 @@ def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, a
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_familys_chart_has_each_model_in_words(family):
-    made, known = families.chart(family), [s for s in families.members(family) if presets.preset(s).config is not None]
+    made, known = (
+        families.family_chart(family),
+        [s for s in families.family_members(family) if presets.preset(s).config is not None],
+    )
     if len(known) < 2:
         assert made == ""
         return
@@ -412,7 +424,7 @@ def test_a_familys_chart_has_each_model_in_words(family):
         assert 'role="img"' in svg and "<title>" in svg and "<desc>" in svg
         for x, y in re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"', svg):
             assert 0 <= float(x) <= int(width) + 60 and 0 <= float(y)
-    linked = families.chart(family, lambda slug: f"../{slug}/")
+    linked = families.family_chart(family, lambda slug: f"../{slug}/")
     assert linked.count('class="point"') == 2 * len(known) and 'role="img"' not in linked
 
 
@@ -421,7 +433,7 @@ def test_a_familys_chart_has_each_model_in_words(family):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_a_page_says_whether_numerics_and_names_were_checked(slug):
-    model, said = presets.model(slug), plain(models.checked(slug))
+    model, said = presets.model(slug), plain(model_page.model_checked(slug))
     tested = {golden(name).model_type for name in goldens()}
     assert ("gives the reference logits" in said) == (model.model_type in tested)
     assert ("were not checked against a reference checkpoint" in said) == (model.model_type not in tested)
@@ -437,7 +449,9 @@ def test_a_count_is_near_the_rounded_total_that_was_published():
     rounded = [slug for slug in DISCLOSED if (p := presets.preset(slug).published) and not p.exact]
     assert len(rounded) > 10
     for slug in rounded:
-        sign, said = re.search(r"the count differs from it by ([+−])([\d.]+)%\.", plain(models.checked(slug))).groups()
+        sign, said = re.search(
+            r"the count differs from it by ([+−])([\d.]+)%\.", plain(model_page.model_checked(slug))
+        ).groups()
         published, total = presets.preset(slug).published.parameters, presets.model(slug).counts.total
         assert 0 < float(said) < 5 and float(said) == pytest.approx(100 * abs(total - published) / published, abs=0.005)
         assert (sign == "+") == (total > published)
@@ -445,8 +459,8 @@ def test_a_count_is_near_the_rounded_total_that_was_published():
 
 @pytest.mark.parametrize("slug", ["t5-small", "bart-base", "whisper-small", "bert-base"])
 def test_what_looks_at_what_was_read_is_no_recurrent_layer(slug):
-    assert charts.KINDS[charts.kind(presets.model(slug))].shape != "diamond"
-    assert charts.KINDS[charts.kind(presets.model("falcon-h1-0.5b"))].shape == "diamond"
+    assert catalogue_entries.DESIGN_KINDS[catalogue_entries.kind(presets.model(slug))].shape != "diamond"
+    assert catalogue_entries.DESIGN_KINDS[catalogue_entries.kind(presets.model("falcon-h1-0.5b"))].shape == "diamond"
 
 
 @pytest.mark.parametrize(
@@ -467,5 +481,5 @@ def test_a_size_is_listed_once():
 
 
 def test_a_table_used_twice_at_one_end_is_said_once():
-    said = tables._tables(presets.model("t5-small"))
+    said = size_counts._tables(presets.model("t5-small"))
     assert [what for _, what in said] == ["the input table and the head"]

@@ -10,7 +10,7 @@ import pytest
 from macros.catalogue import presets
 from macros.catalogue.independent import comparison
 from macros.engine.architectures import architectures
-from macros.views import coverage
+from macros.views.reference import coverage
 
 
 def cells(html: str) -> list[list[str]]:
@@ -30,7 +30,7 @@ def test_every_type_has_a_row_with_what_it_was_checked_against():
         assert forward == architectures()[name].name
         assert (scores == "checkpoint") == (name in presets.goldens())
         assert compared == (made.types[name].by if name in made.types else made.absent.get(name, "–"))
-        assert (0 if models == "–" else int(models)) == sum(m.model_type == name for m in coverage.known())
+        assert (0 if models == "–" else int(models)) == sum(m.model_type == name for m in coverage.disclosed_models())
 
 
 def test_the_summary_counts_what_the_table_lists():
@@ -39,7 +39,7 @@ def test_the_summary_counts_what_the_table_lists():
     }
     assert numbers["Model types that are read"] == len(architectures())
     assert numbers["Types whose scores equal those of a reference checkpoint"] == len(presets.goldens())
-    assert numbers["Models with known sizes"] == len(coverage.known())
+    assert numbers["Models with known sizes"] == len(coverage.disclosed_models())
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_the_summary_counts_what_the_table_lists():
     ],
 )
 def test_a_mechanism_stands_where_a_model_has_it(term, model_type):
-    use = coverage.uses()[term]
+    use = coverage.mechanism_uses()[term]
     assert model_type in use.types
-    assert use.models < {m.slug for m in coverage.known()}
+    assert use.models < {m.slug for m in coverage.disclosed_models()}
 
 
 def test_a_term_counts_wherever_its_step_is():
     """Every model with experts has a router, whatever its step is called; an encoder hides no future."""
-    uses = coverage.uses()
+    uses = coverage.mechanism_uses()
     assert uses["router"].models == uses["mixture of experts"].models and len(uses["router"].models) > 50
     assert not uses["causal mask"].models & {"bert-base", "modernbert-base"}
     assert "modernbert-base" in uses["sliding window"].models and "weighted sum" not in uses

@@ -12,7 +12,8 @@ from markdown.extensions.toc import slugify
 
 from macros.catalogue import presets
 from macros.engine.errors import Problem
-from macros.views import diagrams, explained
+from macros.views.diagrams import model_diagrams
+from macros.views.trace import guide_links
 
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 HOSTILE = 'end"] --> n0; click n0 "javascript:alert(1)" <script>#quot; `**x**` {{ 1 }} %% <br/>\nend\nsubgraph x'
@@ -104,14 +105,14 @@ def link(source):
 
 def source(drawing):
     """The drawing as Mermaid, its links as on a page one folder down."""
-    return diagrams.mermaid(drawing, diagrams.ways(link))
+    return model_diagrams.mermaid(drawing, model_diagrams.section_links(link))
 
 
 def drawings(slug, highlight=None):
     model = presets.model(slug)
     return [
-        diagrams.whole(model, highlight),
-        *(diagrams.layer(model, kind, highlight) for kind in diagrams.layer_kinds(model)),
+        model_diagrams.whole(model, highlight),
+        *(model_diagrams.layer(model, kind, highlight) for kind in model_diagrams.layer_kinds(model)),
     ]
 
 
@@ -127,7 +128,7 @@ def test_every_model_is_one_connected_graph_without_a_cycle_or_an_end_in_between
             group = {n: new if g == old else g for n, g in group.items()}
         assert len(set(group.values())) == 1, [parsed.nodes[n] for n in set(group.values())]
         assert "#" not in "".join(
-            diagrams.inert(title) for title in parsed.boxes.values()
+            model_diagrams.inert(title) for title in parsed.boxes.values()
         )  # Mermaid leaves codes in a group's title
         *_, last = parsed.nodes
         without_reader = set(parsed.nodes) - {a for a, _ in parsed.edges} - {last}
@@ -137,7 +138,7 @@ def test_every_model_is_one_connected_graph_without_a_cycle_or_an_end_in_between
 @pytest.mark.parametrize("slug", KNOWN)
 def test_the_list_says_all_that_the_drawing_does(slug):
     for drawing in drawings(slug, "d_model"):
-        html = diagrams.figure(drawing, "name", link)
+        html = model_diagrams.figure(drawing, "name", link)
         found = List(html)
         parsed = Parsed(found.source)
         assert "\n" not in html
@@ -153,7 +154,7 @@ def test_the_list_says_all_that_the_drawing_does(slug):
 
 
 def test_gpt2_as_a_whole():
-    parsed = Parsed(source(diagrams.whole(presets.model("gpt2"), "d_model")))
+    parsed = Parsed(source(model_diagrams.whole(presets.model("gpt2"), "d_model")))
     embed, positions = parsed.find("Look up each token"), parsed.find("Look up each position")
     sums = [n for n, said in parsed.nodes.items() if said == "+"]
     tables, attended, fed = sums
@@ -166,7 +167,7 @@ def test_gpt2_as_a_whole():
 
 
 def test_llama_3_70b_as_a_whole():
-    parsed = Parsed(source(diagrams.whole(presets.model("llama3-70b"), "d_model")))
+    parsed = Parsed(source(model_diagrams.whole(presets.model("llama3-70b"), "d_model")))
     attended, fed = [n for n, said in parsed.nodes.items() if said == "+"]
     table, norm = parsed.find("Look up each token"), parsed.find("Normalise before attention")
     assert parsed.residual == [(table, attended), (attended, fed)]
@@ -222,7 +223,7 @@ def headings(page):
 def test_every_node_leads_to_a_section_that_is_there():
     sections = {item.section for slug in KNOWN for drawing in drawings(slug) for item in drawing.top.items()}
     assert len(sections) > 15
-    for section in [*sections, *explained.INSTEAD, *explained.INSTEAD.values()]:
+    for section in [*sections, *guide_links.INSTEAD, *guide_links.INSTEAD.values()]:
         page, _, heading = section.partition("#")
         assert (ROOT / "docs" / page).is_file()
         assert not heading or heading in headings(page), section
@@ -231,22 +232,24 @@ def test_every_node_leads_to_a_section_that_is_there():
 def test_a_state_leads_to_what_explains_it_not_to_attention():
     for slug in ("mamba-130m", "rwkv-4-169m", "qwen3-next-80b-a3b", "minimax-text-01", "granite-4.0-h-small"):
         model = presets.model(slug)
-        kind = next(iter(diagrams.layer_kinds(model)))
-        carried = [i for i in diagrams.layer(model, kind, None).top.items() if i.title.startswith("From the tokens")]
-        assert carried and all(item.section.startswith(f"{explained.RECURRENT}#") for item in carried)
+        kind = next(iter(model_diagrams.layer_kinds(model)))
+        carried = [
+            i for i in model_diagrams.layer(model, kind, None).top.items() if i.title.startswith("From the tokens")
+        ]
+        assert carried and all(item.section.startswith(f"{guide_links.RECURRENT}#") for item in carried)
 
 
 def test_where_a_page_is_not_part_of_the_site_the_next_one_stands_in():
     def only_what_happens(page):
         return page if page.startswith("what-happens/kv") else None
 
-    assert explained.address(f"{explained.RECURRENT}#mamba", only_what_happens) == explained.CACHE
-    assert explained.address(explained.TOKENS, only_what_happens) is None
+    assert guide_links.link_to_section(f"{guide_links.RECURRENT}#mamba", only_what_happens) == guide_links.CACHE
+    assert guide_links.link_to_section(guide_links.TOKENS, only_what_happens) is None
 
 
 def test_rotation_mask_and_softmax_stand_where_they_act():
     for slug in ("llama3-8b", "gemma2-9b", "gpt-oss-20b", "deepseek-v3"):
-        parsed = Parsed(source(diagrams.whole(presets.model(slug), None)))
+        parsed = Parsed(source(model_diagrams.whole(presets.model(slug), None)))
         after = dict(parsed.edges)
         named = {name: said.split("\n")[0] for name, said in parsed.nodes.items()}
         rotated = [n for n, title in named.items() if title.startswith("Rotate by")]
@@ -254,11 +257,11 @@ def test_rotation_mask_and_softmax_stand_where_they_act():
         assert rotated and masks
         assert all(named[after[n]].startswith(("Turn scores", "Turn scores into")) for n in masks)
         assert all(named[a].startswith(("Compare", "Squeeze")) for a, b in parsed.edges if b in masks)
-    assert "Rotate" not in source(diagrams.whole(presets.model("gpt2"), None))
+    assert "Rotate" not in source(model_diagrams.whole(presets.model("gpt2"), None))
 
 
 def test_one_layer_of_llama_has_every_step():
-    parsed = Parsed(source(diagrams.layer(presets.model("llama3-70b"), "full", None)))
+    parsed = Parsed(source(model_diagrams.layer(presets.model("llama3-70b"), "full", None)))
     q, rotated, scores = (
         parsed.find("Make the queries"),
         parsed.find("Rotate by position (q)"),
@@ -273,13 +276,13 @@ def test_one_layer_of_llama_has_every_step():
 
 
 def test_a_highlight_is_about_that_symbol():
-    parsed = Parsed(source(diagrams.whole(presets.model("llama3-70b"), "d_ff")))
+    parsed = Parsed(source(model_diagrams.whole(presets.model("llama3-70b"), "d_ff")))
     accent = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" in parsed.classes[n]}
     assert accent == {"Make the gate", "Widen", "×", "Narrow back"}
 
 
 def test_each_kind_of_layer_once():
-    parsed = Parsed(source(diagrams.whole(presets.model("deepseek-v3"), None)))
+    parsed = Parsed(source(model_diagrams.whole(presets.model("deepseek-v3"), None)))
     layers = [title for title in parsed.boxes.values() if title.startswith("Layer")]
     assert layers == [
         "Layer × 3: dense (layers 0–2) · transformer block",
@@ -299,8 +302,8 @@ def test_each_layer_adds_to_its_stream_and_nothing_else_is_called_residual():
         ("minimax-text-01", 2),
     ):
         model = presets.model(slug)
-        for kind in diagrams.layer_kinds(model):
-            parsed = Parsed(source(diagrams.layer(model, kind, None)))
+        for kind in model_diagrams.layer_kinds(model):
+            parsed = Parsed(source(model_diagrams.layer(model, kind, None)))
             assert len(parsed.residual) == sums, slug
             assert all(parsed.nodes[b] == "+" for _, b in parsed.residual)
 
@@ -311,9 +314,9 @@ def test_the_legend_explains_what_is_drawn_and_no_more(slug):
     for drawing in (
         whole,
         *layers,
-        diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None),
+        model_diagrams.Drawing(whole.model, layers[0].scope, lambda row: bool(row.weights), None),
     ):
-        parsed, said = Parsed(source(drawing)), unescape(diagrams.figure(drawing, "name", None))
+        parsed, said = Parsed(source(drawing)), unescape(model_diagrams.figure(drawing, "name", None))
         kinds = set().union(*parsed.classes.values())
         assert ("White: an operation without weights" in said) == ("op" in kinds)
         assert ("Rounded, blue: data." in said) == ('(["' in source(drawing))
@@ -324,17 +327,19 @@ def test_the_legend_explains_what_is_drawn_and_no_more(slug):
 
 
 def test_without_a_site_there_are_no_links():
-    assert not Parsed(diagrams.mermaid(diagrams.whole(presets.model("gpt2"), None), diagrams.ways(None))).links
-    assert "<a" not in diagrams.pipeline("gpt2")
+    assert not Parsed(
+        model_diagrams.mermaid(model_diagrams.whole(presets.model("gpt2"), None), model_diagrams.section_links(None))
+    ).links
+    assert "<a" not in model_diagrams.pipeline("gpt2")
 
 
 @pytest.mark.parametrize(
     "call, found",
     [
-        (lambda: diagrams.pipeline("gpt2", "d_modle"), 'did you mean "d_model"?'),
-        (lambda: diagrams.block("gemma2-9b", "slidin"), 'did you mean "sliding"?'),
-        (lambda: diagrams.block("gpt2", highlight="n_kv_heads"), "gpt2 has no such size"),
-        (lambda: diagrams.pipeline("gpt5"), "unknown model"),
+        (lambda: model_diagrams.pipeline("gpt2", "d_modle"), 'did you mean "d_model"?'),
+        (lambda: model_diagrams.block("gemma2-9b", "slidin"), 'did you mean "sliding"?'),
+        (lambda: model_diagrams.block("gpt2", highlight="n_kv_heads"), "gpt2 has no such size"),
+        (lambda: model_diagrams.pipeline("gpt5"), "unknown model"),
     ],
 )
 def test_a_wrong_call_says_what_was_meant(call, found):
@@ -343,18 +348,18 @@ def test_a_wrong_call_says_what_was_meant(call, found):
 
 
 def test_an_undisclosed_model_is_a_sentence():
-    assert "undisclosed" in diagrams.pipeline("gpt-4") and "<figure" not in diagrams.block("gpt-4")
+    assert "undisclosed" in model_diagrams.pipeline("gpt-4") and "<figure" not in model_diagrams.block("gpt-4")
 
 
 def test_a_hostile_name_stays_text():
-    inert = diagrams.inert(HOSTILE)
+    inert = model_diagrams.inert(HOSTILE)
     assert re.sub(r"#(\d+);", lambda c: chr(int(c[1])), inert) == " ".join(HOSTILE.split())
     assert not set('"#<>`*{}%;\n') & set(re.sub(r"#\d+;", "", inert))
-    drawing = diagrams.whole(presets.model("gpt2"), None)
+    drawing = model_diagrams.whole(presets.model("gpt2"), None)
     item = next(i for i in drawing.top.items() if i.title == "Token ids")
     item.title = HOSTILE
     try:
-        html = diagrams.figure(drawing, HOSTILE, link)
+        html = model_diagrams.figure(drawing, HOSTILE, link)
     finally:
         item.title = "Token ids"
     found = List(html)
@@ -386,12 +391,14 @@ def test_a_hostile_name_stays_text():
 
 def test_each_side_has_its_own_positions():
     """What is read has places of its own, and so has what is written."""
-    drawing = diagrams.whole(presets.model("whisper-small"), None)
+    drawing = model_diagrams.whole(presets.model("whisper-small"), None)
     places = [item for item in drawing.top.items() if item.title == "Positions"]
-    assert [diagrams.in_text(item.shape) for item in places] == ["[n_source]", "[T]"]
+    assert [model_diagrams.in_text(item.shape) for item in places] == ["[n_source]", "[T]"]
     assert len([item for item in drawing.top.items() if item.inputs and places[0] in item.inputs]) == 1
 
 
 def test_a_window_to_both_sides_hides_no_future():
-    titles = [item.title for item in diagrams.layer(presets.model("modernbert-base"), "sliding", None).top.items()]
+    titles = [
+        item.title for item in model_diagrams.layer(presets.model("modernbert-base"), "sliding", None).top.items()
+    ]
     assert "Hide what is far away" in titles and not any("future" in title for title in titles)

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from macros.catalogue import presets
-from macros.views import diagrams, drawing, layout
+from macros.views.diagrams import drawing, layout, model_diagrams
 
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
@@ -17,10 +17,10 @@ def distinct():
     laid = {}
     for slug in KNOWN:
         model = presets.model(slug)
-        drawings = {"whole": diagrams.whole(model, None)}
-        drawings |= {kind: diagrams.layer(model, kind, None) for kind in diagrams.layer_kinds(model)}
+        drawings = {"whole": model_diagrams.whole(model, None)}
+        drawings |= {kind: model_diagrams.layer(model, kind, None) for kind in model_diagrams.layer_kinds(model)}
         for kind, drawn in drawings.items():
-            one = drawing.laid_out(drawn, partial(diagrams.shapes, sizes=drawn.values))
+            one = drawing.laid_out(drawn, partial(model_diagrams.shapes, sizes=drawn.values))
             laid.setdefault(id(one.layout), (f"{slug}, {kind}", one))
     return list(laid.values())
 
@@ -160,8 +160,8 @@ def test_a_label_says_the_title_and_the_shapes():
 
 def test_the_same_graph_is_laid_out_the_same_way_and_once():
     model = presets.model("jamba-v0.1")
-    graph = diagrams.whole(model, None)
-    shapes = partial(diagrams.shapes, sizes=graph.values)
+    graph = model_diagrams.whole(model, None)
+    shapes = partial(model_diagrams.shapes, sizes=graph.values)
     first = drawing.laid_out(graph, shapes).layout
     assert drawing.laid_out(graph, shapes).layout is first
     layout.lay_out.cache_clear()
@@ -171,5 +171,5 @@ def test_the_same_graph_is_laid_out_the_same_way_and_once():
 
 @pytest.mark.parametrize("text", ["", "one", "a word_that_is_far_too_long_for_any_box b", "[a, b + c·d, e]"])
 def test_a_broken_text_is_the_same_text(text):
-    lines = drawing.broken(text, 60, drawing.TITLE, drawing.BOLD)
+    lines = drawing.wrapped_lines(text, 60, drawing.TITLE, drawing.BOLD)
     assert " ".join(lines) == text

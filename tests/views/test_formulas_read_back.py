@@ -11,10 +11,12 @@ from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
 from macros.engine.dims import Dim, Poly, latex_name, smallest
 from macros.engine.steps import OF_SOURCE
-from macros.views import formulas, operations, tables
-from macros.views.equations import by_letter, total_latex
-from macros.views.parts import groups
-from macros.views.shapes import expression
+from macros.views.costs import flops, kv_cache
+from macros.views.kit.equations import symbol_letter, total_latex
+from macros.views.kit.shapes import expression
+from macros.views.tables import formulas
+from macros.views.trace import operations
+from macros.views.trace.parts import groups
 
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
@@ -79,7 +81,7 @@ def test_every_formula_is_its_integer(slug):
     reads = any(k.holds in OF_SOURCE for k in counts.kept)  # in its first step: the formula is that of a later one
     for S in (2 if reads else 1, 777, 8192, 8193, 131_072):
         values = dict(counts.values(S=S))
-        decode, cache = tables.decode_poly(model), tables.cache_poly(model)
+        decode, cache = flops.decode_poly(model), kv_cache.cache_poly(model)
         assert "T" not in decode.symbols
         assert read_latex(total_latex(decode, latex_name), values) == counts.decode_flops(S)
         elements = sum(k.elements.at(values) for k in counts.kept)
@@ -90,11 +92,11 @@ def test_every_formula_is_its_integer(slug):
         assert read_text(cache.text(), values) == elements
     values = dict(counts.values(T=8197 if reads else 5, S=8197))
     for group in groups(model):
-        assert read_latex(formulas.in_symbols(group), values) == group.count
-        assert read_text(formulas.in_numbers(group, values), {}) == group.count
+        assert read_latex(formulas.part_in_symbols(group), values) == group.count
+        assert read_text(formulas.part_in_numbers(group, values), {}) == group.count
     total = counts.total_poly
     assert read_latex(total_latex(total, latex_name), values) == counts.total
-    assert read_latex(total_latex(total, by_letter), by_letters(values), str) == counts.total
+    assert read_latex(total_latex(total, symbol_letter), by_letters(values), str) == counts.total
     for row, _ in operations.sections(model).operations():
         for p in (row.flops, *(size.expr for shape in row.outputs for size in shape)):
             assert read_text(expression(p), values) == p.at(values)
@@ -103,10 +105,10 @@ def test_every_formula_is_its_integer(slug):
 
 
 def by_letters(values: dict[str, int]) -> dict[str, int]:
-    """The values by what `by_letter` prints; two sizes that print alike would be one letter with two values."""
+    """The values by what `symbol_letter` prints; two sizes that print alike would be one letter with two values."""
     spelled: dict[str, int] = {}
     for name, value in values.items():
-        assert spelled.setdefault(by_letter(name), value) == value, name
+        assert spelled.setdefault(symbol_letter(name), value) == value, name
     return spelled
 
 

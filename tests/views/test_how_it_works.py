@@ -13,7 +13,9 @@ from macros.catalogue import presets
 from macros.engine.errors import Problem
 from macros.engine.files import PACKAGE
 from macros.engine.steps import Role
-from macros.views import excerpts, rooms, stations
+from macros.views.kit import excerpts
+from macros.views.reference import rooms
+from macros.views.trace import trace_steps
 
 MODULES = {
     "__init__.py": '"""The entry."""\ndef define_env(env):\n    from .site.pages import register',
@@ -24,7 +26,8 @@ MODULES = {
     "engine/ops/__init__.py": "",
     "engine/ops/basic.py": "from ..dims import Dim",
     "site/__init__.py": "",
-    "site/pages.py": "import mkdocs.utils\nfrom .. import notes as n\ndef f():\n    from ..engine.dims import Dim",
+    "site/pages.py": "import mkdocs.utils\nfrom .. import notes as n\ndef f():\n"
+    "  try:\n    pass\n  except Wrong:\n    match 1:\n      case 1:\n        from ..engine.dims import Dim",
     "assets/style.css": "",
 }
 
@@ -58,7 +61,7 @@ def test_a_circle_is_told(package, monkeypatch):
 
 def test_the_picture_has_every_room_with_every_import():
     listed = rooms.rooms()
-    rooms_of_ours = "engine counting catalogue views cli browser site dependencies kept macros"
+    rooms_of_ours = "engine counting catalogue views api cli browser site data cache macros"
     assert set(rooms_of_ours.split()) == {r.name for r in listed}
     assert all(one.purpose for one in listed)
     picture = rooms.rooms_picture()
@@ -73,6 +76,22 @@ def test_the_picture_has_every_room_with_every_import():
             assert set(title.removeprefix(f"{one.name} imports ").split(", ")) == one.imports
         for module in one.modules:
             assert module in " ".join(texts) and module in words
+
+
+def test_the_map_has_every_room_and_every_other_folder():
+    """Mend: a row in docs/reference/contributing.md; a folder with modules has its docstring's first line."""
+    table = html.unescape(re.sub("</?code>", "", rooms.rooms_table()))
+    for one in rooms.rooms():
+        assert f">{one.folder}<" in table
+        [row] = [row for row in table.split("<tr>") if f">{one.folder}<" in row]
+        assert all(name in row for name in (one.purpose.replace("`", ""), *one.imports, *one.libraries))
+    root = PACKAGE.parent
+    page = (root / "docs/reference/contributing.md").read_text("utf-8")
+    section = page.partition("## Where things are\n")[2].partition("\n## ")[0]
+    assert "{{ rooms_table() }}" in section
+    named = set(re.findall(r"^\| `([^`]+)/`", section, re.M)) | {one.folder.rstrip("/") for one in rooms.rooms()}
+    folders = {f"macros/{path.name}" for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders | {"docs", "tests", ".ci", ".github"} <= named
 
 
 ROOF = [rooms.Room(f"r{n}", "", (), frozenset(f"r{i}" for i in range(n)), (), n) for n in range(9)]
@@ -149,27 +168,27 @@ def test_the_stations_of_a_number():
     """The part's trace and its polynomial are those of the model."""
     model = presets.model("llama3-8b")
     [part] = [part for part in model.counts.parts if part.role is Role.FEED_FORWARD]
-    said = html.unescape(re.sub("<[^>]+>", "", stations.part_formula("llama3-8b", "feed_forward")))
+    said = html.unescape(re.sub("<[^>]+>", "", trace_steps.part_formula("llama3-8b", "feed_forward")))
     assert said.endswith(f" = {part.count:,}")
     _, numbers, _ = said.split(" = ")
     product = 1
     for factor in numbers.split("·"):
         product *= int(factor.replace(",", ""))
     assert product == part.count
-    table = stations.trace_steps("llama3-8b", "feed_forward")
+    table = trace_steps.trace_steps("llama3-8b", "feed_forward")
     assert table.count("<tr>") == 2 + len(part.node.children)
     for weight in part.weights:
         assert weight.name in html.unescape(re.sub("<[^>]+>", "", table))
     with pytest.raises(Problem, match="feed_forward"):
-        stations.part_formula("llama3-8b", "feed_forwards")
+        trace_steps.part_formula("llama3-8b", "feed_forwards")
 
 
 def test_the_html_of_a_piece_is_shown_as_text():
-    assert shown(excerpts.html_source(stations.part_formula("gpt2", "attention"))) == str(
-        stations.part_formula("gpt2", "attention")
+    assert shown(excerpts.html_source(trace_steps.part_formula("gpt2", "attention"))) == str(
+        trace_steps.part_formula("gpt2", "attention")
     )
 
 
 def test_an_undisclosed_model_has_no_stations():
-    assert "undisclosed" in stations.trace_steps("gpt-4", "feed_forward")
-    assert stations.part_formula("gpt-4", "feed_forward") == "undisclosed"
+    assert "undisclosed" in trace_steps.trace_steps("gpt-4", "feed_forward")
+    assert trace_steps.part_formula("gpt-4", "feed_forward") == "undisclosed"

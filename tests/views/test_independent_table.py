@@ -6,7 +6,7 @@ import pytest
 
 from macros.catalogue.independent import comparison
 from macros.engine.errors import Problem
-from macros.views.independent import independent_summary, independent_table
+from macros.views.reference.independent import independent_summary, independent_table
 
 
 def letters(html: str) -> tuple[set[str], set[str]]:

@@ -10,7 +10,8 @@ import pytest
 
 from macros.catalogue import presets
 from macros.engine.errors import Problem
-from macros.views import arithmetic, designs, matmul, model_size, walkthrough
+from macros.views.guide import arithmetic, designs, matmul, model_size
+from macros.views.trace import walkthrough
 
 
 def plain(markup: object) -> str:

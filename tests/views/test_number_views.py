@@ -15,8 +15,8 @@ from macros.catalogue.checkpoints import checkpoint
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.ops import layer_norm, softmax
-from macros.views import capitals as views
-from macros.views import real_numbers as real
+from macros.views.guide import capitals as views
+from macros.views.guide import real_numbers as real
 
 TEXT = real.TEXT
 
@@ -101,9 +101,9 @@ def test_the_next_words_are_the_logits(small):
             score, share, _ = cells(shown, small.tokenizer.token(int(i)))
             assert number(score) == pytest.approx(scores[i], abs=0.006)
             assert number(share) == pytest.approx(100 * softmax(scores / temperature)[i], abs=0.06)
-    last = real.lens(real.run("capitals", TEXT), 2)
+    last = real.logits_after_layer(real.run("capitals", TEXT), 2)
     assert last == pytest.approx(scores, abs=1e-4)
-    first = real.lens(real.run("capitals", TEXT), -1)
+    first = real.logits_after_layer(real.run("capitals", TEXT), -1)
     table, place = (small.weights()(f"transformer.{n}.weight", r, 48) for n, r in (("wte", 590), ("wpe", 16)))
     x = table[small.tokenizer.encode(TEXT)[-1:]] + place[4:5]
     assert first == pytest.approx((layer_norm(x, small.weights(), "transformer.ln_f", 1e-5) @ table.T)[0], abs=1e-4)
@@ -146,9 +146,9 @@ def test_the_walk_has_every_step_of_every_layer(small):
 
 
 def test_habits_are_shares_and_the_named_head_has_most():
-    measured = views.habits()
+    measured = views.mean_attention()
     assert len(measured) == 12 and all(sum(shares.values()) == pytest.approx(1) for shares in measured.values())
-    layer, head = views.most("name")
+    layer, head = views.strongest_head("name")
     assert all(measured[layer, head]["name"] >= shares["name"] for shares in measured.values())
     assert views.head_that_looks_at("name") == f"layer {layer}, head {head}"
     assert measured[layer, head]["name"] >= views.NAMED_FROM  # else the page names no head

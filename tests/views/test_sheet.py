@@ -7,8 +7,11 @@ import pytest
 
 from macros.catalogue import presets
 from macros.site import model_pages
-from macros.views import area_map, sheet, tables, traits, treemap, walkthrough
-from macros.views.parts import groups
+from macros.views.charts import area_map, treemap
+from macros.views.models import fact_sheet, traits
+from macros.views.tables import parameters
+from macros.views.trace import walkthrough
+from macros.views.trace.parts import groups
 
 MODELS = "gpt2", "llama3-8b", "mixtral-8x7b", "gemma3-1b", "deepseek-v3.2", "jamba-v0.1", "mamba-130m"
 BOX = (3.0, 5.0, 203.0, 85.0)
@@ -46,7 +49,7 @@ def fields(figure, cls):
 @pytest.mark.parametrize("slug", MODELS)
 def test_each_field_is_as_large_as_its_part(slug, cls):
     model = presets.model(slug)
-    drawn = list(fields(area_map.of_page(model), cls))
+    drawn = list(fields(area_map.area_map_of_model_page(model), cls))
     width, height = {"wide": treemap.WIDE, "narrow": treemap.NARROW}[cls]
     counts = [int(re.search(r"([\d,]+) parameters", said)[1].replace(",", "")) for _, said, _ in drawn]
     assert sorted(counts) == sorted(group.count for group in groups(model)) and sum(counts) == model.counts.total
@@ -59,9 +62,9 @@ def test_each_field_is_as_large_as_its_part(slug, cls):
 
 @pytest.mark.parametrize("slug", MODELS)
 def test_each_field_leads_to_its_part_in_the_table(slug):
-    table = tables.parameter_table(slug)
+    table = parameters.parameter_table(slug)
     places = re.findall(r'<tr id="([^"]*)" class="ep-part"', table)
-    drawn = [address for address, *_ in fields(area_map.of_page(presets.model(slug)), "wide")]
+    drawn = [address for address, *_ in fields(area_map.area_map_of_model_page(presets.model(slug)), "wide")]
     assert len(set(places)) == len(places)
     assert sorted(unescape(a) for a in drawn) == sorted(f"#{place}" for place in places)
 
@@ -78,7 +81,10 @@ def plain(html):
 
 
 def facts(slug):
-    return {plain(name): plain(said) for name, said in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", sheet.sheet(slug))}
+    return {
+        plain(name): plain(said)
+        for name, said in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", fact_sheet.model_fact_sheet(slug))
+    }
 
 
 @pytest.mark.parametrize("slug", MODELS)
@@ -104,22 +110,22 @@ def test_what_a_model_has_not_is_said():
 
 
 def test_links_lead_to_the_hub_the_config_and_the_papers_that_the_sources_name():
-    said = unescape(sheet.sheet("llama3-8b", (("Data", "../llama3-8b.json"), ("No page", None))))
+    said = unescape(fact_sheet.model_fact_sheet("llama3-8b", (("Data", "../llama3-8b.json"), ("No page", None))))
     assert 'href="https://huggingface.co/meta-llama/Meta-Llama-3-8B"' in said and 'href="../llama3-8b.json"' in said
     assert "/blob/main/config.json" in said and "arxiv" not in said and "No page" not in said
-    said = unescape(sheet.sheet("gpt3-175b"))
+    said = unescape(fact_sheet.model_fact_sheet("gpt3-175b"))
     assert 'href="https://arxiv.org/abs/2005.14165"' in said and "huggingface.co" not in said
 
 
 @pytest.mark.parametrize("slug", MODELS)
 def test_neither_has_a_style_of_its_own(slug):
-    assert not re.search(r"\sstyle=|<style|<script|\son\w+=", sheet.sheet(slug))
+    assert not re.search(r"\sstyle=|<style|<script|\son\w+=", fact_sheet.model_fact_sheet(slug))
 
 
 def test_a_folded_part_shows_what_it_comes_to():
     page = unescape(model_pages.model_page("llama3-8b"))
     results = re.findall(r"<summary>(.*?)</summary>", page)
-    assert len(results) == len(sheet.RESULTS) and page.count("</details>") == len(results)
+    assert len(results) == len(fact_sheet.RESULTS) and page.count("</details>") == len(results)
     assert results[0] == "291 tensors, 8,030,261,248 parameters"
     assert any(result.startswith("131,072 bytes a token; 537 MB at 4,096 tokens") for result in results)
 
@@ -139,3 +145,13 @@ def test_a_part_that_two_kinds_of_layers_share_is_written_once():
     for name in ("A_log", "down_proj", "o_proj"):
         assert len(re.findall(rf"\.<wbr>(?:experts\.<wbr>.*?)?{name}\b", said)) >= 1
     assert said.count("A_log") == 1
+
+
+def test_what_rests_on_a_class_default_is_marked():
+    """InternLM3's vocabulary is a default: the total is marked, the width and the cache are not; the page says why."""
+    made = str(fact_sheet.model_fact_sheet("internlm3-8b"))
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", made, re.S))
+    marked = {re.sub(r"<[^>]+>", "", name).split(" ")[0] for name, said in facts.items() if "§" in said}
+    assert marked == {"Parameters", "Active", "Vocabulary", "Memory"}
+    assert "§ rests on a default of a class in transformers" in made
+    assert "§" not in str(fact_sheet.model_fact_sheet("llama3-8b"))

@@ -13,9 +13,12 @@ from macros.catalogue import presets
 from macros.engine.dims import latex_name
 from macros.engine.steps import Role
 from macros.site import page_macros
-from macros.site.extensions.glossary import anchor, entries
-from macros.views import diagrams, notation, operations, tables, walkthrough, words
-from macros.views.operations import Operation, Section
+from macros.site.extensions.glossary import entries, term_anchor
+from macros.views.diagrams import model_diagrams
+from macros.views.tables import parameters
+from macros.views.trace import operations, walkthrough
+from macros.views.trace.operations import Operation, Section
+from macros.views.words import descriptions, notation
 
 ROOT = Path(__file__).parents[2]
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
@@ -43,8 +46,8 @@ def test_each_step_has_a_term_of_the_glossary(slug):
 
 def test_each_role_weight_and_call_has_a_term_of_the_glossary():
     said = [role.term for role in Role]
-    said += [w.term for w in (*words.WEIGHTS.values(), *words.CALLS.values())]
-    norms = [name for name, w in words.WEIGHTS.items() if not w.term]
+    said += [w.term for w in (*descriptions.weights().values(), *descriptions.calls().values())]
+    norms = [name for name, w in descriptions.weights().items() if not w.term]
     assert [name for name in norms if not re.search(r"[nN]orm|ln", name)] == [], "a norm has the term of its step"
     assert sorted({t for of_one in said for t in terms(of_one) if t.lower() not in GLOSSARY}) == []
 
@@ -57,18 +60,18 @@ def test_walkthrough_diagram_and_table_show_it(slug):
         has_term = 'class="ep-term"' in rest or unescape(re.sub("<[^>]+>", "", title)).lower() in GLOSSARY
         assert has_term, title
     for drawing in (
-        diagrams.whole(model, None),
-        *(diagrams.layer(model, k, None) for k in diagrams.layer_kinds(model)),
+        model_diagrams.whole(model, None),
+        *(model_diagrams.layer(model, k, None) for k in model_diagrams.layer_kinds(model)),
     ):
         for item in drawing.top.items():
             said = {item.title.lower(), *(term.lower() for term in item.terms)}
             assert item.sign or any(term in one for term in GLOSSARY for one in said), item.title
             assert item.sign or all(
-                term in diagrams.label(item, drawing.values).replace("<br/>", " ") for term in item.terms
+                term in model_diagrams.label(item, drawing.values).replace("<br/>", " ") for term in item.terms
             )
     rows = re.findall(
         r"<th[^>]*><code>[^/]*?</code>(?:<a [^>]*>¶</a>)?<br>(.*?)</th>",
-        tables.parameter_table(slug).replace("<wbr>", ""),
+        parameters.parameter_table(slug).replace("<wbr>", ""),
     )
     assert len(rows) >= len(model.counts.weights) and [row for row in rows if "ep-term" not in row] == []
 
@@ -76,10 +79,10 @@ def test_walkthrough_diagram_and_table_show_it(slug):
 def test_each_term_leads_to_its_entry_of_the_glossary():
     page = SimpleNamespace(file=SimpleNamespace(src_uri="models/gpt/gpt2.md"))
     env = SimpleNamespace(variables={"files": {page_macros.GLOSSARY}}, page=page, conf={})
-    linked = page_macros.explained(walkthrough.walkthrough, env)("jamba-v0.1")
+    linked = page_macros.with_glossary_links(walkthrough.walkthrough, env)("jamba-v0.1")
     ways = re.findall(r'<a href="../../../reference/glossary/#([\w-]+)">([^<]+)</a>', linked)
     assert ("grouped-query-attention", "grouped-query attention") in ways and ("softmax", "softmax") in ways
-    assert {to for to, _ in ways} <= {anchor(term) for term in GLOSSARY}
+    assert {to for to, _ in ways} <= {term_anchor(term) for term in GLOSSARY}
     assert re.sub(r"</?a\b[^>]*>", "", linked) == re.sub(r"</?a\b[^>]*>", "", walkthrough.walkthrough("jamba-v0.1"))
 
 

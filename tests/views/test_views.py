@@ -14,6 +14,7 @@ import sys
 import unicodedata
 import weakref
 from fractions import Fraction
+from importlib.metadata import version
 from xml.etree import ElementTree
 
 import jinja2
@@ -23,12 +24,12 @@ import pytest
 from copies import ROOT
 from reference import golden, goldens
 
-from macros.catalogue import presets
+from macros.catalogue import preset_file, presets
 from macros.catalogue.presets import Model, make
 from macros.cli import printing
-from macros.cli.data import as_json
 from macros.cli.describe import as_table
 from macros.counting.costs import of as costs_of
+from macros.data.model import as_json
 from macros.engine import forward as run
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
@@ -38,26 +39,17 @@ from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import page_arguments, page_errors, page_macros
-from macros.views import (
-    diagrams,
-    disclosed,
-    equations,
-    formulas,
-    mathml,
-    matmul,
-    model_size,
-    notation,
-    operations,
-    rounding,
-    tables,
-    values,
-    walkthrough,
-    words,
-)
-from macros.views import html as kit
-from macros.views.html import tag, text
-from macros.views.layers import layer_range
-from macros.views.parts import groups
+from macros.views.costs import flops, kv_cache, overview
+from macros.views.diagrams import model_diagrams
+from macros.views.guide import matmul, model_size
+from macros.views.kit import context_limits, disclosure, equations, mathml, rounding, values
+from macros.views.kit import html as kit
+from macros.views.kit.html import tag, text
+from macros.views.tables import comparison, formulas, parameters, size_counts
+from macros.views.trace import operations, walkthrough
+from macros.views.trace.layers import layer_range
+from macros.views.trace.parts import groups
+from macros.views.words import descriptions, notation
 
 DISCLOSED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 
@@ -80,7 +72,7 @@ V, D, L, N, K, H, F = 211, 101, 7, 6, 3, 26, 107
 def small(monkeypatch):
     """Puts a model of these keys behind a slug of its own: `small(tie_word_embeddings=True)` -> (slug, model)."""
     models: dict[str, Model] = {}
-    known = disclosed.model
+    known = disclosure.model
 
     def put(preset=None, **keys):
         model = make(f"small-{os.urandom(6).hex()}", SMALL | keys)
@@ -88,7 +80,7 @@ def small(monkeypatch):
         models[model.slug] = model
         return model.slug, model
 
-    monkeypatch.setattr(disclosed, "model", lambda slug: models.get(slug) or known(slug))
+    monkeypatch.setattr(disclosure, "model", lambda slug: models.get(slug) or known(slug))
     return put
 
 
@@ -209,9 +201,9 @@ def test_values(small):
         (lambda: walkthrough.walkthrough("gpt2", tokens=1025), "position table"),
         (lambda: walkthrough.walkthrough("gpt2", depth="step"), 'did you mean "steps"'),
         (lambda: matmul.matmul("gpt2", "c_fx"), 'did you mean "c_fc"'),
-        (lambda: tables.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
-        (lambda: tables.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
-        (lambda: tables.comparison(["gpt2"], [7]), "a label with it"),
+        (lambda: comparison.comparison(["gpt2"], "total"), 'columns=["…", "…"]'),
+        (lambda: comparison.comparison(["gpt2"], [("a", "total", "active")]), "a label with it"),
+        (lambda: comparison.comparison(["gpt2"], [7]), "a label with it"),
         (lambda: model_size.width_result("least d_f"), 'did you mean "least d_ff"'),
     ],
 )
@@ -226,24 +218,24 @@ def test_an_undisclosed_model_has_no_figures():
     assert values.value(slug, "d_model") == values.params(slug) == "undisclosed"
     assert values.value(slug, "organization") == "Anthropic"
     for view in (
-        tables.parameter_table,
-        tables.which_number,
-        tables.kv_cache,
-        tables.flops,
-        tables.costs,
+        parameters.parameter_table,
+        size_counts.which_number,
+        kv_cache.kv_cache,
+        flops.flops,
+        overview.costs,
         formulas.formula,
         walkthrough.walkthrough,
     ):
         assert not re.search(r"\d", plain(view(slug)).replace("Claude 3 Opus", "")) and "undisclosed" in view(slug)
-    assert "undisclosed" in plain(tables.comparison(["gpt2", slug], ["total"]))
+    assert "undisclosed" in plain(comparison.comparison(["gpt2", slug], ["total"]))
 
 
 def test_a_view_of_a_model_takes_its_slug():
-    for view in (tables.kv_cache, walkthrough.walkthrough, matmul.matmul, diagrams.block):
+    for view in (kv_cache.kv_cache, walkthrough.walkthrough, matmul.matmul, model_diagrams.block):
         first, *others = inspect.signature(view).parameters
         assert first == "slug" and "model" not in others
-    assert tables.kv_cache(slug="gpt2") == tables.kv_cache("gpt2")
-    assert list(inspect.signature(diagrams.block).parameters) == ["slug", "kind", "highlight", "link"]
+    assert kv_cache.kv_cache(slug="gpt2") == kv_cache.kv_cache("gpt2")
+    assert list(inspect.signature(model_diagrams.block).parameters) == ["slug", "kind", "highlight", "link"]
 
 
 def test_an_attribute_is_left_out_or_has_no_value():
@@ -276,8 +268,8 @@ def test_stored_is_what_the_models_own_file_holds(slug, n, capsys):
     model = presets.model(slug)
     held = model.counts.total + model.counts.buffer_elements if n is None else n
     assert values.number(model, "stored") == model.stored == held and model.is_stored_computed == (n is None)
-    assert rows_of(tables.comparison([slug], ["stored"]))[1][1] == f"{'‡ ' if n is None else ''}{held:,}"
-    assert ("computed" in str(tables.comparison([slug], ["stored"]))) == (n is None)
+    assert rows_of(comparison.comparison([slug], ["stored"]))[1][1] == f"{'‡ ' if n is None else ''}{held:,}"
+    assert ("computed" in str(comparison.comparison([slug], ["stored"]))) == (n is None)
     data = json.loads(as_json(model, True))["parameters"]
     assert (data["stored"], data["stored_is_computed"]) == (held, n is None)
     [line] = [line for line in printing.plain(as_table(model)).splitlines() if line.startswith("stored")]
@@ -288,9 +280,9 @@ def test_stored_is_what_the_models_own_file_holds(slug, n, capsys):
 def test_what_the_file_holds_is_one_of_the_published_totals_of_the_models_page(slug):
     model = presets.model(slug)
     assert model.is_stored_computed or rounding.grouped(model.stored) in [
-        r[1] for r in rows_of(tables.which_number(slug)) if r[0] == "Published"
+        r[1] for r in rows_of(size_counts.which_number(slug)) if r[0] == "Published"
     ]
-    [last] = [r for r in rows_of(tables.parameter_table(slug)) if r[0].startswith("As published")] or [None]
+    [last] = [r for r in rows_of(parameters.parameter_table(slug)) if r[0].startswith("As published")] or [None]
     assert last is None or (as_int(last[1]), last[0].removeprefix("As published: ")) == (
         model.preset.published.parameters,
         model.preset.published.source,
@@ -307,8 +299,11 @@ def test_a_column_says_what_it_holds(small):
         "in_layers",
         ("Of one layer", "in_layers // n_layers"),
     ]
-    assert [tables._labelled(c)[1] for c in ("d_model", ("<b>", "total"))] == [tables.var("d_model"), "&#60;b&#62;"]
-    heads = [plain(tables._labelled(c)[1]) for c in columns]
+    assert [comparison._labelled(c)[1] for c in ("d_model", ("<b>", "total"))] == [
+        comparison.var("d_model"),
+        "&#60;b&#62;",
+    ]
+    heads = [plain(comparison._labelled(c)[1]) for c in columns]
     assert heads == [
         "vocab_size·d_model",
         "d_ff / d_model",
@@ -317,15 +312,15 @@ def test_a_column_says_what_it_holds(small):
         "Parameters in the layers",
         "Of one layer",
     ]
-    assert rows_of(tables.comparison(["llama3-8b"], columns))[1][-2:] == [
+    assert rows_of(comparison.comparison(["llama3-8b"], columns))[1][-2:] == [
         rounding.grouped(n) for n in (32 * 218_112_000, 218_112_000)
     ]
 
 
 def test_heads_that_share_nothing_have_keys_and_values_of_their_own(small):
-    made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3", "mamba-130m"], ["n_kv_heads"])
+    made = comparison.comparison(["gpt2", "llama3-8b", "deepseek-v3", "mamba-130m"], ["n_kv_heads"])
     assert [r[1] for r in rows_of(made)[1:]] == ["12", "8", "–", "–"]
-    assert "“–” for n_kv_heads: DeepSeek-V3 keeps latents" in plain(made) and "latents" not in tables.comparison(
+    assert "“–” for n_kv_heads: DeepSeek-V3 keeps latents" in plain(made) and "latents" not in comparison.comparison(
         ["gpt2", "llama3-8b"], ["n_kv_heads"]
     )
     assert values.value("gpt2", "n_heads / n_kv_heads") == "1" and values.value(small()[0], "n_kv_heads") == str(K)
@@ -333,7 +328,7 @@ def test_heads_that_share_nothing_have_keys_and_values_of_their_own(small):
 
 def test_a_context_that_a_model_cannot_read_is_marked():
     columns = ["total", "cache_bytes", "2 * decode_flops"]
-    made = tables.comparison(["gpt2", "llama3-8b", "deepseek-v3"], columns, context=8193)
+    made = comparison.comparison(["gpt2", "llama3-8b", "deepseek-v3"], columns, context=8193)
     assert [[c.startswith("† ") for c in r[1:]] for r in rows_of(made)[1:]] == [
         [False, True, True],
         [False, True, True],
@@ -342,7 +337,9 @@ def test_a_context_that_a_model_cannot_read_is_marked():
     assert "† beyond the tokens that the config allows: GPT-2 Small 1,024 (position table), Llama 3 8B 8,192." in plain(
         made
     )
-    assert "†" not in tables.comparison(["llama3-8b"], columns, context=8192) and "†" in tables.kv_cache("llama3-8b")
+    assert "†" not in comparison.comparison(["llama3-8b"], columns, context=8192) and "†" in kv_cache.kv_cache(
+        "llama3-8b"
+    )
 
 
 def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
@@ -355,7 +352,7 @@ def test_the_narrowest_and_widest_gated_part_are_of_the_catalogue():
     }
     for what, end in (("least d_ff", min), ("most d_ff", max)):
         said = model_size.width_result(what)
-        assert said.startswith(f"{values.shown(end(ratios.values()))}·D (")
+        assert said.startswith(f"{values.formatted(end(ratios.values()))}·D (")
         assert next(s for s in ratios if presets.preset(s).name in said and ratios[s] == end(ratios.values()))
 
 
@@ -387,7 +384,7 @@ def test_no_line_of_a_list_starts_with_a_figure_and_a_full_stop(page):
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_parameter_table_adds_up(small, tied):
     slug, model = small(tie_word_embeddings=tied)
-    found = rows_of(tables.parameter_table(slug))
+    found = rows_of(parameters.parameter_table(slug))
     in_rows = [r for r in found if len(r) == 6 and "weight" in r[0] and not r[0].startswith("same")]
     tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight¶")]}
     said, row = tensors["model.layers.{i}.self_attn.k_proj."]
@@ -408,11 +405,11 @@ def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
     assert sum((g.poly for g in titled), Poly.of(0)) == model.counts.total_poly
     for g in titled:
         numbers_as_read = (
-            re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹])", lambda m: f"**{unicodedata.digit(m[1])}", formulas.in_numbers(g, at))
+            re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹])", lambda m: f"**{unicodedata.digit(m[1])}", formulas.part_in_numbers(g, at))
             .replace("·", "*")
             .replace(",", "")
         )
-        symbols_as_read = formulas.in_symbols(g, lambda s: str(at[s]))
+        symbols_as_read = formulas.part_in_symbols(g, lambda s: str(at[s]))
         for latex, python in (
             (r"\frac{", "Fraction({"),
             ("}{", "}, {"),
@@ -432,7 +429,7 @@ def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_a_formula_in_a_sentence_can_wrap_and_is_whole(slug):
-    latex = equations.total_latex(presets.model(slug).counts.total_poly, equations.by_letter)
+    latex = equations.total_latex(presets.model(slug).counts.total_poly, equations.symbol_letter)
     pieces = [piece for term in mathml.pieces(latex) for piece in term]
     assert " ".join(pieces) == latex and all(p.count("{") == p.count("}") for p in pieces)
     assert all(" + " not in p and " - " not in p for p in pieces if r"\frac" not in p)
@@ -459,8 +456,11 @@ def test_a_long_formula_is_cut_at_its_operators(latex, pieces):
 
 
 def test_a_short_formula_is_one_and_the_pieces_of_a_long_one_are_as_large_as_it():
-    assert mathml.wrapping("a + b", True) == mathml.mathml("a + b", True)
-    long = mathml.wrapping(r"2 \cdot \text{vocab size} \cdot d_{\text{model}} + d_{\text{model}} + S", True)
+    assert mathml.without_tex(mathml.wrapping("a + b", True)) == mathml.mathml("a + b", True)
+    latex = r"2 \cdot \text{vocab size} \cdot d_{\text{model}} + d_{\text{model}} + S"
+    said = mathml.wrapping(latex, True)
+    assert html.unescape(re.findall(f' {mathml.TEX}="([^"]*)"', said)[0]) == latex and said.count(mathml.TEX) == 1
+    long = mathml.without_tex(said)
     assert long.count('<math displaystyle="true"') == long.count("<math") == 3 and long.count("<wbr>") == 2
     assert long.count('<mo lspace="0" rspace="0">') == 2 and "ep-addend" not in long
     assert mathml.pieces(r"a + n_{\text{layers}} \cdot d_{\text{something very long}} \cdot S") == [
@@ -476,14 +476,14 @@ def test_equal_rows_in_succession_are_one():
 
 
 def test_which_number_explains_every_difference(small):
-    extra = presets.Extra(name="saved masks", count=41)
-    published = presets.Published(parameters=10**6, exact=True, source="a file", extra=(extra,))
+    extra = preset_file.Extra(name="saved masks", count=41)
+    published = preset_file.Published(parameters=10**6, exact=True, source="a file", extra=(extra,))
     slug, model = small()
     preset = msgspec.structs.replace(
         presets.preset("llama3-8b"), published=msgspec.structs.replace(published, parameters=model.counts.total + 41)
     )
     model.preset = preset
-    found = [r for r in rows_of(tables.which_number(slug)) if len(r) == 3][1:]
+    found = [r for r in rows_of(size_counts.which_number(slug)) if len(r) == 3][1:]
     at = 0
     for title, count, _ in found[1:]:  # after the maker's name
         at = at + as_int(count) if count[0] in "+−" else as_int(count) if title.startswith("Unique") else at
@@ -495,24 +495,24 @@ def test_gpt3s_two_rows_are_computed_and_explained():
     inconsistent = {
         slug
         for slug in presets.paths()
-        if slug.startswith("gpt3") and "contradicts itself" in tables.which_number(slug)
+        if slug.startswith("gpt3") and "contradicts itself" in size_counts.which_number(slug)
     }
     assert inconsistent == {"gpt3-13b", "gpt3-xl"}
-    assert "40 × 128 = 5,120, and d_model = 5,140" in plain(tables.which_number("gpt3-13b"))
-    assert re.search(r"is [+−]\d\.\d\d% from it", plain(tables.which_number("gpt3-175b")))
+    assert "40 × 128 = 5,120, and d_model = 5,140" in plain(size_counts.which_number("gpt3-13b"))
+    assert re.search(r"is [+−]\d\.\d\d% from it", plain(size_counts.which_number("gpt3-175b")))
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_published_total_is_explained(slug):
-    said = plain(tables.which_number(slug))
+    said = plain(size_counts.which_number(slug))
     assert set(re.findall(r"unexplained: (.?[\d,]+)", said)) <= {"0"}
 
 
 def test_costs_are_those_of_the_counts(small):
     slug, model = small()
-    for row, context in zip(rows_of(tables.kv_cache(slug))[1:], tables.CONTEXTS):
+    for row, context in zip(rows_of(kv_cache.kv_cache(slug))[1:], context_limits.CONTEXTS):
         assert [as_int(c) for c in row[:2]] == [context, 2 * 2 * L * K * H * context]
-    for row, context in zip(rows_of(tables.flops(slug))[1:], tables.CONTEXTS):
+    for row, context in zip(rows_of(flops.flops(slug))[1:], context_limits.CONTEXTS):
         matrices = 2 * (L * (2 * N * H * D + 2 * K * H * D + 3 * D * F) + V * D)
         assert as_int(row[1]) == matrices + 4 * L * N * H * context
 
@@ -547,27 +547,27 @@ def test_the_walkthrough_leaves_no_weight_and_no_flop_out(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_weight_and_step_has_words(slug):
-    """Mend: add a row to WEIGHTS or STEPS of macros/views/words.py."""
+    """Mend: add a table to weights.toml or steps.toml in macros/views/words/."""
     model = presets.model(slug)
-    assert [w.name for w in model.trace.weights.values() if words.of_weight(w.name) is None] == []
+    assert [w.name for w in model.trace.weights.values() if descriptions.of_weight(w.name) is None] == []
     roles = {n.role for n in model.trace.root.walk() if n.step}
-    assert sorted(roles - set(words.STEPS) - words.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
+    assert sorted(roles - set(descriptions.steps()) - descriptions.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
 
 
 def test_no_words_are_left_over():
-    """Mend: delete the row, nothing has that name any more."""
+    """Mend: delete the table, nothing has that name any more."""
     steps, weights = set(), set()
     without_preset = (presets.make(name, golden(name).raw) for name in goldens())
     for model in (*map(presets.model, DISCLOSED), *without_preset):
         steps |= {key for n in model.trace.root.walk() for key in (n.role, n.parent and (n.parent.role, n.role))}
-        weights |= {id(words.of_weight(w.name)) for w in model.trace.weights.values()}
-    assert set(words.STEPS) - steps == set()
-    assert sorted(name for name, found in words.WEIGHTS.items() if id(found) not in weights) == []
-    assert sorted(s.name for s in notation.SYMBOLS if s.name not in tables._all_symbols() | {"T", "S"}) == []
+        weights |= {id(descriptions.of_weight(w.name)) for w in model.trace.weights.values()}
+    assert set(descriptions.steps()) - steps == set()
+    assert sorted(name for name, found in descriptions.weights().items() if id(found) not in weights) == []
+    assert sorted(s.name for s in notation.SYMBOLS if s.name not in notation.config_sizes() | {"T", "S"}) == []
 
 
 def test_every_size_is_in_the_notation():
-    """Mend: add a row to SYMBOLS of macros/views/notation.py."""
+    """Mend: add a row to SYMBOLS of macros/views/words/notation.py."""
     sizes = {k.field for a in architectures().values() for k in fields_of(a.config) if k.is_size}
     assert sorted(s for s in sizes if not notation.known(s)) == []
 
@@ -693,16 +693,22 @@ def test_whatever_stands_for_a_name_stays_text(of):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_in_a_view_stays_text(small, name):
-    published = presets.Published(
-        parameters=10**9, exact=False, source=name, extra=(presets.Extra(name=name, count=1),), active=name
+    published = preset_file.Published(
+        parameters=10**9, exact=False, source=name, extra=(preset_file.Extra(name=name, count=1),), active=name
     )
-    harmless = msgspec.structs.replace(published, source="x", active="x", extra=(presets.Extra(name="x", count=1),))
+    harmless = msgspec.structs.replace(published, source="x", active="x", extra=(preset_file.Extra(name="x", count=1),))
     hostile, preset = copy.copy(presets.preset("llama3-8b")), copy.copy(presets.preset("llama3-8b"))
     for p, n, figure in ((hostile, name, published), (preset, "x", harmless)):  # past the reader's own check
         for key, value in (("name", n), ("headline", n), ("published", figure)):
             msgspec.structs.force_setattr(p, key, value)
     (slug, _), (plain_slug, _) = small(hostile), small(preset)
-    for view in (tables.parameter_table, tables.which_number, tables.costs, formulas.formula, walkthrough.walkthrough):
+    for view in (
+        parameters.parameter_table,
+        size_counts.which_number,
+        overview.costs,
+        formulas.formula,
+        walkthrough.walkthrough,
+    ):
         made = view(slug)
         assert "{{" not in made and "{%" not in made and "{#" not in made and "`" not in made
         assert [t.partition(" ")[0] for t in re.findall(r"<[^>]+>", made)] == [
@@ -713,11 +719,11 @@ def test_a_name_in_a_view_stays_text(small, name):
 @pytest.mark.parametrize("slug", ["gpt2", "llama3-8b"])
 def test_a_view_is_one_line(slug):
     for view in (
-        tables.parameter_table,
-        tables.which_number,
-        tables.kv_cache,
-        tables.flops,
-        tables.costs,
+        parameters.parameter_table,
+        size_counts.which_number,
+        kv_cache.kv_cache,
+        flops.flops,
+        overview.costs,
         formulas.formula,
         formulas.parameter_formula,
         walkthrough.walkthrough,
@@ -795,7 +801,7 @@ def test_the_reference_shows_each_call_that_it_makes():
     ],
 )
 def test_a_wrong_call_names_page_and_macro(arguments, named, message):
-    macro = page_macros.guarded("value", values.value, lambda: "docs/a.md")
+    macro = page_macros.with_call_errors("value", values.value, lambda: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments, **named)
     assert (
@@ -818,16 +824,45 @@ def test_a_wrong_call_names_page_and_macro(arguments, named, message):
         (("dot_product", 3, [1]), "a = 3: expected a list of numbers"),
         (("matmul_figure", 1, 1, 1, ["x"]), "labels = ('x',): expected a list of three texts"),
         (("params", "gpt2", "total", "x"), "rounded = 'x': expected true, false or a whole number"),
-        (("model_link", "gpt2", "in words", "x"), "it takes fewer arguments"),
+        (("model_link", "gpt2", "in words", "x"), "too many positional arguments; write model_link(slug, words=None)"),
         (("excerpt", "../tests/conftest.py", "x"), "there is no module '../tests/conftest.py'"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):
     name, *arguments = call
-    macro = page_macros.guarded(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
+    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments)
     assert message in str(raised.value) and str(raised.value).startswith(f"docs/a.md: {name}(")
+
+
+@pytest.mark.parametrize(
+    "name, parameter, old, others",
+    [
+        ("matmul", "what", "mix", {"slug": "gpt2"}),
+        ("params", "what", "listen", {"model": "whisper-small"}),
+        ("part_formula", "part", "listen", {"slug": "whisper-small"}),
+        ("trace_steps", "part", "listen", {"slug": "whisper-small"}),
+        ("walkthrough", "part", "attention", {"slug": "deepseek-v3.2"}),
+        ("shape_after", "step", "listen", {"slug": "whisper-small"}),
+        ("number_matrix", "station_name", "mix", {"head": 3}),
+    ],
+)
+def test_an_old_word_for_a_step_works_and_says_the_new_one(name, parameter, old, others, caplog):
+    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
+    new = page_arguments.DEPRECATED_ROLES.get(old)
+    result = macro(**others, **{parameter: old})
+    line = f'{parameter} = "{old}" is now called "{new}"; the old name goes with version {page_arguments.GONE_WITH}'
+    assert [r.getMessage() for r in caplog.records] == ([f"docs/a.md: {name}: {line}"] if new else [])
+    caplog.clear()
+    assert result == macro(**others, **{parameter: new or old}) and not caplog.records
+
+
+def test_old_words_for_steps_lead_to_words_of_today_and_go_when_said():
+    roles, old = {str(role) for role in Role}, page_arguments.DEPRECATED_ROLES
+    assert set(old.values()) <= roles and not roles & set(old)
+    today, end = (tuple(map(int, v.split("."))) for v in (version("every-parameter"), page_arguments.GONE_WITH))
+    assert today < end, "take the old words out of page_arguments.py"
 
 
 def test_layers_far_apart_are_named_at_once():
@@ -847,9 +882,9 @@ def test_a_models_costs_go_with_it():
 def test_what_is_no_text_is_not_printed():
     for wrong, message in ((object(), "object is no text"), (len, "len is a macro, and is not called")):
         with pytest.raises(Problem, match=f"^docs/a.md: {message}"):
-            page_errors.printed(wrong, "docs/a.md")
+            page_errors.printable(wrong, "docs/a.md")
     for right in ("text", 3, None, 2.5, [1], tag("b", "bold"), jinja2.Undefined()):
-        assert page_errors.printed(right, "docs/a.md") is right
+        assert page_errors.printable(right, "docs/a.md") is right
 
 
 @pytest.mark.parametrize(
@@ -923,7 +958,7 @@ def test_an_error_in_a_page_is_one_line(tmp_path, source, line, fails):
 
 def test_a_word_in_a_formula_keeps_its_spaces():
     """MathML drops plain spaces at the ends of a text."""
-    for name, found in (*words.STEPS.items(), *words.WEIGHTS.items()):
+    for name, found in (*descriptions.steps().items(), *descriptions.weights().items()):
         for word in re.findall(r"\\text\{([^}]*)\}", found.equation):
             assert f"<mtext>{word.replace(' ', chr(0xA0))}</mtext>" in equations.math(found.equation), name
 
@@ -992,7 +1027,7 @@ def test_a_figure_names_its_factors_and_explains_its_letters(small):
     slug, _ = small()
     for what, names, letters in (
         ("scores", ("q", "kᵀ", "scores"), "T: new tokens, H = d_head, S: context."),
-        ("mix", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
+        ("weighted_sum", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
         ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head."),
     ):
         made = matmul.matmul(slug, what)

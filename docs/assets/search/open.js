@@ -1,14 +1,17 @@
-// Opens the search: its code and its index are fetched when it is first asked for. No module: from disk, where a page may
-// load none, the link in the header stays what it is without scripts, the way to all models.
+// Opens the search: its code and its index are fetched when it is first asked for. No module: from disk, where a page
+// may load none, the link in the header stays what it is without scripts, the way to all models.
 {
-  const script = document.currentScript.src, root = new URL("../../", script)
+  const script = /** @type {HTMLScriptElement} */ (document.currentScript).src,
+    root = new URL("../../", script)
+  /** @type {HTMLAnchorElement?} */
   const link = document.querySelector(".ep-search-link")
-  const catalogue = link?.href
+  const catalogue = link?.href ?? ""
+  /** @type {Promise<() => void> | undefined} */
   let show
 
   const open = async () => {
     try {
-      show ??= import(new URL("dialog.mjs", script)).then(({ make }) => make(root, catalogue))
+      show ??= import(`${new URL("dialog.mjs", script)}`).then(({ make }) => make(root, catalogue))
       ;(await show)()
     } catch (error) {
       console.warn(error)
@@ -26,7 +29,8 @@
       open()
     })
     addEventListener("keydown", event => {
-      const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]")
+      const isTyping =
+        event.target instanceof Element && event.target.closest("input, select, textarea, [contenteditable]")
       const isAsked = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey
       if (!isAsked && (isTyping || event.ctrlKey || event.metaKey || event.altKey || event.key !== "/")) return
       event.preventDefault()

@@ -1,57 +1,152 @@
-// The area map of a model: the boxes and what is written in them are those of the pages' own drawing, compiled; elements are made of them here.
+// The area map of a model: the boxes and what is written in them are those of the pages' own drawing, compiled;
+// elements are made of them here.
 
 import { areasOf, treemap } from "../model.mjs"
 import { count, grouped, make, percent, short } from "./kit.mjs"
 
 const PHONE = "(max-width: 33.25em)" // where the narrow one is seen: its place is 25rem wide or less
-const GAP = 16, ABOVE = 18 // between two maps, and for what is said above each
+const GAP = 16,
+  ABOVE = 18 // between two maps, and for what is said above each
 
-// One map, or that of before and of now beside each other: what is twice as large has twice the area.
+/**
+ * @typedef {import("../model.mjs").Titles} Titles
+ * @typedef {Engine.Dict<string, string>} Colours
+ */
+
+/**
+ * One map, or that of before and of now beside each other: what is twice as large has twice the area.
+ * @param {Engine.Model} now
+ * @param {Engine.Model} before
+ * @param {Titles} titles
+ * @param {Colours} colours
+ */
 export function areaMap(now, before, titles, colours) {
-  const maps = now === before ? [["", now]] : [["As published: ", before], ["Now: ", now]]
+  /** @type {[title: string, model: Engine.Model][]} */
+  const maps =
+    now === before
+      ? [["", now]]
+      : [
+          ["As published: ", before],
+          ["Now: ", now],
+        ]
   const most = Math.max(...maps.map(([, m]) => Number(m.counts.total)))
+  /**
+   * @param {string} cls
+   * @param {number[]} size
+   * @param {boolean} isRow
+   */
   const drawing = (cls, [width, height], isRow) => {
-    const room = maps.length === 1 ? [width, height] : isRow ? [(width - GAP) / 2, height] : [width, height * .6]
+    const room = maps.length === 1 ? [width, height] : isRow ? [(width - GAP) / 2, height] : [width, height * 0.6]
     const above = maps.length === 1 ? 0 : ABOVE
     const parts = maps.flatMap(([title, m], i) => {
       const side = Math.sqrt(Number(m.counts.total) / most) || 0
-      const left = isRow ? i * (room[0] + GAP) : 0, top = above + (isRow ? 0 : i * (room[1] + above + 4))
+      const left = isRow ? i * (room[0] + GAP) : 0,
+        top = above + (isRow ? 0 : i * (room[1] + above + 4))
       const said = above ? [text(left, top - 6, title + count(m.counts.total), 11.5)] : []
-      return [...said, ...map(areasOf(m, titles, short, percent), [left, top, left + side * room[0], top + side * room[1]], colours)]
+      return [
+        ...said,
+        ...map(areasOf(m, titles, short, percent), [left, top, left + side * room[0], top + side * room[1]], colours),
+      ]
     })
     const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
-    return shape("svg", { class: `ep-svg ${cls}`, viewBox: `0 0 ${width} ${tall}`, role: "img", "aria-label": `Where the parameters are: ${said(now, titles)}` }, ...parts)
+    return shape(
+      "svg",
+      {
+        class: `ep-svg ${cls}`,
+        viewBox: `0 0 ${width} ${tall}`,
+        role: "img",
+        "aria-label": `Where the parameters are: ${said(now, titles)}`,
+      },
+      ...parts,
+    )
   }
   const used = now.counts.active !== now.counts.total ? " In the stronger colour: what one token uses." : ""
   const scale = maps.length > 1 ? " Both to one scale." : ""
-  const drawings = [() => drawing("wide", treemap.WIDE.map(Number), true), () => drawing("narrow", treemap.NARROW.map(Number), false)]
+  const drawings = [
+    () => drawing("wide", treemap.WIDE.map(Number), true),
+    () => drawing("narrow", treemap.NARROW.map(Number), false),
+  ]
   const [seen, other] = matchMedia(PHONE).matches ? drawings.reverse() : drawings
-  const figure = make("figure", { class: "ep-map" }, seen(), make("figcaption", {}, `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`))
+  const figure = make(
+    "figure",
+    { class: "ep-map" },
+    seen(),
+    make(
+      "figcaption",
+      {},
+      `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`,
+    ),
+  )
   setTimeout(() => figure.isConnected && figure.prepend(other()), 100) // for another window, or paper
   return figure
 }
 
-const said = (m, titles) => areasOf(m, titles, short, percent).filter(({ area }) => area.parameters).map(({ area }) => `${area.title} ${area.said}, ${area.share}`).join("; ")
+const said = (/** @type {Engine.Model} */ m, /** @type {Titles} */ titles) =>
+  areasOf(m, titles, short, percent)
+    .filter(({ area }) => area.parameters)
+    .map(({ area }) => `${area.title} ${area.said}, ${area.share}`)
+    .join("; ")
 
+/**
+ * @param {NonNullable<Engine.Model["areas"]>} areas
+ * @param {Engine.Box} box
+ * @param {Colours} colours
+ */
 function map(areas, box, colours) {
-  return treemap.drawn(areas.map(({ area }) => area), box).map(drawn => {
-    const { area, category } = areas[Number(drawn.place)], fill = colours.read(category)
-    return shape("g", {},
-      shape("title", {}, `${area.title}: ${grouped(area.parameters)} parameters, ${area.share}`),
-      shape("path", { d: path([drawn.box]), fill, "fill-opacity": treemap.IDLE }),
-      shape("path", { d: path(drawn.used), fill, "fill-opacity": treemap.USED }),
-      shape("path", { d: path(drawn.inner), class: "inner", fill: "none" }),
-      shape("path", { d: path(drawn.outer), class: "outer", fill: "none" }),
-      ...drawn.lines.map(line => text(line.x, line.y, line.content, line.size, line.weight)))
-  })
+  return treemap
+    .drawn(
+      areas.map(({ area }) => area),
+      box,
+    )
+    .map(drawn => {
+      const { area, category } = areas[Number(drawn.place)],
+        fill = colours.read(category)
+      return shape(
+        "g",
+        {},
+        shape("title", {}, `${area.title}: ${grouped(area.parameters)} parameters, ${area.share}`),
+        shape("path", { d: path([drawn.box]), fill, "fill-opacity": treemap.IDLE }),
+        shape("path", { d: path(drawn.used), fill, "fill-opacity": treemap.USED }),
+        shape("path", { d: path(drawn.inner), class: "inner", fill: "none" }),
+        shape("path", { d: path(drawn.outer), class: "outer", fill: "none" }),
+        ...drawn.lines.map(line => text(line.x, line.y, line.content, line.size, line.weight)),
+      )
+    })
 }
 
-const path = boxes => boxes.map(box => box.map(x => Number(x).toFixed(1))).map(([x, y, right, bottom]) => `M${x} ${y}H${right}V${bottom}H${x}z`).join("")
-const text = (x, y, content, size, weight) => shape("text", { x: Number(x).toFixed(1), y: Number(y).toFixed(1), "font-size": size, ...(weight ? { "font-weight": weight } : {}), fill: "currentColor" }, content)
+const path = (/** @type {Engine.Box[]} */ boxes) =>
+  boxes
+    .map(box => box.map(x => Number(x).toFixed(1)))
+    .map(([x, y, right, bottom]) => `M${x} ${y}H${right}V${bottom}H${x}z`)
+    .join("")
+/**
+ * @param {Engine.Length} x
+ * @param {Engine.Length} y
+ * @param {string} content
+ * @param {Engine.Length} size
+ * @param {Engine.Length?} [weight]
+ */
+const text = (x, y, content, size, weight) =>
+  shape(
+    "text",
+    {
+      x: Number(x).toFixed(1),
+      y: Number(y).toFixed(1),
+      "font-size": size,
+      ...(weight ? { "font-weight": weight } : {}),
+      fill: "currentColor",
+    },
+    content,
+  )
 
+/**
+ * @param {string} name
+ * @param {Record<string, string | Engine.Length>} attributes
+ * @param {...(Node | string)} children
+ */
 function shape(name, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`)
   element.append(...children)
   return element
 }

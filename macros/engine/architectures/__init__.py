@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, shorten
@@ -29,7 +30,7 @@ class Architecture:
     """One forward pass, with the config it reads and the published model types that have it.
 
     `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the
-    published ones that it is cut into, in order (`checkpoint.unfuse`).
+    published ones that it is cut into, in order (`checkpoint.published_parts`).
     """
 
     name: str
@@ -81,7 +82,7 @@ def architecture(
     return register
 
 
-@lru_cache(maxsize=1)
+@cache
 def architectures() -> dict[str, Architecture]:
     """Every known architecture, by model type."""
     for module in pkgutil.iter_modules(__path__):
@@ -89,20 +90,36 @@ def architectures() -> dict[str, Architecture]:
     return dict(sorted(_registered.items()))
 
 
+# The model types at the beginning of a call that registers a forward pass.
+_TYPES = re.compile(r'^@?architecture\(\s*((?:"[^"]+",\s*)+)', re.M)
+
+
+@cache
+def modules_by_type() -> dict[str, str]:
+    """The module of each model type, read off the sources: nothing is imported."""
+    return {
+        name: module.name
+        for module in pkgutil.iter_modules(__path__)
+        for types in _TYPES.findall(Path(__path__[0], f"{module.name}.py").read_text("utf-8"))
+        for name in re.findall(r'"([^"]+)"', types)
+    }
+
+
+def is_known(model_type: str) -> bool:
+    """Whether a model type is here, as it is or as a multimodal model's, of which the text is; nothing is imported."""
+    known = modules_by_type()
+    return model_type in known or f"{model_type}_text" in known
+
+
 def find(model_type: object) -> Architecture:
-    """The architecture of a model type, a multimodal model's being that of its text. Raises `Problem` that names near
-    ones, at most five.
+    """The architecture of a model type, a multimodal model's being that of its text; only its module is imported.
+    Raises `Problem` for others.
     """
-    known = architectures()
-    if isinstance(model_type, str) and model_type not in known and f"{model_type}_text" in known:
-        return known[f"{model_type}_text"]
-    if not isinstance(model_type, str) or model_type not in known:
-        near = [f'"{name}"' for name in difflib.get_close_matches(str(model_type), known, n=5)]
-        perhaps = (
-            f"did you mean {' or '.join([', '.join(near[:-1]), near[-1]] if near[1:] else near)}? " if near else ""
-        )
-        raise Problem(
-            f"model_type = {shorten(model_type)} is not known",
-            f"{perhaps}every-parameter describe --types prints the known ones",
-        )
-    return known[model_type]
+    for name in (model_type, f"{model_type}_text") if isinstance(model_type, str) else ():
+        if name not in _registered and (module := modules_by_type().get(name)):
+            importlib.import_module(f"{__name__}.{module}")
+        if name in _registered:
+            return _registered[name]
+    raise Problem(
+        f"model_type = {shorten(model_type)} is not known", "every-parameter describe --types prints the known ones"
+    )

@@ -32,7 +32,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Interval, Positive, Size, activation, config, fixed, full_every, key, masks_of
 from .llama import Llama
-from .qwen2_moe import FUSED, PACKED
+from .tensor_layouts import FUSED, PACKED
 
 
 @config
@@ -72,7 +72,6 @@ class Afmoe(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

@@ -8,11 +8,7 @@ from __future__ import annotations
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
-    apply_rope,
-    attend,
-    causal_mask,
     embed,
-    heads,
     linear,
     positions,
     rms_norm,
@@ -20,10 +16,12 @@ from ..ops import (
     unembed,
     xielu,
 )
-from ..steps import Holds, Role, step
+from ..steps import Role, step
 from . import architecture
-from .config import Positive, activation, config, fixed, key, read_rope
+from .config import Positive, activation, config, fixed, key
 from .llama import Llama
+from .qwen3 import attention
+from .rope_config import read_rope
 
 
 @config
@@ -40,7 +38,6 @@ class Apertus(Llama):
         self.must_divide("n_kv_heads", "n_heads")
         if self.activation != "xielu":
             activation(self.activation)
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -71,19 +68,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Apertus, mask: Mask, table: R
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "attention_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(rms_norm(x, w, "feedforward_layernorm", c.norm_eps), w.at("mlp"), c)
-
-
-@step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Apertus, mask: Mask, table: RopeTable) -> Array:
-    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
-    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = rms_norm(q, w, "q_norm", c.norm_eps), rms_norm(k, w, "k_norm", c.norm_eps)
-    q, k = apply_rope(q, table), apply_rope(k, table)
-    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
-    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.FEED_FORWARD)

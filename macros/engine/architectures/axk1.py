@@ -13,7 +13,7 @@ from . import architecture
 from .config import Size, activation, config, key
 from .deepseek_v2 import attention
 from .deepseek_v3 import DeepSeekV3, all_experts
-from .qwen2_moe import FUSED
+from .tensor_layouts import FUSED
 
 
 @config

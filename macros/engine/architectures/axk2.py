@@ -27,8 +27,8 @@ from . import architecture
 from .config import Size, activation, config, key
 from .deepseek_v2 import LATENT_EPS, latents, read_values_out, turn
 from .deepseek_v3 import mixture_of_experts
-from .deepseek_v32 import DeepSeekV32, IndexedKind, pick_tokens
-from .qwen2_moe import FUSED
+from .deepseek_v32 import DeepSeekV32, IndexedKind, indexer
+from .tensor_layouts import FUSED
 
 
 @config
@@ -74,7 +74,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: AXK2, table: RopeTable) -
     q, q_rope, gate = np.split(heads(both, N, H + H_rope + V), [H, H + H_rope], axis=-1)
     latent, k_rope = latents(x, w, cache, c, table)
     allowed = causal_mask(cache, q, latent, Full())
-    seen = pick_tokens(x, narrow, allowed, w.at("indexer"), cache, c, table)
+    seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     allowed = np.take_along_axis(allowed, seen, axis=1)
     values = read_values_out(q, turn(q_rope, c, table), latent, k_rope, allowed, w, c) * sigmoid(gate)

@@ -26,9 +26,11 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Positive, Size, Taps, activation, config, fixed, key, read_rope
+from .config import Interval, Positive, Size, Taps, activation, config, fixed, key
 from .deepseek_v2 import latents, queries, read_values_out
-from .kimi_linear import LatentsAndDelta, kimi_delta_attention, mixture_of_experts
+from .deepseek_v3 import mixture_of_stacked_experts
+from .kimi_linear import LatentsAndDelta, kimi_delta_attention
+from .rope_config import read_rope
 
 
 @config
@@ -99,7 +101,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Ling3, kind: Mixed, table: Ro
         x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.feed_forward == "moe":
-        return x + mixture_of_experts(y, w.at("mlp"), c)
+        return x + mixture_of_stacked_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, mix, positions, scores, softmax
+from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
 from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
@@ -76,7 +76,7 @@ def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) 
     x = layer_norm(x, w, "bert.embeddings.LayerNorm", c.norm_eps)
     for _, w_layer, _ in w.layers("bert.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return predict(x, w, c, last=last)
+    return prediction_head(x, w, c, last=last)
 
 
 @step(Role.LAYER)
@@ -93,7 +93,7 @@ def attention(x: Array, w: Weights, c: Bert) -> Array:
         heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head)
         for name in ("self.query", "self.key", "self.value")
     )
-    mixed = mix(softmax(scores(q, k, c.d_head**-0.5)), v)
+    mixed = weighted_sum(softmax(scores(q, k, c.d_head**-0.5)), v)
     return linear(mixed.reshape(x.shape[0], c.d_model), w, "output.dense", c.d_model, bias=True)
 
 
@@ -105,7 +105,7 @@ def feed_forward(x: Array, w: Weights, c: Bert) -> Array:
 
 
 @step(Role.UNEMBED)
-def predict(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
+def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = activation(c.activation)(
         linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)

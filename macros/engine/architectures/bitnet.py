@@ -23,8 +23,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, read_rope
+from .config import Positive, Size, activation, config, fixed, key
 from .llama import Llama
+from .rope_config import read_rope
 
 
 @config

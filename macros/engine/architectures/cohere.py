@@ -26,8 +26,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Size, config, fixed, full_every, key, masks_of, read_rope
+from .config import Interval, Positive, Size, config, fixed, full_every, key, masks_of
 from .llama import Llama, feed_forward
+from .rope_config import read_rope
 
 
 @config
@@ -66,10 +67,6 @@ class Cohere2(Cohere):
         "use_parallel_block",
         "use_parallel_embedding",
     }
-
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
     def rope(self) -> Rope:

@@ -44,7 +44,7 @@ from .config import (
     masks_of,
     sparse_layers,
 )
-from .qwen2_moe import FUSED, PACKED
+from .tensor_layouts import FUSED, PACKED
 
 
 @config
@@ -77,7 +77,6 @@ class Cohere2MoE(Cohere2):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

@@ -28,20 +28,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import (
-    Config,
-    Positive,
-    Raw,
-    Size,
-    activation,
-    config,
-    derived,
-    fixed,
-    fold_rope,
-    fold_table,
-    key,
-    read_rope,
-)
+from .config import Config, Positive, Raw, Size, activation, config, derived, fixed, fold_table, key
+from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
 
 
 @config
@@ -68,6 +56,7 @@ class Dbrx(Config):
     n_experts_per_token: Size = key("ffn_config.moe_top_k")
     normalise: float | None = key("ffn_config.moe_normalize_expert_weights", 1.0)
 
+    rewritten = OLDER_ROPE_KEYS | {"attn_config", "ffn_config"}
     ignored = frozenset(
         {
             "max_seq_len",
@@ -91,7 +80,6 @@ class Dbrx(Config):
         self.must_divide("n_kv_heads", "n_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
         activation(str(self.activation.get("name", "silu")))
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
         if self.normalise not in (None, 1.0):
             raise Problem(
                 f"ffn_config.moe_normalize_expert_weights = {self.normalise}: expected 1 or nothing",

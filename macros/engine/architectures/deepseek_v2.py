@@ -18,20 +18,20 @@ from ..ops import (
     Rope,
     apply_rope,
     apply_rope_pairs,
-    ask_latents,
     causal_mask,
     combine,
     embed,
     feed_forward,
     gated_experts,
+    group_limited,
     heads,
-    keep_groups,
+    latent_queries,
     latent_scores,
+    latent_values,
+    latent_weighted_sum,
     linear,
     masked,
-    mix_latents,
     positions,
-    read_values,
     rms_norm,
     rope_table,
     routing_weights,
@@ -44,21 +44,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import (
-    Config,
-    Count,
-    Interval,
-    Positive,
-    Raw,
-    Size,
-    activation,
-    config,
-    fixed,
-    key,
-    read_rope,
-    sparse_layers,
-)
-from .qwen2_moe import EXPERT, FUSED
+from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, fixed, key, sparse_layers
+from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 # The norms of the latents have an epsilon of their own, that no config key sets.
 LATENT_EPS = 1e-6
@@ -90,12 +78,12 @@ class Latent(Config):
     # head
     tied: bool = key("tie_word_embeddings", False)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"num_key_value_heads", "head_dim", "qk_head_dim"})
 
     def check(self) -> None:
         activation(self.activation)
         self.rope.turning(self.qk_rope_head_dim)
-        self.scale  # noqa: B018 (raises where mscale_all_dim is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -146,7 +134,6 @@ class LatentMoE(Latent):
 
     def check(self) -> None:
         super().check()
-        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
         check_groups(self)
 
     @property
@@ -271,10 +258,10 @@ def read_values_out(
     N, H, V = c.n_heads, c.qk_nope_head_dim, c.v_head_dim
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), c.kv_lora_rank).reshape(N, H + V, c.kv_lora_rank)
     to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
-    fit = latent_scores(ask_latents(q, to_key), latent, q_rope, k_rope, c.scale)
+    fit = latent_scores(latent_queries(q, to_key), latent, q_rope, k_rope, c.scale)
     fit = masked(fit, allowed)
     shares = softmax(fit) if sinks is None else softmax_with_sink(fit, sinks)
-    return read_values(mix_latents(shares, latent), to_value)
+    return latent_values(latent_weighted_sum(shares, latent), to_value)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
@@ -284,7 +271,7 @@ def mixture_of_experts(x: Array, w: Weights, c: DeepSeekV2) -> Array:
     fit = softmax(linear(x, w, "gate", c.n_experts))
     allowed = fit
     if c.choice == "group_limited_greedy":
-        allowed = keep_groups(fit, c.n_expert_groups, c.n_groups_kept, best=1)
+        allowed = group_limited(fit, c.n_expert_groups, c.n_groups_kept, best=1)
     chosen = top_k(allowed, c.n_experts_per_token)
     shares = routing_weights(fit, chosen, scale=c.routed_scale)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)

@@ -28,7 +28,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
-from .qwen2_moe import EXPERT, FUSED, PACKED
+from .tensor_layouts import EXPERT, FUSED, PACKED
 
 
 @config

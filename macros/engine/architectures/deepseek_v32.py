@@ -38,7 +38,7 @@ from . import architecture
 from .config import Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_out
 from .deepseek_v3 import DeepSeekV3, mixture_of_experts
-from .qwen2_moe import FUSED
+from .tensor_layouts import FUSED
 
 INDEX_EPS = 1e-6
 
@@ -148,13 +148,13 @@ def attention(
     latent, k_rope = latents(x, w, cache, c, table)
     allowed = causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
-        seen = pick_tokens(x, narrow, allowed, w.at("indexer"), cache, c, table)
+        seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     return read_out(q, q_rope, latent, k_rope, np.take_along_axis(allowed, seen, axis=1), w, c), seen
 
 
 @step(Role.INDEXER)
-def pick_tokens(
+def indexer(
     x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV32, table: RopeTable
 ) -> Array:
     """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].

@@ -22,42 +22,43 @@ from ..ops import (
     Compressed,
     Rope,
     SlidingWindow,
+    apply_partial_rope_pairs,
     causal_mask,
     combine,
     compress,
     embed,
+    expand_streams,
     gated_experts,
-    gather_for_head,
     grouped_linear,
     heads,
     index_scores,
     linear,
     masked,
-    mix_shared,
     positions,
     read_streams,
+    reduce_streams,
     rms_norm,
     rope_table,
     routing_weights,
     shared_experts,
     shared_scores,
+    shared_weighted_sum,
     sigmoid_scores,
     softmax,
     softmax_with_sink,
     softplus,
-    spread,
     stream_shares,
     top_k,
-    turn_back,
-    turn_last,
+    undo_rope_pairs,
     unembed,
     unit_norm,
     write_streams,
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, activation, config, fold_rope, key, read_rope, take_table
-from .qwen2_moe import EXPERT, FUSED
+from .config import Config, Interval, Positive, Raw, Size, activation, config, key, take_table
+from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 # The names of `layer_types`, and the ratio that each has in the published lists.
 WINDOW, INDEXED, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
@@ -121,6 +122,7 @@ class DeepSeekV4(Config):
     # head
     tied: bool = key("tie_word_embeddings", False)
 
+    rewritten = OLDER_ROPE_KEYS | {"compress_rates"}
     ignored = frozenset(
         {
             "attention_bias",
@@ -130,7 +132,6 @@ class DeepSeekV4(Config):
             "topk_method",
             "expert_dtype",
             "num_nextn_predict_layers",
-            "partial_rotary_factor",
             "scale_fmt",
         }
     )
@@ -166,7 +167,6 @@ class DeepSeekV4(Config):
         self.must_divide("n_output_groups", "n_heads")
         self.rope("main").turning(self.qk_rope_head_dim)
         self.rope("compress").turning(self.qk_rope_head_dim)
-        self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     def rope(self, name: str) -> Rope:
         """The rotary embedding of layers that see a window alone ("main"), or of the others ("compress")."""
@@ -210,13 +210,13 @@ class DeepSeekV4(Config):
 @architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED)
 def forward(w: Weights, ids: Array, c: DeepSeekV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
-    x = spread(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
+    x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
     places = positions(ids, cache)
     near = rope_table(places, c.qk_rope_head_dim, c.rope("main"))
     far = rope_table(places, c.qk_rope_head_dim, c.rope("compress"))
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         x = layer(x, w_layer, cache_layer, c, kind, near if kind.every is None else far, ids)
-    x = rms_norm(gather_for_head(x, w.at("model.hc_head"), c.norm_eps, c.stream_floor), w, "model.norm", c.norm_eps)
+    x = rms_norm(reduce_streams(x, w.at("model.hc_head"), c.norm_eps, c.stream_floor), w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
@@ -241,21 +241,23 @@ def attention(x: Array, w: Weights, cache: KVCache, c: DeepSeekV4, kind: Compres
     """
     N, H = c.n_heads, c.d_head
     narrow = rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank), w, "q_a_norm", c.norm_eps)
-    q = turn_last(unit_norm(heads(linear(narrow, w, "q_b_proj", N * H), N, H), c.norm_eps), table)
-    kv = turn_last(rms_norm(linear(x, w, "kv_proj", H), w, "kv_norm", c.norm_eps)[:, None, :], table)[:, 0]
+    q = apply_partial_rope_pairs(unit_norm(heads(linear(narrow, w, "q_b_proj", N * H), N, H), c.norm_eps), table)
+    kv = apply_partial_rope_pairs(rms_norm(linear(x, w, "kv_proj", H), w, "kv_norm", c.norm_eps)[:, None, :], table)[
+        :, 0
+    ]
     window = SlidingWindow(c.sliding_window)
     kv = cache.extend(Holds.KEYS_AND_VALUES, kv, window)
     fit = masked(shared_scores(q, kv, H**-0.5), causal_mask(cache, q, kv, window))
     sinks = w("sinks", N)
     if kind.every is None:
-        mixed = mix_shared(softmax_with_sink(fit, sinks), kv)
+        mixed = shared_weighted_sum(softmax_with_sink(fit, sinks), kv)
     else:
         entries, allowed = compressed(x, narrow, w.at("compressor"), cache, c, kind, table)
         far = masked(shared_scores(q, entries, H**-0.5), allowed)
         shares = softmax_with_sink(np.concatenate([fit, far], axis=-1), sinks)
         near_shares, far_shares = np.split(shares, [kv.shape[0]], axis=-1)
-        mixed = mix_shared(near_shares, kv) + mix_shared(far_shares, entries)
-    mixed = turn_back(mixed, table).reshape(x.shape[0], N * H)
+        mixed = shared_weighted_sum(near_shares, kv) + shared_weighted_sum(far_shares, entries)
+    mixed = undo_rope_pairs(mixed, table).reshape(x.shape[0], N * H)
     return linear(grouped_linear(mixed, w, "o_a_proj", c.n_output_groups, c.o_lora_rank), w, "o_b_proj", c.d_model)
 
 
@@ -271,12 +273,12 @@ def compressed(
     allowed = Compressed(every).allows(query[:, None], np.arange(entries.shape[0], like=x)[None, :])
     if not kind.indexes:
         return entries, allowed
-    picked = pick_entries(x, narrow, allowed, w.at("indexer"), cache, c, every, table)
+    picked = indexer(x, narrow, allowed, w.at("indexer"), cache, c, every, table)
     return np.take(entries, picked, axis=0), np.take_along_axis(allowed, picked, axis=1)
 
 
 @step(Role.INDEXER)
-def pick_entries(
+def indexer(
     x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV4, every: int, table: RopeTable
 ) -> Array:
     """The entries that matter most to each new token, by small heads of their own: [T D], [T Q], [T P] -> [T I].
@@ -285,7 +287,7 @@ def pick_entries(
     """
     N, H = c.index_n_heads, c.index_head_dim
     k = compress(x, w, cache, OF_INDEXER, every, H, c.norm_eps, c.qk_rope_head_dim, c.rope("compress"), overlap=True)
-    q = turn_last(heads(linear(narrow, w, "q_b_proj", N * H), N, H), table)
+    q = apply_partial_rope_pairs(heads(linear(narrow, w, "q_b_proj", N * H), N, H), table)
     fit = index_scores(q, k, linear(x, w, "scorer.weights_proj", N) * N**-0.5)
     return top_k(np.where(allowed, fit, -np.inf), smallest(c.index_topk, k.shape[0]))
 

@@ -18,7 +18,6 @@ from ..ops import (
     heads,
     linear,
     masked,
-    mix,
     positions,
     repeat_kv,
     rms_norm,
@@ -26,12 +25,13 @@ from ..ops import (
     scores,
     softmax,
     unembed,
+    unit_norm,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, config, fixed, key
 from .llama import Llama, feed_forward
-from .llama4 import unit_norm
 
 
 @config
@@ -80,10 +80,10 @@ def attention(x: Array, w: Weights, cache: KVCache, c: DiffLlama, mask: Mask, ta
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     shares = softmax(masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask)))
     wide = wide_values(v)
-    answers = mix(shares, repeat_kv(wide, N))
+    answers = weighted_sum(shares, repeat_kv(wide, N))
     first, second = np.split(answers, 2, axis=1)
     start = 0.8 - 0.6 * math.exp(-0.3 * w.index)
-    difference = unit_norm(first - second * taken_away(w, H, start), c.norm_eps) * (1 - start)
+    difference = unit_norm(first - second * differential_lambda(w, H, start), c.norm_eps) * (1 - start)
     return linear(difference.reshape(T, N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
@@ -93,8 +93,8 @@ def wide_values(v: Array) -> Array:
     return np.concatenate([pairs, pairs], axis=1)
 
 
-@step(Role.DIFFERENCE)
-def taken_away(w: Weights, width: int, start: float) -> Array:
+@step(Role.DIFFERENTIAL_LAMBDA)
+def differential_lambda(w: Weights, width: int, start: float) -> Array:
     """How much of the second head's answer is taken away: [H], [H], [H], [H] -> [1] (arXiv 2410.05258, 2.1)."""
     first, second = (
         np.exp((w(f"lambda_q{i}", width) * w(f"lambda_k{i}", width)).sum(axis=-1, keepdims=True)) for i in (1, 2)

@@ -15,8 +15,8 @@ from .config import Count, Positive, Size, activation, config, fixed, key, masks
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
-from .qwen2_moe import FUSED
 from .qwen3 import attention
+from .tensor_layouts import FUSED
 
 
 @config
@@ -57,7 +57,6 @@ class Dots1(Llama):
     def check(self) -> None:
         super().check()
         check_groups(self)
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

@@ -31,8 +31,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, key, read_rope
-from .qwen2_moe import EXPERT, FUSED
+from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -66,6 +67,7 @@ class Ernie45MoE(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset(
         {
             "moe_capacity",

@@ -52,10 +52,6 @@ class Exaone4(Llama):
             for i in range(self.n_layers)
         ]
 
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
-
     @property
     def masks(self) -> list[Mask]:
         published = masks_of(self.layer_types, self.n_layers, self.sliding_window)

@@ -14,7 +14,7 @@ from .config import Count, Positive, Raw, Size, activation, config, dense_first,
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_stacked_experts
 from .exaone4 import Exaone4, attention
-from .qwen2_moe import FUSED
+from .tensor_layouts import FUSED
 
 
 @config
@@ -34,6 +34,7 @@ class ExaoneMoE(Exaone4):
     d_ff_expert: Size = key("moe_intermediate_size")
     n_shared_experts: Count = key("num_shared_experts", also=("n_shared_experts",))
 
+    rewritten = Exaone4.rewritten | {"is_moe_layer"}
     ignored = Exaone4.ignored | {"scoring_func", "topk_method", "num_nextn_predict_layers", "attention_bias"}
 
     @classmethod
@@ -48,7 +49,6 @@ class ExaoneMoE(Exaone4):
     def check(self) -> None:
         super().check()
         check_groups(self)
-        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

@@ -22,7 +22,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 
 @config
@@ -53,13 +54,13 @@ class Falcon(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"apply_residual_connection_post_layernorm"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:

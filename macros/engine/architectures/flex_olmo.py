@@ -20,10 +20,11 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, read_rope
+from .config import Positive, Size, activation, config, fixed, key
 from .llama import Llama
 from .olmo2 import attention
-from .qwen2_moe import EXPERT, FUSED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config

@@ -19,7 +19,6 @@ from ..ops import (
     heads,
     linear,
     masked,
-    mix,
     positions,
     repeat_kv,
     rms_norm,
@@ -31,12 +30,13 @@ from ..ops import (
     softmax_with_sink,
     top_k,
     unembed,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -67,7 +67,6 @@ class Flint(Llama):
         super().check()
         if self.n_experts:
             self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -110,7 +109,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Flint, mask: Mask, table:
         q, k = apply_rope(q, table), apply_rope(k, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
-    mixed = mix(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
+    mixed = weighted_sum(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
-from ..steps import Holds, Role, step
+from ..ops import embed, positions, rms_norm, rope_table, unembed
+from ..steps import Role, step
 from . import architecture
 from .config import Raw, Size, config, fixed, key
-from .llama import Llama, feed_forward
+from .llama import Llama, attention, feed_forward
 
 
 @config
@@ -57,18 +57,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Gemma, mask: Mask, table: Rop
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
     return x + feed_forward(norm(x, w, "post_attention_layernorm", c), w.at("mlp"), c)
-
-
-@step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Gemma, mask: Mask, table: RopeTable) -> Array:
-    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
-    k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = apply_rope(q, table), apply_rope(k, table)
-    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
-    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 def norm(x: Array, w: Weights, name: str, c: Gemma) -> Array:

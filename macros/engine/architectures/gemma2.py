@@ -28,10 +28,6 @@ class Gemma2(Gemma):
 
     ignored = Gemma.ignored | {"hidden_act"}
 
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
-
     @property
     def masks(self) -> list[Mask]:
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)

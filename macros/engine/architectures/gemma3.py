@@ -24,10 +24,11 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Raw, config, fold_rope_by_layer_type, full_every, key, read_rope
+from .config import Interval, Positive, Raw, config, full_every, key
 from .gemma import norm
 from .gemma2 import Gemma2
 from .llama import feed_forward
+from .rope_config import fold_rope_by_layer_type, read_rope
 
 
 @config
@@ -39,6 +40,7 @@ class Gemma3(Gemma2):
     attention_cap: Positive | None = key("attn_logit_softcapping", None)
     logit_cap: Positive | None = key("final_logit_softcapping", None)
 
+    rewritten = Gemma2.rewritten | {"rope_local_base_freq"}
     ignored = Gemma2.ignored | {"mm_tokens_per_image"}
 
     @classmethod

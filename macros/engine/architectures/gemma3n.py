@@ -21,7 +21,7 @@ from ..ops import (
     SlidingWindow,
     embed,
     embed_layers,
-    keep_largest,
+    gaussian_top_k,
     linear,
     positions,
     rms_norm,
@@ -32,24 +32,10 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import (
-    Count,
-    Positive,
-    Raw,
-    Size,
-    activation,
-    config,
-    derived,
-    fixed,
-    fold_rope_by_layer_type,
-    full_every,
-    key,
-    listed,
-    masks_of,
-    read_rope,
-)
+from .config import Count, Positive, Raw, Size, activation, config, derived, fixed, full_every, key, listed, masks_of
 from .gemma4 import Kept, attention, layer_input, layer_inputs, seen_by
 from .llama import Llama
+from .rope_config import fold_rope_by_layer_type, read_rope
 
 # Streams projected from one keep its size, but for a division by less than this.
 LEAST_SQUARE = 1e-5
@@ -97,6 +83,7 @@ class Gemma3n(Llama):
     logit_cap: Positive | None = key("final_logit_softcapping", 30.0)
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = Llama.rewritten | {"rope_local_base_freq"}
     ignored = Llama.ignored | {"hidden_act", "altup_coef_clip"}
 
     @classmethod
@@ -137,7 +124,6 @@ class Gemma3n(Llama):
                 )
         if not all(0 <= share < 1 for share in self.cut_off):
             raise Problem("activation_sparsity_pattern: expected shares from 0 to less than 1", "correct the value")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[WideKind]:
@@ -181,7 +167,7 @@ def forward(w: Weights, ids: Array, c: Gemma3n, cache: KVCache, last: bool = Tru
         mask = seen_by(kind.mask)
         streams, k, v = layer(streams, w_layer, cache_layer, c, kind, tables[mask], inputs, kept.get(mask))
         kept[mask] = k, v
-    x = rms_norm(join_streams(streams, w), w, "model.norm", c.norm_eps)
+    x = rms_norm(altup_join(streams, w), w, "model.norm", c.norm_eps)
     logits = unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
     return logits if c.logit_cap is None else soft_cap(logits, c.logit_cap)
 
@@ -198,7 +184,7 @@ def layer(
     kept: tuple[Array, Array] | None,
 ) -> tuple[Array, Array, Array]:
     """One block, which also hands on its keys and values: [T M D] -> [T M D], [S K H], [S K H]."""
-    predicted = predict(x, w.at("altup"), c)
+    predicted = altup_predict(x, w.at("altup"), c)
     active = predicted[:, c.active_stream]
     y = rms_norm(active, w, "input_layernorm", c.norm_eps)
     around = laurel(y, w.at("laurel"), c)
@@ -206,7 +192,7 @@ def layer(
     active = (active + rms_norm(y, w, "post_attention_layernorm", c.norm_eps) + around) * 2**-0.5
     y = feed_forward(rms_norm(active, w, "pre_feedforward_layernorm", c.norm_eps), w.at("mlp"), c, kind)
     active = active + rms_norm(y, w, "post_feedforward_layernorm", c.norm_eps)
-    x = correct(predicted, active, w.at("altup"), c)
+    x = altup_correct(predicted, active, w.at("altup"), c)
     scale = w("altup.correct_output_scale", c.d_model)
     first = x[:, c.active_stream] * scale if c.scales_correction else x[:, c.active_stream]
     y = rms_norm(layer_input(first, inputs[:, w.index], w, c), w, "post_per_layer_input_norm", c.norm_eps)
@@ -218,7 +204,7 @@ def feed_forward(x: Array, w: Weights, c: Gemma3n, kind: WideKind) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = linear(x, w, "gate_proj", kind.d_ff)
     if kind.cut_off:
-        gate = keep_largest(gate, 1 - kind.cut_off)
+        gate = gaussian_top_k(gate, 1 - kind.cut_off)
     wide = activation(c.activation)(gate) * linear(x, w, "up_proj", kind.d_ff)
     return linear(wide, w, "down_proj", c.d_model)
 
@@ -238,7 +224,7 @@ def altup_streams(x: Array, w: Weights, n_streams: int) -> Array:
 
 
 @step(Role.ALTUP_JOIN)
-def join_streams(x: Array, w: Weights) -> Array:
+def altup_join(x: Array, w: Weights) -> Array:
     """The mean of the first stream and of projections of the others brought to its size: [T M D] -> [T D]."""
     first = x[:, 0]
     names = (f"model.altup_unembed_projections.{i}" for i in range(x.shape[1] - 1))
@@ -253,7 +239,7 @@ def as_large(x: Array, like: Array) -> Array:
 
 
 @step(Role.ALTUP_PREDICT)
-def predict(x: Array, w: Weights, c: Gemma3n) -> Array:
+def altup_predict(x: Array, w: Weights, c: Gemma3n) -> Array:
     """Each stream with what a token's mixture of all adds to it: [T M D] -> [T M D]."""
     M = c.n_streams
     mixture = linear(modalities(x[:, c.active_stream], w, c), w, "prediction_coefs", M * M).reshape(x.shape[0], M, M)
@@ -261,7 +247,7 @@ def predict(x: Array, w: Weights, c: Gemma3n) -> Array:
 
 
 @step(Role.ALTUP_CORRECT)
-def correct(predicted: Array, active: Array, w: Weights, c: Gemma3n) -> Array:
+def altup_correct(predicted: Array, active: Array, w: Weights, c: Gemma3n) -> Array:
     """Each stream with its share of what the layer made otherwise than predicted: [T M D], [T D] -> [T M D]."""
     new = active - predicted[:, c.active_stream]
     shares = linear(modalities(active, w, c), w, "correction_coefs", c.n_streams) + 1

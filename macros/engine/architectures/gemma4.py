@@ -42,22 +42,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import (
-    Count,
-    Positive,
-    Raw,
-    Size,
-    activation,
-    config,
-    fixed,
-    fold_rope_of_kinds,
-    full_every,
-    key,
-    masks_of,
-    rope_of_mask,
-    tabled,
-)
+from .config import Count, Positive, Raw, Size, activation, config, fixed, full_every, key, masks_of, tabled
 from .llama import Llama
+from .rope_config import fold_rope_of_kinds, rope_of_mask
+from .tensor_layouts import PACKED
 
 # What earlier tokens and the new ones put into a layer's cache, for the layers that read it again.
 Kept = dict[Mask, tuple[Array, Array]]
@@ -102,6 +90,7 @@ class Gemma4(Llama):
     logit_cap: Positive | None = key("final_logit_softcapping", None)
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = Llama.rewritten | {"per_layer_config"}
     ignored = Llama.ignored | {"hidden_act"}
 
     @classmethod
@@ -291,8 +280,7 @@ def mixture_of_experts(x: Array, w: Weights, c: Gemma4) -> Array:
     chosen, shares = softmax_routing(linear(scaled, w, "router.proj", E), c.size("n_experts_per_token"), normalise=True)
     shares = shares * np.take(w("router.per_expert_scale", E), chosen, axis=0)
     y = rms_norm(x, w, "pre_feedforward_layernorm_2", c.norm_eps)
-    names = ("experts.gate_up_proj", "experts.down_proj")
-    return combine(packed_experts(y, chosen, w, names, E, F, activation(c.activation)), shares)
+    return combine(packed_experts(y, chosen, w, PACKED, E, F, activation(c.activation)), shares)
 
 
 class PerLayer(Protocol):

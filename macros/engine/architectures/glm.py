@@ -22,9 +22,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, fixed, key, read_rope
+from .config import Positive, Size, config, fixed, key
 from .llama import Llama
 from .phi3 import feed_forward
+from .rope_config import read_rope
 
 
 @config

@@ -25,11 +25,12 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Size, activation, config, fixed, key, read_rope
+from .config import Count, Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
-from .qwen2_moe import FUSED
+from .rope_config import read_rope
+from .tensor_layouts import FUSED
 
 
 @config

@@ -17,9 +17,9 @@ from ..ops import (
     OF_INDEXER,
     Compressed,
     PickedPools,
-    average_for_head,
     causal_conv,
     embed,
+    expand_streams,
     feed_forward,
     gated_delta_rule,
     heads,
@@ -27,12 +27,12 @@ from ..ops import (
     l2_norm,
     layer_norm,
     linear,
+    mean_of_streams,
     pool_places,
     read_streams,
     rms_norm,
     sigmoid,
     softplus,
-    spread,
     stream_shares,
     top_k,
     unembed,
@@ -45,7 +45,7 @@ from .config import Count, Interval, Positive, Raw, Size, Taps, activation, conf
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
-from .qwen2_moe import FUSED
+from .tensor_layouts import FUSED
 
 # What the table `linear_attn_config` of published configs calls the keys of transformers.
 OF_TABLE = {
@@ -86,6 +86,7 @@ class Glm5Next(GlmMoEDsa):
     stream_rounds: Interval = key("hc_sinkhorn_iters", 20)
     stream_floor: float = key("hc_eps", 1e-6)
 
+    rewritten = GlmMoEDsa.rewritten | {"linear_attn_config"}
     ignored = (GlmMoEDsa.ignored - {"layer_types"}) | {"first_k_dense_replace"}
 
     @classmethod
@@ -101,7 +102,6 @@ class Glm5Next(GlmMoEDsa):
     def check(self) -> None:
         self.must_not_exceed("pool_size", "index_topk")
         activation(self.activation)
-        self.kinds  # noqa: B018 (raises where a list of layers is wrong)
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
     @property
@@ -125,11 +125,11 @@ class Glm5Next(GlmMoEDsa):
 @architecture("glm5_next_text", config=Glm5Next, fused=FUSED)
 def forward(w: Weights, ids: Array, c: Glm5Next, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
-    x = spread(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
+    x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
     seen: Array | None = None
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         x, seen = layer(x, w_layer, cache_layer, c, kind, seen)
-    x = rms_norm(average_for_head(x), w, "model.norm", c.norm_eps)
+    x = rms_norm(mean_of_streams(x), w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
@@ -195,7 +195,7 @@ def attention(
     latent = cache.extend(Holds.LATENT, rms_norm(latent, w, "kv_a_layernorm", c.norm_eps), mask)
     k_rope = cache.extend(Holds.ROPE_KEY, k_rope, mask) if c.qk_rope_head_dim else latent[:, :0]
     if kind.indexes or seen is None:
-        seen = pick_pools(x, narrow, w.at("indexer"), cache, c, mask)
+        seen = indexer(x, narrow, w.at("indexer"), cache, c, mask)
     S = latent.shape[0]
     allowed, places = seen < S, np.minimum(seen, S - 1)
     latent, k_rope = np.take(latent, places, axis=0), np.take(k_rope, places, axis=0)
@@ -203,7 +203,7 @@ def attention(
 
 
 @step(Role.INDEXER)
-def pick_pools(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, mask: PickedPools) -> Array:
+def indexer(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, mask: PickedPools) -> Array:
     """The places of the tokens in the pools that matter most to each new one, and in its own: [T D], [T Q] -> [T I].
 
     A pool's key is the average of its tokens', number by number by gates. A place behind the end stands for nothing.

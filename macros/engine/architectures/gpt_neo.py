@@ -53,7 +53,6 @@ class GPTNeo(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        self.masks  # noqa: B018 (raises where attention_types is wrong)
 
     @property
     def act(self) -> Activation:

@@ -9,7 +9,8 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Full, Rope, apply_rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 
 @config
@@ -36,12 +37,12 @@ class GPTNeoX(Config):
     # head
     tied: bool = key("tie_word_embeddings", False)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"classifier_dropout"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:

@@ -14,14 +14,13 @@ from ..ops import (
     apply_rope,
     causal_mask,
     chosen_softmax_routing,
-    clipped_gate,
+    clipped_swiglu,
     combine,
     embed,
     expert_linear,
     heads,
     linear,
     masked,
-    mix,
     positions,
     repeat_kv,
     rms_norm,
@@ -29,11 +28,13 @@ from ..ops import (
     scores,
     softmax_with_sink,
     unembed,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks_of, read_rope
+from .config import Positive, Size, config, full_every, key, masks_of
 from .llama import Llama
+from .rope_config import read_rope
 
 
 @config
@@ -56,7 +57,6 @@ class GptOss(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.masks  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -96,7 +96,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GptOss, mask: Mask, table
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
-    mixed = mix(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
+    mixed = weighted_sum(softmax_with_sink(fit, w("sinks", N)), repeat_kv(v, N))
     return linear(mixed.reshape(mixed.shape[0], N * H), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
@@ -116,6 +116,6 @@ def experts(x: Array, chosen: Array, w: Weights, c: GptOss) -> Array:
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     wide = expert_linear(x, w.stack("gate_up_proj", E, D, 2 * F, used=k), chosen, transposed=True)
     wide = wide + np.take(w.stack("gate_up_proj_bias", E, 2 * F, used=k), chosen, axis=0)
-    wide = clipped_gate(wide[..., ::2], wide[..., 1::2], c.gate_limit, c.gate_slope)
+    wide = clipped_swiglu(wide[..., ::2], wide[..., 1::2], c.gate_limit, c.gate_slope)
     down = expert_linear(wide, w.stack("down_proj", E, F, D, used=k), chosen, transposed=True)
     return down + np.take(w.stack("down_proj_bias", E, D, used=k), chosen, axis=0)

@@ -23,12 +23,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key
 from .granite import Granite, attention
-
-FUSED = {
-    "block_sparse_moe.router.weight": ("block_sparse_moe.router.layer.weight",),
-    "block_sparse_moe.experts.gate_up_proj": ("block_sparse_moe.input_linear.weight",),
-    "block_sparse_moe.experts.down_proj": ("block_sparse_moe.output_linear.weight",),
-}
+from .tensor_layouts import GRANITE_FUSED
 
 
 @config
@@ -43,7 +38,7 @@ class GraniteMoE(Granite):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
-@architecture("granitemoe", config=GraniteMoE, fused=FUSED)
+@architecture("granitemoe", config=GraniteMoE, fused=GRANITE_FUSED)
 def forward(w: Weights, ids: Array, c: GraniteMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

@@ -33,8 +33,8 @@ from .config import Count, Positive, Raw, Size, Taps, activation, config, key, m
 from .granite import Granite, attention
 from .mamba import NOT_READ
 from .mamba2 import mamba2
-from .qwen2_moe import PACKED
 from .qwen3_next import STATE_BYTES
+from .tensor_layouts import PACKED
 
 
 @config
@@ -79,7 +79,6 @@ class GraniteMoEHybrid(Granite):
         self.must_divide("n_groups", "n_mamba_heads")
         if self.n_experts:
             self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[Mixed]:

@@ -13,7 +13,8 @@ from ..steps import Role, step
 from . import architecture
 from .config import Count, activation, config, key
 from .granite import attention
-from .granitemoe import FUSED, GraniteMoE, mixture_of_experts
+from .granitemoe import GraniteMoE, mixture_of_experts
+from .tensor_layouts import GRANITE_FUSED
 
 
 @config
@@ -23,7 +24,7 @@ class GraniteMoEShared(GraniteMoE):
     d_ff_shared: Count = key("shared_intermediate_size", 0)
 
 
-@architecture("granitemoeshared", config=GraniteMoEShared, fused=FUSED)
+@architecture("granitemoeshared", config=GraniteMoEShared, fused=GRANITE_FUSED)
 def forward(w: Weights, ids: Array, c: GraniteMoEShared, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

@@ -30,9 +30,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, activation, config, fixed, key, listed, read_rope
+from .config import Positive, Raw, Size, activation, config, fixed, key, listed
 from .llama import Llama
-from .qwen2_moe import FUSED, PACKED
+from .rope_config import read_rope
+from .tensor_layouts import FUSED, PACKED
 
 
 @config

@@ -23,11 +23,12 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, dense_first, fixed, key, read_rope, sparse_layers
+from .config import Count, Positive, Raw, Size, activation, config, dense_first, fixed, key, sparse_layers
 from .deepseek_v3 import routing
 from .llama import Llama
-from .qwen2_moe import FUSED, PACKED
 from .qwen3 import attention
+from .rope_config import read_rope
+from .tensor_layouts import FUSED, PACKED
 
 
 @config
@@ -50,6 +51,7 @@ class HyV3(Llama):
     d_ff_expert: Size = key("moe_intermediate_size", also=("expert_hidden_dim",))
     n_shared_experts: Count = key("num_shared_experts")
 
+    rewritten = Llama.rewritten | {"first_k_dense_replace"}
     ignored = frozenset(
         {
             "qk_norm",
@@ -76,7 +78,6 @@ class HyV3(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where mlp_layer_types is wrong)
 
     @property
     def rope(self) -> Rope:

@@ -14,19 +14,19 @@ from ..ops import (
     apply_rope,
     causal_mask,
     embed,
+    expand_streams,
     feed_forward,
-    gather_for_head,
     heads,
     index_scores,
     layer_norm,
     linear,
     positions,
     read_streams,
+    reduce_streams,
     rms_norm,
     rope_table,
     separate_shares,
     sigmoid,
-    spread,
     top_k,
     unembed,
     write_streams,
@@ -37,7 +37,7 @@ from .config import Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import GlmMoEDsa, IndexedKind
-from .qwen2_moe import FUSED
+from .tensor_layouts import FUSED
 
 
 @config
@@ -61,12 +61,12 @@ class HYV4(GlmMoEDsa):
 @architecture("hy_v4", config=HYV4, fused=FUSED)
 def forward(w: Weights, ids: Array, c: HYV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
-    x = spread(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
+    x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
     table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
     seen: Array | None = None
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         x, seen = layer(x, w_layer, cache_layer, c, kind, table, seen)
-    x = rms_norm(gather_for_head(x, w.at("model.hc_head"), c.norm_eps, c.stream_floor), w, "model.norm", c.norm_eps)
+    x = rms_norm(reduce_streams(x, w.at("model.hc_head"), c.norm_eps, c.stream_floor), w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
 
 
@@ -98,7 +98,7 @@ def attention(
     latent, k_rope = latents(x, w, cache, c, table)
     allowed = causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
-        seen = pick_tokens(x, narrow, allowed, w.at("indexer"), cache, c, table)
+        seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     allowed = np.take_along_axis(allowed, seen, axis=1)
     values = read_values_out(q, q_rope, latent, k_rope, allowed, w, c, w("sinks", N)) * gate
@@ -106,23 +106,21 @@ def attention(
 
 
 @step(Role.INDEXER)
-def pick_tokens(
-    x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: HYV4, table: RopeTable
-) -> Array:
+def indexer(x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: HYV4, table: RopeTable) -> Array:
     """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].
 
     I is `index_topk`, or S where fewer tokens are seen. The last part of a head turns.
     """
     N, H = c.index_n_heads, c.index_head_dim
-    q = turn_last_halves(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
+    q = apply_partial_rope(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
     k = heads(layer_norm(linear(x, w, "wk", H), w, "k_norm", c.norm_eps), 1, H)
-    k = cache.extend(Holds.INDEX_KEYS, turn_last_halves(k, table)[:, 0], Full())
+    k = cache.extend(Holds.INDEX_KEYS, apply_partial_rope(k, table)[:, 0], Full())
     fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
     return top_k(np.where(allowed, fit, -np.inf), smallest(c.index_topk, k.shape[0]))
 
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
-def turn_last_halves(x: Array, table: RopeTable) -> Array:
+def apply_partial_rope(x: Array, table: RopeTable) -> Array:
     """Turn the last part of each head, its first half with its second: [T N H] -> [T N H]."""
     still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
     return np.concatenate([still, apply_rope(turning, table)], axis=-1)

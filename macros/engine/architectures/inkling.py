@@ -24,9 +24,8 @@ from ..ops import (
     heads,
     linear,
     masked,
-    mix,
     positions,
-    profile_bias,
+    relative_logits,
     repeat_kv,
     rms_norm,
     scores,
@@ -34,11 +33,12 @@ from ..ops import (
     softmax,
     top_k,
     unembed,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, Taps, activation, config, key
-from .qwen2_moe import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED
 
 # Which of a layer's convolutions a cache entry belongs to.
 OF_KEYS, OF_VALUES, OF_ATTENTION, OF_FEED_FORWARD = range(4)
@@ -86,6 +86,7 @@ class Inkling(Config):
     head_divisor: Positive = key("logits_mup_width_multiplier", 24.0, also=("embedding_multiplier",))
     real_vocabulary: Size | None = key("unpadded_vocab_size", None)
 
+    rewritten = frozenset({"dense_intermediate_size"})
     ignored = frozenset(
         {
             "tie_word_embeddings",
@@ -117,7 +118,6 @@ class Inkling(Config):
         self.must_divide("n_kv_heads", "n_heads")
         self.must_divide("n_window_kv_heads", "n_window_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -177,12 +177,12 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Inkling, mask: Mask, plac
     k = rms_norm(heads(k, K, H), w, "k_norm", c.norm_eps)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, heads(v, K, H), mask)
     distances = heads(linear(x, w, "r_proj", N * c.d_distance), N, c.d_distance)
-    bias = profile_bias(distances, w("rel_logits_proj.proj", c.d_distance, reach), cache, k)
+    bias = relative_logits(distances, w("rel_logits_proj.proj", c.d_distance, reach), cache, k)
     if not is_window and c.grows_from is not None:
         growth = log_growth(places, c.grows_from, c.growth)
         q, bias = q * growth[:, None, None], bias * growth[None, :, None]
     fit = scores(q, repeat_kv(k, N), 1 / H) + bias
-    mixed = mix(softmax(masked(fit, causal_mask(cache, q, k, mask))), repeat_kv(v, N))
+    mixed = weighted_sum(softmax(masked(fit, causal_mask(cache, q, k, mask))), repeat_kv(v, N))
     return linear(mixed.reshape(x.shape[0], N * H), w, "o_proj", c.d_model)
 
 

@@ -18,7 +18,7 @@ from ..interface import Array, KVCache, Mask, Weights
 from ..ops import (
     Full,
     SlidingWindow,
-    average_by_fit,
+    attention_residuals,
     causal_conv,
     causal_mask,
     clip_length,
@@ -28,9 +28,8 @@ from ..ops import (
     heads,
     linear,
     masked,
-    mix,
     positions,
-    profile_bias,
+    relative_logits,
     repeat_kv,
     rms_norm,
     routing_weights,
@@ -42,13 +41,14 @@ from ..ops import (
     top_k,
     unembed,
     unit_norm,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key
 from .deepseek_v4 import expert_scores
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
-from .qwen2_moe import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED
 
 SOURCE_EPS = 1e-6
 
@@ -114,7 +114,6 @@ class Inkling2(Config):
         self.must_divide("n_kv_heads", "n_heads")
         self.must_divide("n_window_kv_heads", "n_window_heads")
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[DepthKind]:
@@ -140,7 +139,7 @@ def forward(w: Weights, ids: Array, c: Inkling2, cache: KVCache, last: bool = Tr
     places, blocks = positions(ids, cache), list[Array]()
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         x, blocks = layer(x, w_layer, cache_layer, c, kind, places, blocks)
-    [x] = average_by_fit([*blocks, x], w, "model.final_input.query", 1, SOURCE_EPS)
+    [x] = attention_residuals([*blocks, x], w, "model.final_input.query", 1, SOURCE_EPS)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     logits = unembed(x, w, "lm_head.weight", c.vocab_size, last=last)
     kept = min(int(c.real_vocabulary), int(c.vocab_size))
@@ -155,7 +154,7 @@ def layer(
     is_window = isinstance(kind.mask, SlidingWindow)
     inputs = [x] if is_window else [x, x, x]
     if not kind.is_first:
-        inputs = average_by_fit([*blocks, x], w, "attention_input.query", len(inputs), SOURCE_EPS)
+        inputs = attention_residuals([*blocks, x], w, "attention_input.query", len(inputs), SOURCE_EPS)
     names = ["input_layernorm"] if is_window else [f"{part}_input_layernorm" for part in "qkv"]
     normed = [rms_norm(y, w, name, c.norm_eps) for y, name in zip(inputs, names)]
     y = attention(normed[0], normed[-2:], w.at("self_attn"), cache, c, kind.mask, places)
@@ -164,7 +163,7 @@ def layer(
         blocks = [*blocks, x]
     else:
         y = x + y
-    [average] = average_by_fit([*blocks, y], w, "mlp_input.query", 1, SOURCE_EPS)
+    [average] = attention_residuals([*blocks, y], w, "mlp_input.query", 1, SOURCE_EPS)
     z = mixture_of_experts(rms_norm(average, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
     return y + blended(z, w, cache.part(OF_FEED_FORWARD), "post_mlp_convolution", c), blocks
 
@@ -199,10 +198,10 @@ def attention(x: Array, of: list[Array], w: Weights, cache: KVCache, c: Inkling2
         growth = log_growth(places, c.grows_from, c.growth)[:, None, None]
         q, mixture = q * growth, mixture * growth
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    bias = profile_bias(mixture, w("rel_logits_proj.proj", R, reach), cache, k)
+    bias = relative_logits(mixture, w("rel_logits_proj.proj", R, reach), cache, k)
     fit = masked(scores(q, repeat_kv(k, N), H**-0.5) + bias, causal_mask(cache, q, k, mask))
     shares = softmax_with_sink(fit, np.swapaxes(linear(x, w, "sink_proj", N), 0, 1))
-    mixed = mix(shares, repeat_kv(v, N)).reshape(x.shape[0], N * H)
+    mixed = weighted_sum(shares, repeat_kv(v, N)).reshape(x.shape[0], N * H)
     return linear(mixed * sigmoid(linear(x, w, "gate_proj", N * H)), w, "o_proj", c.d_model)
 
 

@@ -16,16 +16,9 @@ from . import architecture
 from .config import Config, Interval, Positive, Raw, Size, Taps, activation, config, key
 from .mamba import NOT_READ, mamba
 from .nemotron_h import attention
+from .tensor_layouts import EXPERT, JAMBA_FUSED
 
 Offset = Annotated[int, msgspec.Meta(ge=0)]
-EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts.{e}.down_proj.weight")
-FUSED = {
-    "feed_forward.experts.gate_up_proj": (
-        "feed_forward.experts.{e}.gate_proj.weight",
-        "feed_forward.experts.{e}.up_proj.weight",
-    ),
-    "feed_forward.experts.down_proj": ("feed_forward.experts.{e}.down_proj.weight",),
-}
 
 
 @config
@@ -92,7 +85,7 @@ class Jamba(Config):
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 
-@architecture("jamba", config=Jamba, fused=FUSED)
+@architecture("jamba", config=Jamba, fused=JAMBA_FUSED)
 def forward(w: Weights, ids: Array, c: Jamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

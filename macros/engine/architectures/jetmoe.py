@@ -28,11 +28,12 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tensor_layouts import JETMOE_PACKED
 
 # The norms inside the layers have an epsilon of their own, that no config key sets.
 LAYER_EPS = 1e-6
-PACKED = ("input_linear.weight", "output_linear.weight")
 
 
 @config
@@ -59,6 +60,7 @@ class JetMoE(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset("num_attention_heads aux_loss_coef bias glu layer_norm_epsilon length rotary_percent".split())
 
     def check(self) -> None:
@@ -112,5 +114,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: JetMoE, table: RopeTable)
 def mixture_of_experts(x: Array, w: Weights, c: JetMoE) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
-    said = packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation))
+    said = packed_experts(x, chosen, w, JETMOE_PACKED, c.n_experts, c.d_ff, activation(c.activation))
     return combine(said, shares) + w("bias", x.shape[1])

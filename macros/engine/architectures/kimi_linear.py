@@ -16,16 +16,13 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Mixed,
     causal_conv,
-    combine,
     embed,
     feed_forward,
     gated_delta_rule,
     heads,
     l2_norm,
     linear,
-    packed_experts,
     rms_norm,
-    shared_experts,
     sigmoid,
     softplus,
     unembed,
@@ -34,8 +31,8 @@ from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key, mixers_of
 from .deepseek_v2 import attention
-from .deepseek_v3 import DeepSeekV3, routing
-from .qwen3_next import PACKED
+from .deepseek_v3 import DeepSeekV3, mixture_of_stacked_experts
+from .tensor_layouts import MIXTRAL_EXPERTS_FUSED
 
 CONVOLUTIONS = ("self_attn.q_conv1d.weight", "self_attn.k_conv1d.weight", "self_attn.v_conv1d.weight")
 
@@ -60,10 +57,6 @@ class LatentsAndDelta(DeepSeekV3):
     tied: bool = fixed(False)
 
     ignored = DeepSeekV3.ignored | {"tie_word_embeddings", "head_dim", "mtp_loss_scaling_factor"}
-
-    def check(self) -> None:
-        super().check()
-        self.mixed  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def types(self) -> Sequence[str]:
@@ -91,7 +84,8 @@ class KimiLinear(LatentsAndDelta):
     routed_scale: Positive = key("routed_scaling_factor", 2.446)
     scoring: Literal["sigmoid"] = key("moe_router_activation_func", "sigmoid")
 
-    ignored = LatentsAndDelta.ignored | {"use_grouped_topk", "linear_attn_config"}
+    rewritten = LatentsAndDelta.rewritten | {"linear_attn_config"}
+    ignored = LatentsAndDelta.ignored | {"use_grouped_topk"}
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -157,14 +151,7 @@ def layers_by_number(table: Raw, n_layers: object) -> list[str]:
     "kimi_linear",
     config=KimiLinear,
     spellings={"mlp.": "block_sparse_moe.", "forget_gate.": ""},
-    pieces={
-        "mlp.experts.gate_up_proj": (
-            "block_sparse_moe.experts.{e}.w1.weight",
-            "block_sparse_moe.experts.{e}.w3.weight",
-        ),
-        "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
-        "self_attn.conv1d.weight": CONVOLUTIONS,
-    },
+    pieces=MIXTRAL_EXPERTS_FUSED | {"self_attn.conv1d.weight": CONVOLUTIONS},
 )
 def forward(w: Weights, ids: Array, c: KimiLinear, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -185,20 +172,8 @@ def layer(x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Mixed, tabl
         x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
     if kind.feed_forward == "moe":
-        return x + mixture_of_experts(y, w.at("mlp"), c)
+        return x + mixture_of_stacked_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
-
-
-@step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x: Array, w: Weights, c: LatentsAndDelta) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
-
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
-    """
-    act = activation(c.activation)
-    chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
-    routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)
-    return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act)
 
 
 class DeltaAttention(Protocol):

@@ -27,7 +27,7 @@ from . import architecture
 from .config import Count, Size, activation, config, fixed, full_every, key, masks_of
 from .exaone4 import attention
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -51,7 +51,6 @@ class Kolibri1(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
     def masks(self) -> list[Mask]:

@@ -44,15 +44,14 @@ from .config import (
     derived,
     expert_layers,
     fixed,
-    fold_rope_of_kinds,
     key,
     listed,
     masks_of,
-    rope_of_mask,
     sparse_layers,
 )
 from .llama import Llama
-from .qwen2_moe import FUSED, PACKED
+from .rope_config import fold_rope_of_kinds, rope_of_mask
+from .tensor_layouts import FUSED, PACKED
 
 ROPES: dict[str, Raw] = {
     "full_attention": {"rope_type": "default", "rope_theta": 500_000.0, "partial_rotary_factor": 0.5},
@@ -97,6 +96,7 @@ class Laguna(Llama):
     d_ff_shared: Count = key("shared_expert_intermediate_size")
     weighs_input: Literal[False] = key("moe_apply_router_weight_on_input", False)
 
+    rewritten = Llama.rewritten | {"mlp_only_layers"}
     ignored = Llama.ignored | {
         "norm_topk_prob",
         "decoder_sparse_step",
@@ -105,6 +105,8 @@ class Laguna(Llama):
         "moe_router_use_sigmoid",
         "swa_attention_sink_enabled",
     }
+
+    checked = ("kinds",)  # and the rotary embedding of each, in `check`
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

@@ -31,8 +31,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, Taps, config, derived, key, read_rope, short_names
-from .qwen3_next import PACKED
+from .config import Config, Interval, Positive, Raw, Size, Taps, config, derived, key, short_names
+from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tensor_layouts import PACKED
 
 # The kinds of layers by their names in `layer_types`.
 MIXERS = {"full_attention": "attention", "conv": "convolution"}
@@ -60,6 +61,7 @@ class ShortConvolutions(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = OLDER_ROPE_KEYS | {"tie_embedding", "block_ff_dim"}
     ignored = frozenset(
         """
         block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_swiglu block_use_xavier_init
@@ -81,7 +83,6 @@ class ShortConvolutions(Config):
             self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         self.rope.turning(self.d_head)
-        self.mixers  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def rope(self) -> Rope:

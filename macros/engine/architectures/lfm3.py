@@ -26,8 +26,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, Taps, config, fold_rope_of_kinds, key, read_rope, short_names
+from .config import Positive, Raw, Size, Taps, config, key, short_names
 from .lfm2 import ShortConvolutions, feed_forward
+from .rope_config import fold_rope_of_kinds, read_rope
 
 # The kinds of layers by their names in `layer_types`.
 MIXERS = {"full_attention": "full", "sliding_attention": "sliding", "conv": "convolution"}

@@ -25,7 +25,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, fixed, key, masks_of, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, fixed, key, masks_of
+from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 
 @config
@@ -51,6 +52,7 @@ class Llama(Config):
     # head
     tied: bool = key("tie_word_embeddings", False)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
 
     def width_of_a_head(self) -> int:
@@ -61,7 +63,6 @@ class Llama(Config):
     def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
         activation(self.activation)
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -124,10 +125,6 @@ class Cwm(Llama):
     def default_layer_types(self) -> list[str]:
         """The first layer of each four sees everything, the others a window."""
         return ["sliding_attention" if i % 4 else "full_attention" for i in range(self.n_layers)]
-
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def rope(self) -> Rope:

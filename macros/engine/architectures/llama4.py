@@ -38,8 +38,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Size, activation, config, key, read_rope
+from .config import Interval, Positive, Size, activation, config, key
 from .llama import Llama
+from .rope_config import read_rope
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,6 @@ class Llama4(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     @property
     def rope(self) -> Rope:

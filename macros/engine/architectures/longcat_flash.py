@@ -17,7 +17,6 @@ from ..ops import (
     feed_forward,
     gated_experts,
     linear,
-    or_nothing,
     positions,
     rms_norm,
     rope_table,
@@ -25,12 +24,14 @@ from ..ops import (
     softmax,
     top_k,
     unembed,
+    zero_experts,
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .config import Count, Positive, Raw, Size, activation, config, fixed, key
 from .deepseek_v2 import Latent, compress_query, latents_of, queries, read_out
-from .qwen2_moe import EXPERT, FUSED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -48,8 +49,8 @@ class LongCatFlash(Latent):
     routed_scale: Positive = key("routed_scaling_factor", 6.0)
     d_ff_expert: Size = key("expert_ffn_hidden_size", also=("moe_intermediate_size",))
 
+    rewritten = Latent.rewritten | {"num_hidden_layers"}
     ignored = Latent.ignored | {
-        "num_hidden_layers",
         "attention_method",
         "mla_scale_q_lora",
         "mla_scale_kv_lora",
@@ -132,4 +133,4 @@ def mixture_of_experts(x: Array, w: Weights, c: LongCatFlash) -> Array:
     def experts(places: Array) -> Array:
         return gated_experts(x, places, w, EXPERT, c.n_experts, c.d_ff_expert, activation(c.activation))
 
-    return combine(or_nothing(x, chosen, c.n_experts, experts), shares)
+    return combine(zero_experts(x, chosen, c.n_experts, experts), shares)

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, silu, softplus, unembed
+from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, silu, softplus, unembed, unit_norm
 from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, Taps, activation, config, key
@@ -123,9 +123,3 @@ def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
     dt = softplus(linear(dt, w, "dt_proj", c.d_inner, bias=True))
     y = selective_scan(x, dt, -np.exp(w("A_log", c.d_inner, c.d_state)), B, C, cache)
     return linear((y + w("D", c.d_inner) * x) * silu(gate), w, "out_proj", c.d_model, bias=c.bias)
-
-
-@step(Role.UNIT_NORM)
-def unit_norm(x: Array, eps: float) -> Array:
-    """Divide each vector by its root mean square, without weights: [T Z] -> [T Z]."""
-    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)

@@ -8,22 +8,10 @@ from __future__ import annotations
 from ..interface import Array, KVCache, Weights
 from ..ops import Kind, Rope, embed, positions, rms_norm, rope_table, unembed
 from . import architecture
-from .config import (
-    Positive,
-    Raw,
-    Size,
-    config,
-    dense_first,
-    fixed,
-    fold_rope_of_kinds,
-    key,
-    masks_of,
-    read_rope,
-    rope_of_mask,
-    sparse_layers,
-)
-from .qwen2_moe import FUSED
+from .config import Positive, Raw, Size, config, dense_first, fixed, key, masks_of, sparse_layers
 from .qwen3_moe import Qwen3MoE, layer
+from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
+from .tensor_layouts import FUSED
 
 ROPES: dict[str, Raw] = {
     "full_attention": {"rope_type": "default", "rope_theta": 500_000.0},

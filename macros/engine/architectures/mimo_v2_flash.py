@@ -20,7 +20,6 @@ from ..ops import (
     heads,
     linear,
     masked,
-    mix,
     packed_experts,
     positions,
     repeat_kv,
@@ -30,29 +29,16 @@ from ..ops import (
     softmax,
     softmax_with_sink,
     unembed,
+    weighted_sum,
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import (
-    Positive,
-    Raw,
-    Size,
-    activation,
-    config,
-    dense_first,
-    fixed,
-    fold_rope_of_kinds,
-    key,
-    listed,
-    masks_of,
-    read_rope,
-    rope_of_mask,
-    sparse_layers,
-)
+from .config import Positive, Raw, Size, activation, config, dense_first, fixed, key, listed, masks_of, sparse_layers
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import routing
 from .llama import Llama
-from .qwen2_moe import FUSED, PACKED
+from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
+from .tensor_layouts import FUSED, PACKED
 
 
 @config
@@ -83,6 +69,15 @@ class MiMoV2Flash(Llama):
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     d_ff_expert: Size = key("moe_intermediate_size")
 
+    rewritten = Llama.rewritten | {
+        "sliding_window_size",
+        "hybrid_layer_pattern",
+        "moe_layer_freq",
+        "swa_num_attention_heads",
+        "swa_head_dim",
+        "swa_v_head_dim",
+        "swa_rope_theta",
+    }
     ignored = Llama.ignored | {
         "mlp_bias",
         "use_qk_norm",
@@ -184,7 +179,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, 
     fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
     has_sink = c.sliding_sinks if is_sliding else c.full_sinks
     shares = softmax_with_sink(fit, w("sinks", N)) if has_sink else softmax(fit)
-    mixed = mix(shares, repeat_kv(v, N))
+    mixed = weighted_sum(shares, repeat_kv(v, N))
     return linear(mixed.reshape(x.shape[0], N * V), w, "o_proj", c.d_model)
 
 

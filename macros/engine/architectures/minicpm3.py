@@ -44,7 +44,6 @@ class MiniCPM3(LatentMoE):
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
         self.rope.turning(self.qk_rope_head_dim)
-        self.scale  # noqa: B018 (raises where mscale_all_dim is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

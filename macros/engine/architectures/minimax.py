@@ -32,9 +32,10 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Raw, Size, activation, config, fixed, key, mixers_of, read_rope
+from .config import Positive, Raw, Size, activation, config, fixed, key, mixers_of
 from .llama import Llama, attention
-from .qwen2_moe import PACKED
+from .rope_config import read_rope
+from .tensor_layouts import MIXTRAL_EXPERTS_FUSED, PACKED
 
 
 @config
@@ -62,6 +63,7 @@ class MiniMax(Llama):
     experts_alpha: float = key("mlp_alpha_factor", 1.0, also=("layernorm_mlp_alpha",))
     experts_beta: float = key("mlp_beta_factor", 1.0, also=("layernorm_mlp_beta",))
 
+    rewritten = Llama.rewritten | {"attn_type_list"}
     ignored = Llama.ignored | {
         "attention_bias",
         "mlp_bias",
@@ -89,7 +91,6 @@ class MiniMax(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def rope(self) -> Rope:
@@ -114,13 +115,7 @@ class MiniMax(Llama):
     "minimax_m1",
     config=MiniMax,
     spellings={"mlp.gate.": "block_sparse_moe.gate."},
-    pieces={
-        "mlp.experts.gate_up_proj": (
-            "block_sparse_moe.experts.{e}.w1.weight",
-            "block_sparse_moe.experts.{e}.w3.weight",
-        ),
-        "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
-    },
+    pieces=MIXTRAL_EXPERTS_FUSED,
 )
 def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -25,10 +25,11 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Size, activation, config, fixed, key, read_rope
+from .config import Size, activation, config, fixed, key
 from .llama import Llama
-from .mixtral import EXPERT, FUSED
 from .olmo2 import attention
+from .rope_config import read_rope
+from .tensor_layouts import MIXTRAL_EXPERT, MIXTRAL_FUSED
 
 
 @config
@@ -80,7 +81,7 @@ class MiniMaxM2(Llama):
 @architecture(
     "minimax_m2",
     config=MiniMaxM2,
-    fused=FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
+    fused=MIXTRAL_FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
 )
 def forward(w: Weights, ids: Array, c: MiniMaxM2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -108,4 +109,4 @@ def mixture_of_experts(x: Array, w: Weights, c: MiniMaxM2) -> Array:
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     chosen = top_k(fit + w.buffer("e_score_correction_bias", c.n_experts), c.n_experts_per_token)
     shares = routing_weights(fit, chosen, normalise=True)
-    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
+    return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

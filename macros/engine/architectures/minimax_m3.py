@@ -18,10 +18,10 @@ from ..ops import (
     Rope,
     apply_rope,
     attend,
-    attend_to_picked,
     block_scores,
+    block_sparse_attention,
     causal_mask,
-    clipped_gate,
+    clipped_swiglu,
     combine,
     embed,
     expert_linear,
@@ -37,9 +37,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, config, fixed, key, read_rope, take_table
+from .config import Positive, Raw, Size, config, fixed, key, take_table
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 # What the table `sparse_attention_config` of published configs calls the keys of transformers.
 OF_TABLE = {
@@ -90,6 +91,7 @@ class MiniMaxM3(Llama):
     d_ff_shared: Size = key("shared_intermediate_size")
     activation: str = fixed("silu")
 
+    rewritten = Llama.rewritten | {"sparse_attention_config", "moe_layer_freq"}
     ignored = frozenset(
         {
             "hidden_act",
@@ -185,15 +187,15 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, kind: PickingK
     mask = PickedBlocks(c.size("block_size"), c.size("n_blocks")) if kind.picks else Full()
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     if isinstance(mask, PickedBlocks):
-        places = pick_blocks(x, w.at("indexer"), cache, c, mask, table)
-        mixed = attend_to_picked(q, k, v, places, cache.length, H**-0.5)
+        places = indexer(x, w.at("indexer"), cache, c, mask, table)
+        mixed = block_sparse_attention(q, k, v, places, cache.length, H**-0.5)
     else:
         mixed = attend(q, k, v, causal_mask(cache, q, k, mask), H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model)
 
 
 @step(Role.INDEXER)
-def pick_blocks(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, mask: PickedBlocks, table: RopeTable) -> Array:
+def indexer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, mask: PickedBlocks, table: RopeTable) -> Array:
     """The places of all tokens in the blocks that each small head picks for each new one: [T D] -> [T G I]."""
     G, H = c.size("index_n_heads"), c.size("index_head_dim")
     q = rms_norm(heads(linear(x, w, "q_proj", G * H), G, H), w, "q_norm", c.norm_eps, offset=1)
@@ -215,7 +217,7 @@ def pick_blocks(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, mask: Picked
 def feed_forward(x: Array, w: Weights, d_ff: int, c: MiniMaxM3) -> Array:
     """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * d_ff), 2, axis=-1)
-    return linear(clipped_gate(gate, up, c.gate_limit, c.gate_slope), w, "down_proj", c.d_model)
+    return linear(clipped_swiglu(gate, up, c.gate_limit, c.gate_slope), w, "down_proj", c.d_model)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
@@ -235,7 +237,7 @@ def experts(x: Array, chosen: Array, w: Weights, c: MiniMaxM3) -> Array:
     """Each token through its chosen experts: [T D], [T k] -> [T k F] -> [T k D]."""
     E, k, D, F = c.n_experts, c.n_experts_per_token, c.d_model, c.d_ff
     gate, up = (expert_linear(x, w.stack(name, E, F, D, used=k), chosen) for name in EXPERT[:2])
-    wide = clipped_gate(gate, up, c.gate_limit, c.gate_slope)
+    wide = clipped_swiglu(gate, up, c.gate_limit, c.gate_slope)
     return expert_linear(wide, w.stack(EXPERT[2], E, D, F, used=k), chosen)
 
 

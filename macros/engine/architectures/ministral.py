@@ -13,8 +13,9 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture, llama
-from .config import Positive, Raw, Size, config, fixed, key, masks_of, read_rope
+from .config import Positive, Raw, Size, config, fixed, key, masks_of
 from .llama import Mistral, feed_forward
+from .rope_config import read_rope
 
 
 @config
@@ -28,10 +29,6 @@ class Ministral(Mistral):
     layer_types: list[str] = key(
         "layer_types", lambda c: ["sliding_attention" if c.sliding_window else "full_attention"] * c.n_layers
     )
-
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
     def masks(self) -> list[Mask]:

@@ -15,7 +15,7 @@ from ..ops import (
     embed,
     feed_forward,
     gated_experts,
-    keep_groups,
+    group_limited,
     linear,
     positions,
     rms_norm,
@@ -28,11 +28,12 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Raw, activation, config, key, read_rope
+from .config import Raw, activation, config, key
 from .deepseek_v2 import LatentMoE, compress_query, latents, queries, read_out
 from .deepseek_v3 import GroupedExperts
 from .ministral import query_growth
-from .qwen2_moe import EXPERT, FUSED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -97,7 +98,7 @@ def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
     """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))
-    allowed = fit if c.n_expert_groups == 1 else keep_groups(fit, c.n_expert_groups, c.n_groups_kept, best=2)
+    allowed = fit if c.n_expert_groups == 1 else group_limited(fit, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(allowed, c.n_experts_per_token)
     shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)

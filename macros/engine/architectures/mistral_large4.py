@@ -19,19 +19,19 @@ from ..ops import (
     Full,
     Rope,
     apply_rope_pairs,
-    ask_latents,
     causal_mask,
     embed,
     feed_forward,
     heads,
     index_scores,
+    latent_queries,
     latent_scores,
+    latent_values,
+    latent_weighted_sum,
     layer_norm,
     linear,
     masked,
-    mix_latents,
     positions,
-    read_values,
     rms_norm,
     rope_table,
     soft_cap,
@@ -41,10 +41,11 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, activation, config, fixed, key, read_rope
+from .config import Positive, Raw, Size, activation, config, fixed, key
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
 from .mistral4 import mixture_of_experts
-from .qwen2_moe import FUSED
+from .rope_config import read_rope
+from .tensor_layouts import FUSED
 
 # Keys and values of earlier layers that later ones read: those with rotary embedding under True.
 Lent = dict[bool, tuple[Array, Array]]
@@ -188,15 +189,15 @@ def attention(
     latent, k_rope = lent[kind.turns]
     allowed = causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
-        seen = pick_tokens(x, allowed, w.at("indexer"), cache, c, kind, table, places)
+        seen = indexer(x, allowed, w.at("indexer"), cache, c, kind, table, places)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     allowed = np.take_along_axis(allowed, seen, axis=1)
     q, q_rope = np.split(q, [H], axis=-1)
     to_keys_and_values = w("kv_b_proj.weight", N * (H + V), R).reshape(N, H + V, R)
     to_key, to_value = np.split(to_keys_and_values, [H], axis=1)
     q_rope = apply_rope_pairs(q_rope, table) * sharpness if kind.turns else q_rope
-    fit = latent_scores(ask_latents(q * sharpness, to_key), latent, q_rope, k_rope, c.scale)
-    values = read_values(mix_latents(softmax(masked(fit, allowed)), latent), to_value)
+    fit = latent_scores(latent_queries(q * sharpness, to_key), latent, q_rope, k_rope, c.scale)
+    values = latent_values(latent_weighted_sum(softmax(masked(fit, allowed)), latent), to_value)
     return linear(values.reshape(values.shape[0], N * V), w, "o_proj", c.d_model, bias=c.attention_bias), seen
 
 
@@ -218,7 +219,7 @@ def learned_growth(places: Array, w: Weights, n: int) -> Array:
 
 
 @step(Role.INDEXER)
-def pick_tokens(
+def indexer(
     x: Array,
     allowed: Array,
     w: Weights,

@@ -9,15 +9,10 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, combine, embed, gated_experts, linear, positions, rms_norm, rope_table, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, read_rope
+from .config import Positive, Size, activation, config, key
 from .llama import Mistral, attention
-
-FUSED = {
-    "mlp.gate.weight": ("block_sparse_moe.gate.weight",),
-    "mlp.experts.gate_up_proj": ("block_sparse_moe.experts.{e}.w1.weight", "block_sparse_moe.experts.{e}.w3.weight"),
-    "mlp.experts.down_proj": ("block_sparse_moe.experts.{e}.w2.weight",),
-}
-EXPERT = ("experts.{e}.w1.weight", "experts.{e}.w3.weight", "experts.{e}.w2.weight")
+from .rope_config import read_rope
+from .tensor_layouts import MIXTRAL_EXPERT, MIXTRAL_FUSED
 
 
 @config
@@ -40,7 +35,7 @@ class Mixtral(Mistral):
         return read_rope(self.rope_parameters, theta=1e6)
 
 
-@architecture("mixtral", config=Mixtral, fused=FUSED)
+@architecture("mixtral", config=Mixtral, fused=MIXTRAL_FUSED)
 def forward(w: Weights, ids: Array, c: Mixtral, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -62,4 +57,4 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Mixtral, mask: Mask, table: R
 def mixture_of_experts(x: Array, w: Weights, c: Mixtral) -> Array:
     """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
-    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
+    return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -18,28 +18,17 @@ from ..ops import (
     last_row,
     layer_norm,
     linear,
-    mix,
     positions,
     rope_table,
     scores,
     softmax,
+    weighted_sum,
 )
 from ..steps import Keeps, Role, step
 from . import architecture
 from .bert import Bert
-from .config import (
-    Config,
-    Interval,
-    Positive,
-    Raw,
-    Size,
-    activation,
-    check_layer_types,
-    config,
-    derived,
-    key,
-    read_rope,
-)
+from .config import Config, Interval, Positive, Raw, Size, activation, check_layer_types, config, derived, key
+from .rope_config import read_rope
 
 
 @dataclass(frozen=True)
@@ -77,6 +66,7 @@ class ModernBert(Config):
     attention_bias: bool = key("attention_bias", False)
     full_theta: Positive = key("global_rope_theta", 160_000.0)
     window_theta: Positive = key("local_rope_theta", 10_000.0)
+    # One table for each kind of layer: no older key beside them is folded into it.
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # feed-forward
     d_ff: Size = key("intermediate_size")
@@ -103,11 +93,6 @@ class ModernBert(Config):
             "layer_norm_eps",
         }
     )
-
-    @classmethod
-    def prepare(cls, raw: Raw) -> Raw:
-        """Each kind of layer has its own rotary embedding: no key beside the tables is folded into them."""
-        return raw
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
@@ -143,7 +128,7 @@ def forward(w: Weights, ids: Array, c: ModernBert, cache: KVCache, last: bool = 
     tables = {r: rope_table(places, c.d_head, c.rope_of(Side(r, False))) for r in {k.reach: 0 for k in c.kinds}}
     for kind, w_layer, _ in w.layers("model.layers", c.kinds, cache):
         x = layer(x, w_layer, c, kind, tables[kind.reach])
-    return predict(c.norm(x, w, "model.final_norm"), w, c, last=last)
+    return prediction_head(c.norm(x, w, "model.final_norm"), w, c, last=last)
 
 
 @step(Role.LAYER)
@@ -161,13 +146,13 @@ def attention(x: Array, w: Weights, c: ModernBert, reach: int | None, table: Rop
     q, k, v = (heads(part, c.n_heads, c.d_head) for part in (q, k, v))
     fit = scores(apply_rope(q, table), apply_rope(k, table), c.d_head**-0.5)
     if reach is not None:
-        fit = near(fit, reach)
-    mixed = mix(softmax(fit), v)
+        fit = window_mask(fit, reach)
+    mixed = weighted_sum(softmax(fit), v)
     return linear(mixed.reshape(x.shape[0], c.d_model), w, "Wo", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
-def near(x: Array, reach: int) -> Array:
+def window_mask(x: Array, reach: int) -> Array:
     """Hide what is farther away than a window reaches, to both sides: [N T T] -> [N T T]."""
     place = np.arange(x.shape[-1], like=x)
     return np.where(np.abs(place[:, None] - place[None, :]) <= reach, x, -np.inf)
@@ -181,7 +166,7 @@ def feed_forward(x: Array, w: Weights, c: ModernBert) -> Array:
 
 
 @step(Role.UNEMBED)
-def predict(x: Array, w: Weights, c: ModernBert, *, last: bool) -> Array:
+def prediction_head(x: Array, w: Weights, c: ModernBert, *, last: bool) -> Array:
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "head.dense", c.d_model, bias=c.head_bias)
     x = c.norm(activation(c.head_activation)(x), w, "head.norm")

@@ -39,6 +39,7 @@ class Mpt(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = frozenset({"attn_config", "ffn_config"})
     ignored = frozenset(
         {
             "expansion_ratio",

@@ -39,9 +39,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, masks_of, read_rope
+from .config import Positive, Size, activation, config, fixed, key, masks_of
 from .llama import Llama, feed_forward
-from .qwen2_moe import EXPERT, FUSED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED
 
 # What keeps the stream's share of a gated sum above 0.
 LEAST_SHARE = 1e-3
@@ -68,10 +69,6 @@ class MuseGlimmer(Llama):
     activation: str = key("hidden_activation", "silu", also=("hidden_act",))
     head_scale: Positive = key("output_multiplier", 0.19611613513818404)
     final_cap: Positive = key("final_logit_softcapping", 20.0)
-
-    def check(self) -> None:
-        super().check()
-        self.kinds  # noqa: B018 (raises where a list of layers is wrong)
 
     @property
     def masks(self) -> list[Mask]:

@@ -18,12 +18,12 @@ from ..ops import (
     rope_table,
     soft_cap,
     unembed,
+    unit_norm,
 )
 from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .config import Positive, activation, config, fixed, key
 from .llama import Llama
-from .llama4 import unit_norm
 
 
 @config
@@ -62,14 +62,14 @@ def attention(x: Array, w: Weights, cache: KVCache, c: NanoChat, mask: Mask, tab
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
-    q, k = unit_norm(turn_back(q, table), c.norm_eps), unit_norm(turn_back(k, table), c.norm_eps)
+    q, k = unit_norm(apply_rope_clockwise(q, table), c.norm_eps), unit_norm(apply_rope_clockwise(k, table), c.norm_eps)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
-def turn_back(x: Array, table: RopeTable) -> Array:
+def apply_rope_clockwise(x: Array, table: RopeTable) -> Array:
     """Turn a head's pairs by the position's angle, clockwise, first half with second: [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     a, b = np.split(x, 2, axis=-1)

@@ -11,8 +11,9 @@ from ..ops import Rope, embed, layer_norm, positions, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
 from .arcee import feed_forward
-from .config import Positive, config, fixed, key, read_rope
+from .config import Positive, config, fixed, key
 from .llama import Llama, attention
+from .rope_config import read_rope
 
 
 @config

@@ -21,8 +21,8 @@ from ..ops import (
     combine,
     embed,
     expert_linear,
+    group_limited,
     heads,
-    keep_groups,
     linear,
     rms_norm,
     routing_weights,
@@ -211,7 +211,7 @@ def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
     fit = sigmoid_scores(linear(x, w, "gate", E))
     biased = fit + w.buffer("gate.e_score_correction_bias", E, counted=False)
     if c.n_groups_kept < c.n_expert_groups:
-        biased = keep_groups(biased, c.n_expert_groups, c.n_groups_kept, best=2)
+        biased = group_limited(biased, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(biased, k)
     shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
     narrow = linear(x, w, "fc1_latent_proj", c.d_latent, bias=c.bias_ff) if c.d_latent else x

@@ -24,8 +24,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, config, fixed, fold_rope_by_layer_type, full_every, key, masks_of, read_rope
+from .config import Positive, Raw, Size, config, fixed, full_every, key, masks_of
 from .llama import Llama, feed_forward
+from .rope_config import fold_rope_by_layer_type, read_rope
 
 
 @config

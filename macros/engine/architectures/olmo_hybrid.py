@@ -69,7 +69,6 @@ class OlmoHybrid(Llama):
         super().check()
         self.must_divide("n_linear_k_heads", "n_linear_v_heads")
         self.must_divide("n_linear_v_heads", "n_linear_k_heads")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def tells_positions(self) -> bool:

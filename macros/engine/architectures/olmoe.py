@@ -27,7 +27,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config

@@ -21,7 +21,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, derived, key, read_rope
+from .config import Config, Positive, Raw, Size, activation, config, derived, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 
 @config
@@ -45,12 +46,12 @@ class Persimmon(Config):
     # head
     tied: bool = key("tie_word_embeddings", False)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"num_key_value_heads"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        self.rope  # noqa: B018 (reads the table, and raises where it is wrong)
 
     @property
     def rope(self) -> Rope:

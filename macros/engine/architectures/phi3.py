@@ -11,8 +11,9 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key, read_rope
+from .config import Positive, Size, activation, config, key
 from .llama import Llama, Mistral
+from .rope_config import read_rope
 
 
 @config

@@ -25,9 +25,11 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Size, activation, config, key, read_rope
+from .config import Size, activation, config, key
 from .llama import attention
-from .mixtral import EXPERT, FUSED, Mixtral
+from .mixtral import Mixtral
+from .rope_config import read_rope
+from .tensor_layouts import MIXTRAL_EXPERT, MIXTRAL_FUSED
 
 # How many experts the router chooses for each token, one after the other.
 CHOSEN = 2
@@ -68,7 +70,7 @@ class PhiMoE(Mixtral):
 ROUTER = {"mlp.router.weight": ("block_sparse_moe.gate.weight",)}
 
 
-@architecture("phimoe", config=PhiMoE, fused=FUSED | ROUTER)
+@architecture("phimoe", config=PhiMoE, fused=MIXTRAL_FUSED | ROUTER)
 def forward(w: Weights, ids: Array, c: PhiMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -91,7 +93,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: PhiMoE, mask: Mask, table: Ro
 def mixture_of_experts(x: Array, w: Weights, c: PhiMoE) -> Array:
     """Each token is sent to two experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
     chosen, shares = sparse_mixer(linear(x, w, "gate", c.n_experts), c.near)
-    return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
+    return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
 
 
 @step(Role.SPARSE_MIXER)

@@ -46,10 +46,6 @@ class Qwen2(OutputBias):
             for i in range(self.n_layers)
         ]
 
-    def check(self) -> None:
-        super().check()
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
-
     @property
     def masks(self) -> list[Mask]:
         return masks_of(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)

@@ -25,14 +25,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Count, Interval, Size, activation, config, expert_layers, key, masks_of
 from .qwen2 import OutputBias, attention
-
-FUSED = {
-    "mlp.experts.gate_up_proj": ("mlp.experts.{e}.gate_proj.weight", "mlp.experts.{e}.up_proj.weight"),
-    "mlp.experts.down_proj": ("mlp.experts.{e}.down_proj.weight",),
-}
-# The same as stacks of all experts' matrices.
-PACKED = ("experts.gate_up_proj", "experts.down_proj")
-EXPERT = ("experts.{e}.gate_proj.weight", "experts.{e}.up_proj.weight", "experts.{e}.down_proj.weight")
+from .tensor_layouts import EXPERT, FUSED
 
 
 @config
@@ -62,7 +55,6 @@ class Qwen2MoE(OutputBias):
         super().check()
         if self.n_experts:
             self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def kinds(self) -> list[Kind]:

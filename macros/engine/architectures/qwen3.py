@@ -21,9 +21,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, fixed, key, read_rope
+from .config import Size, config, fixed, key
 from .llama import Llama, feed_forward
 from .qwen2 import Qwen2
+from .rope_config import read_rope
 
 
 @config

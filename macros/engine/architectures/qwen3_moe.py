@@ -25,10 +25,11 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of, read_rope
+from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED, PACKED
 from .qwen3 import attention
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED, PACKED
 
 
 @config
@@ -54,7 +55,6 @@ class Qwen3MoE(Llama):
         super().check()
         if self.n_experts:
             self.must_not_exceed("n_experts_per_token", "n_experts")
-        self.kinds  # noqa: B018 (raises where the window's size is missing)
 
     @property
     def kinds(self) -> list[Kind]:

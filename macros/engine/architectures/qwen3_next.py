@@ -41,9 +41,10 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Interval, Size, Taps, activation, config, expert_layers, fixed, key, mixers_of, read_rope
+from .config import Count, Interval, Size, Taps, activation, config, expert_layers, fixed, key, mixers_of
 from .llama import Llama
-from .qwen2_moe import EXPERT, FUSED, PACKED
+from .rope_config import read_rope
+from .tensor_layouts import EXPERT, FUSED, PACKED
 
 STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -78,7 +79,6 @@ class Qwen35(Llama):
     def check(self) -> None:
         super().check()
         self.must_divide("n_linear_k_heads", "n_linear_v_heads")
-        self.kinds  # noqa: B018 (raises where layer_types is wrong)
 
     @property
     def rope(self) -> Rope:

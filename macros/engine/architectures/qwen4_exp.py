@@ -23,21 +23,21 @@ from ..ops import (
     Rope,
     Waiting,
     apply_rope,
-    attend_to_picked,
+    block_sparse_attention,
     dilated_conv,
     embed,
+    expand_streams,
     head_relevance,
     heads,
     linear,
-    look_up_ngrams,
     mixed_streams,
+    ngram_embedding,
     pool_places,
     positions,
     rms_norm,
     rope_table,
     sigmoid,
     silu,
-    spread,
     stream_gates,
     stream_norm,
     top_k,
@@ -46,8 +46,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, Taps, config, fixed, key, mixers_of, read_rope
+from .config import Interval, Size, Taps, config, fixed, key, mixers_of
 from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
+from .rope_config import read_rope
 
 # Which of a layer's convolutions a cache entry belongs to, and the last ids.
 OF_NGRAMS = 1
@@ -151,7 +152,7 @@ def primes_from(least: int, n: int) -> Sequence[int]:
 @architecture("qwen4_exp_text", config=Qwen4Exp)
 def forward(w: Weights, ids: Array, c: Qwen4Exp, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
-    x = spread(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
+    x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
         assert isinstance(kind, NGramKind)
@@ -190,13 +191,13 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTabl
     q, k = apply_rope(q, table), apply_rope(k, table)
     mask = PickedPools(c.pool_size, c.index_topk // c.pool_size)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    places = pick_pools(x, w.at("indexer"), cache, c, mask, table)
-    mixed = attend_to_picked(q, k, v, np.repeat(places[:, None, :], K, axis=1), cache.length, H**-0.5)
+    places = indexer(x, w.at("indexer"), cache, c, mask, table)
+    mixed = block_sparse_attention(q, k, v, np.repeat(places[:, None, :], K, axis=1), cache.length, H**-0.5)
     return linear(mixed * sigmoid(gate.reshape(T, N * H)), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.INDEXER)
-def pick_pools(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
+def indexer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
     """The places of the tokens in the pools that matter most to each new one, and in its own: [T D] -> [T I].
 
     A pool's key is the mean of its tokens', rotated by the place of the first. Places to come stand for nothing.
@@ -224,7 +225,7 @@ def ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table:
     T, M, D = x.shape[0], c.n_streams, c.d_model
     end = c.end_token
     assert end is not None
-    found = look_up_ngrams(
+    found = ngram_embedding(
         ids, w.at("ple_embedding"), cache, c.rows_of_table(table), c.d_ngrams, c.longest_ngram, c.n_ngram_heads, end
     )
     key_of = stream_norm(linear(found, w, "key_proj", M * D).reshape(T, M, D), w, "norm_key", c.norm_eps)

@@ -33,7 +33,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, Taps, activation, config, derived, key, read_rope
+from .config import Config, Interval, Positive, Raw, Size, Taps, activation, config, derived, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 # The kinds of layers by their names in `block_types`.
 MIXERS = {"recurrent": "recurrent", "attention": "attention"}
@@ -72,6 +73,7 @@ class RecurrentGemma(Config):
     cap: Positive = key("logits_soft_cap", 30.0)
     tied: bool = key("tie_word_embeddings", True)
 
+    rewritten = OLDER_ROPE_KEYS
     ignored = frozenset("embeddings_scale_by_sqrt_dim final_w_init_variance_scale w_init_variance_scale".split())
 
     def one_half(self) -> int:
@@ -85,7 +87,6 @@ class RecurrentGemma(Config):
         self.must_divide("n_kv_heads", "n_heads")
         self.must_divide("n_heads", "d_inner")
         self.rope.turning(self.d_head)
-        self.kinds  # noqa: B018 (raises where block_types is wrong)
 
     @property
     def rope(self) -> Rope:

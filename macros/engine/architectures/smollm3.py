@@ -24,8 +24,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, config, key, masks_of, read_rope
+from .config import Interval, Size, config, key, masks_of
 from .llama import Llama, feed_forward
+from .rope_config import read_rope
 
 
 @config
@@ -53,7 +54,6 @@ class SmolLM3(Llama):
                 f"no_rope_layers has {len(self.rotates)} entries, and num_hidden_layers = {int(self.n_layers)}",
                 "correct one of the two",
             )
-        self.masks  # noqa: B018 (reads the layer types, and raises where they are wrong)
 
     @property
     def rope(self) -> Rope:

@@ -10,11 +10,12 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, embed, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Size, config, fixed, key, read_rope
+from .config import Count, Positive, Size, config, fixed, key
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_stacked_experts
 from .qwen2 import OutputBias, attention
-from .qwen2_moe import FUSED
+from .rope_config import read_rope
+from .tensor_layouts import FUSED
 
 
 @config

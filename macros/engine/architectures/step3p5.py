@@ -42,18 +42,16 @@ from .config import (
     config,
     dense_first,
     fixed,
-    fold_rope_of_kinds,
     key,
     listed,
     masks_of,
-    read_rope,
-    rope_of_mask,
     sparse_layers,
     tabled,
 )
 from .deepseek_v3 import routing
 from .llama import Llama
-from .qwen2_moe import PACKED
+from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
+from .tensor_layouts import PACKED
 
 # Lists with an entry for each layer, which the published files continue with those of the prediction modules.
 BY_LAYER = (
@@ -108,10 +106,15 @@ class Step3p5(Llama):
     d_ff_expert: Size = key("moe_intermediate_size")
     d_ff_shared: Count = key("share_expert_dim", also=("share_expert_dims",))
 
+    rewritten = Llama.rewritten | {
+        "num_nextn_predict_layers",
+        "attention_other_setting",
+        "moe_layers_enum",
+        "partial_rotary_factors",
+    }
     ignored = Llama.ignored | {
         "mlp_bias",
         "per_layer_config",
-        "num_nextn_predict_layers",
         "num_mtp_layers",
         "mtp_layer_types",
         "mtp_mlp_layer_types",

@@ -79,7 +79,7 @@ def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = Tru
 def encode(source: Array, w: Weights, c: Whisper, cache: KVCache) -> Array:
     """What the encoder makes of the sound that it reads, each vector in the light of all: [2M B] -> [M D]."""
     sound = w.at("model.encoder")
-    x = listen(source, sound, c)
+    x = conv_stem(source, sound, c)
     places = np.arange(x.shape[0], like=x)
     x = x + embed_positions(places, sound, "embed_positions.weight", c.n_source, c.d_model)
     for _, w_layer, _ in sound.layers("layers", ["layer"] * c.n_encoder_layers, cache, "encoder"):
@@ -87,8 +87,8 @@ def encode(source: Array, w: Weights, c: Whisper, cache: KVCache) -> Array:
     return layer_norm(x, sound, "layer_norm", NORM_EPS)
 
 
-@step(Role.LISTEN)
-def listen(x: Array, w: Weights, c: Whisper) -> Array:
+@step(Role.CONV_STEM)
+def conv_stem(x: Array, w: Weights, c: Whisper) -> Array:
     """A vector for each two moments of sound, by two convolutions: [2M B] -> [2M D] -> [M D]."""
     kernel, bias = w("conv1.weight", c.d_model, c.n_bands, c.taps), w("conv1.bias", c.d_model)
     x = gelu(convolve(x, kernel, bias, 1))

@@ -123,7 +123,6 @@ class Zamba2(Llama):
                 f"are {int(self.d_both)} wide",
                 "correct one of them",
             )
-        self.kinds  # noqa: B018 (raises where layers_block_type is wrong)
 
     @property
     def dt_limits(self) -> tuple[float, float]:

@@ -42,22 +42,10 @@ from ..ops import (
 from ..ops.recurrence import CONVOLUTION_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import (
-    Interval,
-    Positive,
-    Raw,
-    Size,
-    Taps,
-    activation,
-    config,
-    fixed,
-    fold_rope_of_kinds,
-    key,
-    read_rope,
-    short_names,
-)
+from .config import Interval, Positive, Raw, Size, Taps, activation, config, fixed, key, short_names
 from .llama import Llama
-from .qwen3_next import PACKED
+from .rope_config import fold_rope_of_kinds, read_rope
+from .tensor_layouts import PACKED
 
 # The kinds of layers by their names in `layer_types`, and their usual rotary embeddings.
 MIXERS = {"hybrid": "full", "hybrid_sliding": "sliding"}
@@ -113,7 +101,6 @@ class Zaya(Llama):
         activation(self.activation)
         for mixer in self.mixers:
             self.rope_of(mixer).turning(self.d_head)
-        self.kinds  # noqa: B018 (raises where a window has no size)
 
     @property
     def rope(self) -> Rope:

@@ -10,7 +10,6 @@ arrays or shapes. Everything here runs on both.
 from .attention import (
     Chunked,
     Full,
-    Mask,
     NoPE,
     Shared,
     SlidingWindow,
@@ -21,12 +20,12 @@ from .attention import (
     head_norms,
     heads,
     masked,
-    mix,
-    profile_bias,
     relative_bias,
+    relative_logits,
     repeat_kv,
     scores,
     softmax_with_sink,
+    weighted_sum,
     with_shared,
 )
 from .basic import (
@@ -37,9 +36,9 @@ from .basic import (
     embed_layers,
     embed_positions,
     erf,
+    gaussian_top_k,
     gelu,
     gelu_tanh,
-    keep_largest,
     last_row,
     layer_norm,
     linear,
@@ -57,17 +56,18 @@ from .basic import (
     unit_norm,
     xielu,
 )
+from .block_sparse import PickedBlocks, PickedPools, block_scores, block_sparse_attention, head_relevance, pool_places
 from .compressed import (
     MAIN,
     OF_INDEXER,
     Compressed,
     Waiting,
+    apply_partial_rope_pairs,
     compress,
     grouped_linear,
-    mix_shared,
     shared_scores,
-    turn_back,
-    turn_last,
+    shared_weighted_sum,
+    undo_rope_pairs,
     window_averages,
 )
 from .experts import (
@@ -75,26 +75,24 @@ from .experts import (
     balanced_routing,
     chosen_softmax_routing,
     clip,
-    clipped_gate,
+    clipped_swiglu,
     combine,
     expert_linear,
     feed_forward,
     gated_experts,
-    keep_groups,
-    or_nothing,
+    group_limited,
     packed_experts,
     routing_weights,
     shared_experts,
     sigmoid_scores,
     softmax_routing,
     top_k,
+    zero_experts,
 )
-from .latent import ask_latents, index_scores, latent_scores, mix_latents, read_values
-from .ngrams import look_up_ngrams
-from .picked import PickedBlocks, PickedPools, attend_to_picked, block_scores, head_relevance, pool_places
+from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
+from .ngrams import ngram_embedding
 from .recurrence import (
     Mixed,
-    carry,
     causal_conv,
     decaying_attention,
     dilated_conv,
@@ -108,6 +106,7 @@ from .recurrence import (
     selective_scan,
     short_convolution,
     softplus,
+    state_update,
     tap_conv,
     token_shift,
     wkv,
@@ -116,13 +115,13 @@ from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
 from .sound import convolve
 from .streams import (
     StreamShares,
-    average_by_fit,
-    average_for_head,
-    gather_for_head,
+    attention_residuals,
+    expand_streams,
+    mean_of_streams,
     mixed_streams,
     read_streams,
+    reduce_streams,
     separate_shares,
-    spread,
     stream_gates,
     stream_norm,
     stream_shares,

@@ -195,8 +195,8 @@ def softmax_with_sink(x: Array, sinks: Array) -> Array:
     return e / (e.sum(axis=-1, keepdims=True) + np.exp(sinks - top))
 
 
-@step(Role.MIX)
-def mix(shares: Array, v: Array) -> Array:
+@step(Role.WEIGHTED_SUM)
+def weighted_sum(shares: Array, v: Array) -> Array:
     """Average the values by their shares: [N T S], [S N H] -> [T N H]."""
     return np.einsum("nts,snh->tnh", shares, v, optimize=True)
 
@@ -219,8 +219,8 @@ def clip_length(x: Array, longest: float) -> Array:
     return x * np.minimum(longest / (length + 1e-6), 1)
 
 
-@step(Role.PROFILE_BIAS)
-def profile_bias(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Array:
+@step(Role.RELATIVE_LOGITS)
+def relative_logits(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Array:
     """What each head adds to a score by its distance, a mixture of trained profiles: [T N R], [R E], [S …] -> [N T S].
 
     Beyond E tokens, nothing.
@@ -275,7 +275,7 @@ def attend(
     fit = scores(q, k, scale) if cap is None else soft_cap(scores(q, k, scale), cap)
     fit = fit if bias is None else fit + bias
     shares = softmax(fit if allowed is None else masked(fit, allowed))
-    mixed = mix(shares, v)
+    mixed = weighted_sum(shares, v)
     return mixed.reshape(mixed.shape[0], mixed.shape[1] * mixed.shape[2])
 
 

@@ -121,7 +121,7 @@ def soft_cap(x: Array, cap: float) -> Array:
 
 @step(Role.GELU_TANH)
 def gelu_tanh(x: Array) -> Array:
-    """GELU in its tanh form: x · Φ(x), near 0 below zero and near x above: [T F] -> [T F]."""
+    """GELU in its tanh form: nearly x · Φ(x), with tanh in the place of Φ: [T F] -> [T F]."""
     return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
@@ -159,8 +159,8 @@ def relu_squared(x: Array) -> Array:
     return np.maximum(x, 0) * np.maximum(x, 0)
 
 
-@step(Role.SPARSIFY)
-def keep_largest(x: Array, share: float) -> Array:
+@step(Role.GAUSSIAN_TOP_K)
+def gaussian_top_k(x: Array, share: float) -> Array:
     """What of each vector is beyond the largest `share` of its numbers, taken as normal: same shape (Gemma 3n)."""
     mean = x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(((x - mean) * (x - mean)).mean(axis=-1, keepdims=True))

@@ -116,7 +116,7 @@ def compress(
     averages = window_averages(values, gates, bias, cache, names, every, overlap=overlap)
     entries = rms_norm(averages, w, "kv_norm", eps)
     places = (np.arange(entries.shape[0], like=x) + cache.length // every) * every
-    entries = turn_last(entries[:, None, :], rope_table(places, turning, rope))[:, 0]
+    entries = apply_partial_rope_pairs(entries[:, None, :], rope_table(places, turning, rope))[:, 0]
     return cache.extend(names.entries, entries, Compressed(every), every=every)
 
 
@@ -152,16 +152,16 @@ def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]
 
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
-def turn_last(x: Array, table: RopeTable) -> Array:
+def apply_partial_rope_pairs(x: Array, table: RopeTable) -> Array:
     """Turn neighbours as pairs, in the last part of each head: [T N H] -> [T N H]."""
     still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
     return np.concatenate([still, apply_rope_pairs(turning, table)], axis=-1)
 
 
-def turn_back(x: Array, table: RopeTable) -> Array:
+def undo_rope_pairs(x: Array, table: RopeTable) -> Array:
     """Undo what the query's position turned, so that only the distance to each value counts: [T N H] -> [T N H]."""
     cos, sin = table
-    return turn_last(x, (cos, -sin))
+    return apply_partial_rope_pairs(x, (cos, -sin))
 
 
 @step(Role.SCORES)
@@ -170,8 +170,8 @@ def shared_scores(q: Array, k: Array, scale: float) -> Array:
     return np.einsum(f"tnh,{'s' if k.ndim == 2 else 'ts'}h->nts", q, k, optimize=True) * scale
 
 
-@step(Role.MIX)
-def mix_shared(shares: Array, v: Array) -> Array:
+@step(Role.WEIGHTED_SUM)
+def shared_weighted_sum(shares: Array, v: Array) -> Array:
     """Average the one value of each token by each head's shares: [N T S], [S H] or [T S H] -> [T N H]."""
     return np.einsum(f"nts,{'s' if v.ndim == 2 else 'ts'}h->tnh", shares, v, optimize=True)
 

@@ -63,7 +63,7 @@ def top_k(scores: Array, k: int) -> Array:
 
 
 @step(Role.EXPERT_GROUPS, keeps=Keeps.NOTHING)
-def keep_groups(scores: Array, n_groups: int, n_kept: int, best: int) -> Array:
+def group_limited(scores: Array, n_groups: int, n_kept: int, best: int) -> Array:
     """Leave only the best groups of experts to choose from: [T E] -> [T E].
 
     A group is worth its `best` highest scores.
@@ -139,7 +139,7 @@ def clip(x: Array, least: float | None, most: float) -> Array:
 
 
 @step(Role.CLIPPED_SWIGLU)
-def clipped_gate(gate: Array, up: Array, limit: float, slope: float) -> Array:
+def clipped_swiglu(gate: Array, up: Array, limit: float, slope: float) -> Array:
     """Gate and up values, both clipped: gate · σ(slope · gate) · (up + 1): [… F], [… F] -> [… F] (gpt-oss)."""
     gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
     return gate * logistic(gate * slope) * (up + 1)
@@ -183,7 +183,7 @@ def gated_experts(
 
 
 @step(Role.ZERO_EXPERTS)
-def or_nothing(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array], Array]) -> Array:
+def zero_experts(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array], Array]) -> Array:
     """Experts some of which are nothing, so that the token's vector stays: [T D], [T k] -> [T k D].
 
     The places from `n_experts` on; `experts` works on the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
@@ -227,7 +227,7 @@ def balanced_routing(
     fit = sigmoid_scores(scores)
     allowed = fit + bias
     if groups[0] > 1:
-        allowed = keep_groups(allowed, *groups, best=2)
+        allowed = group_limited(allowed, *groups, best=2)
     chosen = top_k(allowed, k)
     return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 

@@ -1,7 +1,7 @@
 """Latent attention (MLA, DeepSeek-V2, arXiv 2405.04434, 2.1): one narrow vector per token holds keys and values.
 
 Letters besides the usual: R kv_lora_rank, the width of the latent vector. What is cached is the latent and one small
-rotated key for all heads. Keys and values of the heads are never written out: the matrix that would make keys of
+rotated key for all heads. Here keys and values of the heads are not written out: the matrix that would make keys of
 latents is applied to the queries instead, and the one that would make values, to the averages (the paper's "absorbed"
 form). It is the same sum in another order. Decoding costs the fewest multiply-adds this way; a long prefill would cost
 fewer with keys and values written out once.
@@ -17,7 +17,7 @@ from .basic import relu
 
 
 @step(Role.LATENT_QUERIES)
-def ask_latents(q: Array, to_key: Array) -> Array:
+def latent_queries(q: Array, to_key: Array) -> Array:
     """Turn each head's query into a question to the latents: [T N H], [N H R] -> [T N R]."""
     return np.einsum("tnh,nhr->tnr", q, to_key, optimize=True)
 
@@ -33,14 +33,14 @@ def latent_scores(q: Array, latent: Array, q_rope: Array, k_rope: Array, scale: 
     return (content + np.einsum(f"tnh,{keys}h->nts", q_rope, k_rope, optimize=True)) * scale
 
 
-@step(Role.MIX_LATENTS)
-def mix_latents(shares: Array, latent: Array) -> Array:
+@step(Role.LATENT_WEIGHTED_SUM)
+def latent_weighted_sum(shares: Array, latent: Array) -> Array:
     """Average the latents by their shares: [N T S], [S R] or [T S R] -> [T N R]."""
     return np.einsum(f"nts,{'s' if latent.ndim == 2 else 'ts'}r->tnr", shares, latent, optimize=True)
 
 
 @step(Role.LATENT_VALUES)
-def read_values(mixed: Array, to_value: Array) -> Array:
+def latent_values(mixed: Array, to_value: Array) -> Array:
     """Read each head's value out of its average of latents: [T N R], [N H R] -> [T N H]."""
     return np.einsum("tnr,nhr->tnh", mixed, to_value, optimize=True)
 

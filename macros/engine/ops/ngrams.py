@@ -14,8 +14,8 @@ from ..steps import Holds, Keeps, Role, step
 ID_BYTES = 8
 
 
-@step(Role.NGRAM_TABLE, keeps=Keeps.NOTHING)
-def look_up_ngrams(
+@step(Role.NGRAM_EMBEDDING, keeps=Keeps.NOTHING)
+def ngram_embedding(
     ids: Array, w: Weights, cache: KVCache, rows: int, width: int, longest: int, per_ngram: int, end: int
 ) -> Array:
     """The vectors of the n-grams that end at each token, side by side: [T], [rows W / N] -> [T W].
@@ -28,13 +28,13 @@ def look_up_ngrams(
     cache.store(Holds.TOKEN_IDS, history[-(longest - 1) :].astype(np.float32), item_bytes=ID_BYTES)
     multipliers = w.buffer("layer_multipliers", longest, whole=True)
     sizes, offsets = (w.buffer(f"ngram_heads_{name}", n, whole=True) for name in ("vocab_sizes", "offsets"))
-    places = ngram_places(history + end, multipliers, sizes, offsets, end)
+    places = ngram_hash(history + end, multipliers, sizes, offsets, end)
     vectors = np.take(w("ngram_embedding.weight", rows, width // n), places, axis=0)
     return vectors.reshape(ids.shape[0], n * (width // n))
 
 
-@step(Role.NGRAM_PLACES, keeps=Keeps.NOTHING)
-def ngram_places(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
+@step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
+def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R], [n], [N], [N] -> [T N].
 
     Ids times large odd numbers, joined by exclusive or, modulo the head's size. Before an id that ends a text, nothing

@@ -54,17 +54,17 @@ def scan(body: Callable[..., tuple[State, Array]], state: State, xs: tuple[Array
     return state, np.stack(rows)
 
 
-def _carry_rule(state: Array, keep: Array, key: Array, value: Array | None = None) -> Ruling:
+def _state_update_rule(state: Array, keep: Array, key: Array, value: Array | None = None) -> Ruling:
     return state.shape, product(state.shape) * (1 if value is None else 2)
 
 
-@step(Role.STATE_UPDATE, rule=_carry_rule)
-def carry(state: Array, keep: Array, key: Array, value: Array | None = None) -> Array:
+@step(Role.STATE_UPDATE, rule=_state_update_rule)
+def state_update(state: Array, keep: Array, key: Array, value: Array | None = None) -> Array:
     """What is kept of a state and what is written into it, keep · state + key · value, by broadcasting: same shape."""
     return keep * state + (key if value is None else key * value)
 
 
-@step(Role.CONVOLUTION)
+@step(Role.CAUSAL_CONV)
 def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool) -> Array:
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
@@ -78,7 +78,7 @@ def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, 
     return y + w(f"{name}.bias", C) if bias else y
 
 
-@step(Role.CONVOLUTION)
+@step(Role.CAUSAL_CONV)
 def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) -> Array:
     """Mix each group of channels over `width` tokens, with a bias: [T+W−1 C], [C C/G W], [C] -> [T C]."""
     C = rows.shape[1]
@@ -101,7 +101,7 @@ def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias:
     return linear(after * causal_conv(before * x, w, cache, "conv", width, bias=bias), w, "out_proj", D, bias=bias)
 
 
-@step(Role.CONVOLUTION)
+@step(Role.CAUSAL_CONV)
 def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, apart: int) -> Array:
     """Mix each channel over `width` tokens that stand `apart` from each other, back from the token: [T C] -> [T C]."""
     C, before = x.shape[1], (width - 1) * apart
@@ -111,7 +111,7 @@ def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, ap
     return np.einsum("twc,cw->tc", np.stack(taps, axis=1), w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
 
 
-@step(Role.CONVOLUTION)
+@step(Role.CAUSAL_CONV)
 def tap_conv(x: Array, of: Array, w: Weights, cache: KVCache, width: int, n_heads: int) -> Array:
     """A short convolution whose taps depend on the token, head by head, beside fixed ones: [T C], [T D] -> [T C].
 
@@ -146,7 +146,7 @@ def selective_scan(
     """
 
     def body(h: Array, x: Array, dt: Array, b: Array, c: Array) -> tuple[Array, Array]:
-        h = carry(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
+        h = state_update(h, np.exp(dt[:, None] * A), (dt * x)[:, None], b[None, :])
         return h, np.einsum("cz,z->c", h, c, optimize=True)
 
     h, y = scan(body, cache.state(Holds.STATE, *A.shape), (x, dt, B, C))
@@ -165,7 +165,7 @@ def rg_lru(x: Array, log_keep: Array, cache: KVCache, item_bytes: int = STATE_BY
     written = np.where(is_first, x, np.sqrt(1 - np.exp(2 * log_keep)) * x)
 
     def body(h: Array, keep: Array, written: Array) -> tuple[Array, Array]:
-        h = carry(h, keep, written)
+        h = state_update(h, keep, written)
         return h, h
 
     h, y = scan(body, cache.state(Holds.STATE, x.shape[1]), (np.exp(log_keep), written))
@@ -184,7 +184,7 @@ def decaying_attention(
     """
 
     def body(state: Array, q: Array, k: Array, v: Array, keep: Array) -> tuple[Array, Array]:
-        state = carry(state, keep[:, None, None], k[:, :, None], v[:, None, :])
+        state = state_update(state, keep[:, None, None], k[:, :, None], v[:, None, :])
         return state, np.einsum("ni,nij->nj", q, state, optimize=True)
 
     state, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep))
@@ -207,7 +207,7 @@ def gated_delta_rule(
 
     def body(state: Array, q: Array, k: Array, v: Array, keep: Array, strength: Array) -> tuple[Array, Array]:
         known = np.einsum("ni,nij->nj", k * keep, state, optimize=True)
-        state = carry(state, keep[:, :, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
+        state = state_update(state, keep[:, :, None], k[:, :, None], ((v - known) * strength[:, None])[:, None, :])
         return state, np.einsum("ni,nij->nj", q, state, optimize=True)
 
     state, y = scan(body, cache.state(Holds.STATE, *q.shape[1:], v.shape[2]), (q, k, v, keep, strength))
@@ -231,10 +231,10 @@ def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array
         total, weight, largest = state
         top = np.maximum(largest, k + bonus)
         old, new = np.exp(largest - top), np.exp(k + bonus - top)
-        y = carry(total, old, new, v) / carry(weight, old, new)
+        y = state_update(total, old, new, v) / state_update(weight, old, new)
         top = np.maximum(largest - decay, k)
         old, new = np.exp(largest - decay - top), np.exp(k - top)
-        return (carry(total, old, new, v), carry(weight, old, new), top), y
+        return (state_update(total, old, new, v), state_update(weight, old, new), top), y
 
     kept, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
     total, weight, largest = (cache.state(holds, C) for holds in kept)

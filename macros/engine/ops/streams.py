@@ -23,8 +23,8 @@ class StreamShares(NamedTuple):
     mix: Array | None = None  # [T M M]: from, to; without, each stream stays as it is
 
 
-@step(Role.DEPTH_AVERAGE)
-def average_by_fit(sources: list[Array], w: Weights, name: str, n: int, eps: float) -> list[Array]:
+@step(Role.ATTENTION_RESIDUALS)
+def attention_residuals(sources: list[Array], w: Weights, name: str, n: int, eps: float) -> list[Array]:
     """Averages of normed sources by their fit to trained queries: [T D] each, [D] or [n D] -> [T D] each.
 
     Attention over the depth, the sums of blocks of layers, in the place of one residual sum (Inkling 2).
@@ -38,8 +38,8 @@ def average_by_fit(sources: list[Array], w: Weights, name: str, n: int, eps: flo
     return [averages[:, i] for i in range(n)]
 
 
-@step(Role.SPREAD_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
-def spread(x: Array, n_streams: int) -> Array:
+@step(Role.EXPAND_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
+def expand_streams(x: Array, n_streams: int) -> Array:
     """Begin every stream with the same vector: [T D] -> [T M D]."""
     return np.repeat(x[:, None, :], n_streams, axis=1)
 
@@ -105,14 +105,14 @@ def mixed_streams(x: Array, w: Weights, rank: int) -> Array:
     return (gates * x).mean(axis=1)
 
 
-@step(Role.HEAD_STREAMS)
-def average_for_head(x: Array) -> Array:
+@step(Role.REDUCE_STREAMS)
+def mean_of_streams(x: Array) -> Array:
     """The mean of the streams, for the head: [T M D] -> [T D]."""
     return x.mean(axis=1)
 
 
-@step(Role.HEAD_STREAMS)
-def gather_for_head(x: Array, w: Weights, eps: float, floor: float) -> Array:
+@step(Role.REDUCE_STREAMS)
+def reduce_streams(x: Array, w: Weights, eps: float, floor: float) -> Array:
     """Add the streams up for the head, by shares read out of all of them: [T M D], [M M·D] -> [T D]."""
     M = x.shape[1]
     shares = logistic(of_all_streams(x, w, "hc_fn", M, eps) * w("hc_scale", 1) + w("hc_base", M)) + floor

@@ -47,7 +47,7 @@ class Glossary(AbbrExtension):
     def reset(self) -> None:
         """Before each page."""
         if self.file:
-            self.load_glossary(tips(entries(Path(self.file))))
+            self.load_glossary(tooltips(entries(Path(self.file))))
         super().reset()
 
 
@@ -57,7 +57,7 @@ class Anchors(Treeprocessor):
     def run(self, root: Element) -> None:
         for term in root.iter("dt"):
             if "id" not in term.attrib:
-                term.set("id", anchor(self.stashed("".join(term.itertext()))))
+                term.set("id", term_anchor(self.stashed("".join(term.itertext()))))
 
     def stashed(self, text: str) -> str:
         """The text with that of what other extensions have put aside, such as code."""
@@ -65,21 +65,21 @@ class Anchors(Treeprocessor):
         return HTML_PLACEHOLDER_RE.sub(lambda m: re.sub("<[^>]*>", "", str(kept[int(m[1])])), text)
 
 
-def anchor(term: str) -> str:
+def term_anchor(term: str) -> str:
     return slugify(term, "-")
 
 
-def anchors_of_terms(path: Path) -> frozenset[str]:
+def term_anchors(path: Path) -> frozenset[str]:
     """The anchors that the terms of a file have, where they are listed."""
     return _anchors(path, path.stat().st_mtime_ns) if path.is_file() else frozenset()
 
 
 @cache
 def _anchors(path: Path, written: int) -> frozenset[str]:
-    return frozenset(anchor(term) for entry in entries(path) for term in entry.terms)
+    return frozenset(term_anchor(term) for entry in entries(path) for term in entry.terms)
 
 
-def tips(listed: Iterable[Entry]) -> dict[str, str]:
+def tooltips(listed: Iterable[Entry]) -> dict[str, str]:
     """Word -> explanation, of the words that are explained wherever they stand."""
     return {word: entry.says for entry in listed for word in entry.tips}
 

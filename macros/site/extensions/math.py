@@ -10,7 +10,7 @@ from markdown.inlinepatterns import InlineProcessor
 from pymdownx.arithmatex import ArithmatexExtension, BlockArithmatexProcessor, InlineArithmatexPattern
 
 from ...engine.errors import Problem
-from ...views.mathml import wrapping
+from ...views.kit.mathml import wrapping
 
 
 class Math(ArithmatexExtension):

@@ -7,21 +7,27 @@ import importlib
 import sys
 from pathlib import Path
 
+from ...api import one_package
+
 PACKAGE = Path(__file__).parent.parent.parent
 ROOT = PACKAGE.parent
 
 
+KEPT = {
+    *("macros", "macros.api", "macros.api.one_package", "macros.cache", "macros.cache.memory"),
+    *("macros.site", "macros.site.hooks"),
+}
+
+
 def module_name(path: Path) -> str:
-    """`macros/views/tables.py` as `macros.views.tables`."""
+    """`macros/views/tables/parameters.py` as `macros.views.tables`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def is_kept(name: str) -> bool:
     """Whether the process keeps a module: MkDocs the hooks, the hooks the preview, and both what is remembered."""
-    return name in ("macros", "macros.dependencies", "macros.site", "macros.site.hooks") or f"{name}.".startswith(
-        "macros.site.preview."
-    )
+    return name in KEPT or f"{name}.".startswith("macros.site.preview.")
 
 
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
@@ -55,6 +61,12 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
     return affected
 
 
+def readers(path: Path) -> set[Path]:
+    """The modules that read a data file: those beside it that name it."""
+    beside = path.parent.glob("*.py")
+    return {module for module in beside if f'"{path.name}"' in module.read_text("utf-8", errors="replace")}
+
+
 class Modules:
     """The package's modules: what each imports, and which Python cannot read."""
 
@@ -78,14 +90,16 @@ class Modules:
 
     def forget(self, names: set[str] | None) -> set[str]:
         """Forgets modules and those that import them (None: all), to be imported anew; gives which were."""
-        loaded = {n for n in sys.modules if n.partition(".")[0] == "macros" and not is_kept(n)}
-        forgotten = loaded if names is None else dependants(names, self.imports) & loaded
+        loaded = {name: known_as for name, known_as in one_package.loaded().items() if not is_kept(name)}
+        forgotten = loaded.keys() if names is None else dependants(names, self.imports) & loaded.keys()
         for name in forgotten:
-            module = sys.modules.pop(name)
+            module = sys.modules[loaded[name][0]]
+            for known_as in loaded[name]:
+                del sys.modules[known_as]
+                parent, _, last = known_as.rpartition(".")
+                if parent in sys.modules and hasattr(sys.modules[parent], last):
+                    delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
             if close := getattr(module, "close", None):
                 close()
-            parent, _, last = name.rpartition(".")
-            if parent in sys.modules and hasattr(sys.modules[parent], last):
-                delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
         importlib.invalidate_caches()
-        return forgotten
+        return set(forgotten)

@@ -1,17 +1,16 @@
 """What each page gave at the last build, and MkDocs' events at which it is given again.
 
-There are three steps, each kept for itself:
+There are four steps, each a tracked result of its own (`Latest` in macros/cache/memory.py):
 
-    step      from                                          gives                            skipped by
-    macros    the page's text, what its macros used         Markdown                         `render_macros: false`
-    Markdown  that Markdown, the pages it links to          HTML, table of contents, search  `page.render` of this page
-    template  that HTML, the navigation, the pages' titles  the file                         an empty template for it
+    step      from                                          gives                       skipped by
+    macros    the page's text, what its macros used         Markdown                    `render_macros: false`
+    Markdown  that Markdown, the pages it links to          HTML, table of contents     `page.render` of this page
+    search    that HTML                                     the page's entries in it    no HTML for it
+    template  that HTML, the navigation, the pages' titles  the file                    an empty template for it
 
 The texts of all pages are far more than fits well into memory: they are packed from where a step gave them to where the
-next one reads them, and most are only compared.
-
-What the macros used is recorded in macros/dependencies.py. What went into a step is compared, not guessed: a module
-that was edited runs all macros again, but only the pages whose Markdown came out different are rendered again.
+next one reads them, and most are only compared. What went into a step is compared, not guessed: a module that was
+edited runs all macros again, but only the pages whose Markdown came out different are rendered again.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import zlib
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,10 +34,21 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_markdown_title, meta
 
-from ... import dependencies as remember
+from ...cache.memory import (
+    Dependency,
+    Latest,
+    Packed,
+    before_each_call,
+    invalidate,
+    start_tracking,
+    stop_tracking,
+    tracking,
+)
 from .inputs import CHECKED, Inputs
-from .modules import PACKAGE, ROOT, Modules, is_kept, module_name
-from .server import Abandoned, Errors, Served, address, one_line
+from .lines import Errors, one_line
+from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
+from .server import Abandoned, Served, address
+from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -50,6 +58,7 @@ UNCHANGED = "unchanged.html"  # the empty template
 SKIPPED = "render_macros"  # of a page's metadata: where it is false, no macro is called
 SEARCH = "macros.site.mkdocs_search"
 AT_ONCE = 50  # pages, before what making them has left behind is cleared
+NOTHING = Packed("")
 MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
@@ -60,128 +69,17 @@ def clear(pages: int) -> None:
         gc.freeze()
 
 
-class Packed:
-    """A long text in a tenth of the room; it is compared as it is."""
-
-    def __init__(self, text: str):
-        content = text.encode("utf-8", "surrogatepass")
-        self.digest, self.content = blake2b(content).digest(), zlib.compress(content, 1)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Packed) and self.digest == other.digest
-
-    def text(self) -> str:
-        return zlib.decompress(self.content).decode("utf-8", "surrogatepass")
-
-
-NOTHING = Packed("")
-
-
-class Memory:
-    """What a page gave, step by step, each with what it came from; None where the step has to be done again."""
-
-    address: str = ""
-    title: Any = None  # for the navigation, while the page is left as it is
-    is_reused: bool  # whether each step's result is given again
-    is_indexed: bool
-    is_shown: bool
-    meta: Any = None  # the page's own, while others stand in its place
-
-    source: Any = None
-    next_source: Any
-    macros_used: frozenset = frozenset()
-    markdown: Packed = NOTHING
-
-    rendered: Any = None
-    next_rendered: Any  # of what is rendered anew; None where that is to be done again
-    is_rendered: bool  # whether it was anew
-    render_used: frozenset = frozenset()
-    result: dict
-    content: Packed = NOTHING
-
-    indexed: Any = None
-    next_indexed: Any
-    entries: list
-
-    shown: Any = None
-    template_used: frozenset = frozenset()
-    output: Packed | None = None
-
-    def forget(self, changed: set) -> None:
-        if not changed.isdisjoint(self.macros_used):
-            self.source = None
-        if not changed.isdisjoint(self.render_used):
-            self.rendered = None
-        if not changed.isdisjoint(self.template_used):
-            self.shown = None
-
-
-class Watched:
-    """The site's files, noting which were asked for: a link depends on whether its target is there, and where."""
-
-    def __init__(self, files: Files):
-        self._files = files
-
-    def get_file_from_path(self, path: str) -> File | None:
-        remember.use("page", os.path.normpath(path).replace(os.sep, "/"))
-        return self._files.get_file_from_path(path)
-
-    def __getattr__(self, name):
-        remember.use("pages")
-        return getattr(self._files, name)
-
-    def __iter__(self):
-        remember.use("pages")
-        return iter(self._files)
-
-    def __len__(self):
-        remember.use("pages")
-        return len(self._files)
-
-
-class WatchedLoader(jinja2.BaseLoader):
-    """Jinja's loader of `{% include %}`, noting what was included."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def get_source(self, environment, template):
-        remember.use("included", template)
-        return self.inner.get_source(environment, template)
-
-
-class Unknown:
-    """The anchors of a page that shows an error: no link to it is wrong."""
-
-    def __contains__(self, anchor: str) -> bool:
-        return True
-
-
-class Compiled(jinja2.BytecodeCache):
-    """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
+class Steps:
+    """What a page gave, step by step, each with what it came from."""
 
     def __init__(self):
-        self.code: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket):
-        if bucket.key in self.code:
-            bucket.bytecode_from_string(self.code[bucket.key])
-
-    def dump_bytecode(self, bucket):
-        self.code[bucket.key] = bucket.bytecode_to_string()
-
-
-class Templates(jinja2.FileSystemLoader):
-    """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
-
-    def list_templates(self):
-        templates = set()
-        for folder in self.searchpath:
-            for inside, folders, names in os.walk(folder):
-                folders[:] = [f for f in folders if not f.startswith(".")]
-                paths = (os.path.relpath(os.path.join(inside, name), folder) for name in names)
-                templates |= {path.replace(os.sep, "/") for path in paths}
-        return sorted(templates)
+        self.address = ""
+        self.title: Any = None  # for the navigation, while the page is left as it is
+        self.meta: Any = None  # the page's own, while others stand in its place
+        self.markdown: Latest[Packed] = Latest(NOTHING)
+        self.html: Latest[tuple[dict, Packed]] = Latest(({}, NOTHING))  # what rendering sets on the page, and its HTML
+        self.entries: Latest[list] = Latest([])  # of the search
+        self.output: Latest[Packed | None] = Latest(None)  # the file
 
 
 class Preview:
@@ -189,7 +87,7 @@ class Preview:
 
     served: Served  # both there once the server is
     inputs: Inputs
-    page: Memory  # under way
+    page: Steps  # of the page under way
 
     def __init__(self):
         self.serving = False
@@ -200,7 +98,7 @@ class Preview:
         self.addresses: dict[str, str] = {}
         self.navigation: Any = None
         self.nav: Any = None
-        self.pages: dict[str, Memory] = {}
+        self.pages: dict[str, Steps] = {}
         self.compiled = Compiled()
         self.token = None
         self.error: BaseException | None = None
@@ -235,7 +133,7 @@ class Preview:
 
     def on_serve(self, server, config, builder, **kwargs):
         if self.serving:
-            remember.before_each.append(self.go_on)
+            before_each_call.append(self.go_on)
             self.inputs = Inputs(config)
             self.served = Served(server, builder, self, config)
             self.watch(config)
@@ -280,7 +178,7 @@ class Preview:
 
     def outputs(self) -> dict[str, Packed | None]:
         """What each page gave that this build was for, by its address."""
-        return {address_of(f): self.pages[f.src_uri].output for f in self.built}
+        return {address_of(f): self.pages[f.src_uri].output.value for f in self.built}
 
     def go_on(self) -> None:
         """Ends a build that is not to go on: the work of a long one asks here, piece by piece."""
@@ -299,7 +197,7 @@ class Preview:
             self.is_edited |= bool(saved)
             self.saved |= saved.keys()
         self.inputs.follow(config)
-        changed: set[remember.Used] = {("error", None)}
+        changed: set[Dependency] = {("error", None)}
         code, whole = set(), is_first
         for path, is_new in saved.items():
             if path.suffix == ".py" and path.is_relative_to(PACKAGE):
@@ -309,12 +207,15 @@ class Preview:
                 changed.add(("preset", path.stem))
                 if is_new:
                     changed.add(("presets", None))
+            elif path.suffix == ".toml" and path.is_relative_to(PACKAGE) and (reading := readers(path)):
+                code |= reading
             elif theme and path.is_relative_to(theme):
-                for memory in self.pages.values():
-                    memory.shown = None
+                for page in self.pages.values():
+                    page.output.drop()
             elif path.is_relative_to(docs / "includes") or path in self.inputs.files:  # the glossary is a setting, too
-                for memory in self.pages.values():
-                    memory.source = memory.rendered = memory.indexed = memory.shown = None
+                for page in self.pages.values():
+                    for step in (page.markdown, page.html, page.entries, page.output):
+                        step.drop()
             elif not path.is_relative_to(docs):
                 whole = True
             if path.is_relative_to(docs):
@@ -323,20 +224,18 @@ class Preview:
         if code and not is_first:
             self.modules.read(self.unread)
             self.unread = set()
-        remember.forget(changed)
-        for memory in self.pages.values():
-            memory.forget(changed)
+        invalidate(changed)
         if code or whole:
             self.is_imported_anew = not is_first
             forgotten = self.modules.forget(None if whole else {module_name(p) for p in code})
-            for memory in self.pages.values():
-                memory.source = None
+            for page in self.pages.values():
+                page.markdown.drop()
                 if any(name.startswith(MARKDOWN) for name in forgotten):
-                    memory.rendered = None
+                    page.html.drop()
                 if SEARCH in forgotten:
-                    memory.indexed = None
+                    page.entries.drop()
                 if "macros.site.model_pages" in forgotten:
-                    memory.shown = None
+                    page.output.drop()
 
     def saved_presets(self) -> list[str]:
         """The presets that were saved since all pages were built, and are still there."""
@@ -400,12 +299,10 @@ class Preview:
         if changed:
             changed.add(("pages", None))
         self.addresses = addresses
-        for memory in self.pages.values():
-            memory.forget(changed)
-        remember.forget(changed)
+        invalidate(changed)
         config.plugins["macros"].variables["files"] = Watched(files)
         self.all = files.documentation_pages(inclusion=SERVED)
-        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Memory() for f in self.all}
+        self.pages = {f.src_uri: self.pages.get(f.src_uri) or Steps() for f in self.all}
         self.built = self.all
         if self.first is not None:
             self.leave_the_others(files, config)
@@ -419,11 +316,11 @@ class Preview:
             if file.page is None and file.inclusion.is_not_in_nav():
                 Page(None, file, config)
             if id(file) not in built and (page := file.page) is not None:
-                memory = self.pages[file.src_uri]
-                if "title" not in vars(page) and (title := memory.title or first_title(page)):
+                steps = self.pages[file.src_uri]
+                if "title" not in vars(page) and (title := steps.title or first_title(page)):
                     page.title = title
-                page.meta = memory.meta or {}
-                page.present_anchor_ids = memory.result["present_anchor_ids"] if memory.rendered else None
+                page.meta = steps.meta or {}
+                page.present_anchor_ids = steps.html.value[0]["present_anchor_ids"] if steps.html.is_there() else None
         copied = [
             f
             for f in files
@@ -436,18 +333,18 @@ class Preview:
         files.copy_static_files = lambda **_: [file.copy_file() for file in copied]
         config.theme.static_templates = {name for name in config.theme.static_templates if not self.served.has(name)}
 
-    def start(self, page) -> Memory:
+    def start(self, page) -> Steps:
         self.go_on()
         self.stop()
-        self.page = self.pages.setdefault(page.file.src_uri, Memory())
+        self.page = self.pages.setdefault(page.file.src_uri, Steps())
         self.page.address = address(page.url)
         self.used: set = set()
-        self.token = remember.start(self.used)
+        self.token = start_tracking(self.used)
         return self.page
 
     def stop(self) -> frozenset:
         if self.token is not None:
-            remember.stop(self.token)
+            stop_tracking(self.token)
             self.token = None
             return frozenset(self.used)
         return frozenset()
@@ -458,59 +355,60 @@ class Preview:
         clear(self.steps)
 
     def on_page_markdown_early(self, markdown, page, config, files):
-        memory = self.start(page)
-        memory.next_source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
-        memory.is_reused = memory.next_source == memory.source
-        if memory.is_reused:
-            memory.meta = dict(page.meta)
+        steps = self.start(page)
+        source = (markdown, repr(page.meta), page.title, page.file.url, repr(page.file.edit_uri))
+        if steps.markdown.begin(source):
+            steps.meta = dict(page.meta)
             page.meta[SKIPPED] = False
 
     def on_page_markdown_late(self, markdown, page, config, files):
-        used, memory = self.stop(), self.page
-        if not memory.is_reused:
-            memory.source, memory.macros_used, memory.markdown = memory.next_source, used, Packed(markdown)
-        elif SKIPPED in memory.meta:
-            page.meta[SKIPPED] = memory.meta[SKIPPED]
+        used, steps = self.stop(), self.page
+        if not steps.markdown.is_current:
+            steps.markdown.end(Packed(markdown), used)
+        elif SKIPPED in steps.meta:
+            page.meta[SKIPPED] = steps.meta[SKIPPED]
         else:
             del page.meta[SKIPPED]
         # MkDocs has no event around the rendering itself. The method is replaced on this one page object.
-        page.render = lambda config, files: self.render(page, memory, config, files)
+        page.render = lambda config, files: self.render(page, steps, config, files)
         return ""  # until somebody reads it
 
-    def render(self, page, memory: Memory, config, files) -> None:
-        key = (memory.markdown, repr(page.meta), page.file.url)
-        memory.is_rendered = memory.rendered != key
-        if memory.is_rendered:
-            memory.rendered = memory.next_rendered = None
-            page.markdown = memory.markdown.text()
+    def render(self, page, steps: Steps, config, files) -> None:
+        if steps.html.begin((steps.markdown.value, repr(page.meta), page.file.url)):
+            result = dict(steps.html.value[0])
+        else:
+            page.markdown = steps.markdown.value.text()
             errors = Errors(logging.WARNING)
             logging.getLogger("mkdocs").addHandler(errors)
             try:
-                with remember.recording() as used:
+                with tracking() as used:
                     Page.render(page, config, cast(Files, Watched(files)))
             finally:
                 logging.getLogger("mkdocs").removeHandler(errors)
-            # A warning is to be heard again, a snippet read again.
-            if not errors.lines and "--8<--" not in page.markdown:
-                memory.next_rendered, memory.render_used = key, frozenset(used)
             links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
-            memory.result = {
+            result = {
                 "toc": page.toc,
                 "_title_from_render": page._title_from_render,
                 "present_anchor_ids": page.present_anchor_ids,
                 "links_to_anchors": links,
             }
-        result = dict(memory.result)
+            # A warning is to be heard again, a snippet read again.
+            is_told = bool(errors.lines) or "--8<--" in page.markdown
+            self.rendered = dict(result), frozenset(used), is_told
         links = ((files.get_file_from_path(uri), anchors) for uri, anchors in result.pop("links_to_anchors").items())
         page.links_to_anchors = {to: anchors for to, anchors in links if to is not None}
         vars(page).update(result)
         page.content = page.content or ""
-        if ("error", None) in memory.macros_used:
+        if ("error", None) in steps.markdown.used:
             page.present_anchor_ids = cast(set, Unknown())
 
     def on_page_content_late(self, html, page, config, files):
-        if self.page.is_rendered:
-            self.page.rendered, self.page.content = self.page.next_rendered, Packed(html)
+        step = self.page.html
+        if not step.is_current:
+            result, used, is_told = self.rendered
+            step.end((result, Packed(html)), used)
+            if is_told:
+                step.drop()
             self.count()
         return ""  # until somebody reads it
 
@@ -523,50 +421,48 @@ class Preview:
             navigation = self.navigation  # the same object: comparing it with itself takes no time
         self.navigation = navigation
         for page in (f.page for f in self.built if f.page is not None):
-            memory = self.pages[page.file.src_uri]
-            memory.title, memory.meta = page.title, page.meta
-            key = (memory.content, page.title, page.url, repr(page.meta), page.file.inclusion)
-            memory.is_indexed = memory.indexed == key
-            memory.next_indexed = key
-            memory.is_shown = memory.shown == (key, navigation)
-            if memory.is_shown:
+            steps = self.pages[page.file.src_uri]
+            steps.title, steps.meta = page.title, page.meta
+            key = (steps.html.value[1], page.title, page.url, repr(page.meta), page.file.inclusion)
+            steps.entries.begin(key)
+            if steps.output.begin((key, navigation)):
                 page.meta = {**page.meta, "template": UNCHANGED}
         env.loader = jinja2.ChoiceLoader([jinja2.DictLoader({UNCHANGED: ""}), env.loader])
         return env
 
     def on_page_context_early(self, context, page, config, nav):
         """The search reads the page's HTML; it gets none where its entries are known."""
-        memory = self.start(page)
-        if memory.is_shown:
-            page.meta = memory.meta
-        if not (memory.is_shown and memory.is_indexed):
-            self.content = memory.content.text()
-            page.content = "" if memory.is_indexed else self.content
+        steps = self.start(page)
+        if steps.output.is_current:
+            page.meta = steps.meta
+        if not (steps.output.is_current and steps.entries.is_current):
+            self.content = steps.html.value[1].text()
+            page.content = "" if steps.entries.is_current else self.content
         self.entries = sys.modules[SEARCH].entries
         self.length = len(self.entries)
 
     def on_page_context_late(self, context, page, config, nav):
-        memory = self.page
-        page.content = "" if memory.is_shown else self.content
-        if memory.is_indexed:
-            self.entries[self.length :] = memory.entries
+        steps = self.page
+        page.content = "" if steps.output.is_current else self.content
+        if steps.entries.is_current:
+            self.entries[self.length :] = steps.entries.value
         else:
-            memory.indexed, memory.entries = memory.next_indexed, self.entries[self.length :]
+            steps.entries.end(self.entries[self.length :])
 
     def on_post_page_early(self, output, page, config):
-        memory = self.page
+        step = self.page.output
         page.content = ""
-        if not memory.is_shown:
-            memory.shown, memory.output = None, Packed(output)
+        if not step.is_current:
+            self.output = Packed(output)
             self.count()
-        elif memory.output is not None:
-            return "" if self.served.keeps(page.file.dest_uri, True) else memory.output.text()
+        elif step.value is not None:
+            return "" if self.served.keeps(page.file.dest_uri, True) else step.value.text()
 
     def on_post_page_late(self, output, page, config):
-        used, memory = self.stop(), self.page
-        if not memory.is_shown:
-            memory.shown, memory.template_used = (memory.next_indexed, self.navigation), used
-        if self.served.keeps(page.file.dest_uri, memory.is_shown):
+        used, step = self.stop(), self.page.output
+        if not step.is_current:
+            step.end(self.output, used)
+        if self.served.keeps(page.file.dest_uri, step.is_current):
             return ""  # MkDocs writes no empty page
 
 

@@ -9,7 +9,6 @@ top of each page, and so in each open tab.
 
 from __future__ import annotations
 
-import difflib
 import gc
 import html
 import logging
@@ -18,19 +17,18 @@ import re
 import shutil
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent, FileSystemEvent
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
-from .modules import PACKAGE, ROOT
+from .lines import Errors, Once, one_line
+from .modules import PACKAGE
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -41,13 +39,6 @@ BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
     'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>'
 )
-
-
-# What MkDocs says of a link, an anchor or an image.
-LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
-
-
-OMITTED = 'The following pages exist in the docs directory, but are not included in the "nav" configuration:'
 
 
 SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
@@ -391,7 +382,7 @@ class Served:
     def show(self, line: str) -> None:
         """The line on top of each page of the last good site, and on each page that no build has come to."""
         sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
-        sources += [f"models/{p.parent.name}/{p.stem}.md" for p in PACKAGE.glob("presets/*/*.toml")]
+        sources += pages_of_presets()
         for source in ("404.html", *sources):
             path = Path(File(source, None, self.site_dir, True).abs_dest_path)
             if not path.exists():
@@ -411,118 +402,11 @@ class Served:
             marked.replace(path)
 
 
-class Errors(logging.Handler):
-    """Collects the lines that are logged, of settings warnings too."""
-
-    def __init__(self, level: int = logging.ERROR):
-        super().__init__(logging.WARNING)
-        self.least = level
-        self.lines: list[str] = []
-
-    def emit(self, record):
-        if record.levelno >= self.least or record.name == "mkdocs.config":
-            self.lines.append(record.getMessage())
-
-
-class Once(logging.Filter):
-    """A line is told once a save, though each page that uses a wrong preset has it; how a build ended is ours, and what
-    is wrong with a link.
-    """
-
-    def __init__(self, docs_dir: str = "", is_overtaken: Callable[[], bool] = lambda: False):
-        super().__init__()
-        self.docs_dir, self.is_overtaken = docs_dir, is_overtaken
-        self.lines: set[str] = set()
-        self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
-
-    def filter(self, record) -> bool:
-        line = " ".join(record.getMessage().split())
-        is_ours = False
-        if record.levelno >= logging.WARNING and (m := LINK.match(line)):
-            is_ours = True
-            line = wrong_link(self.docs_dir, m["page"], m["link"], m["why"])
-        elif is_ours := record.levelno >= logging.WARNING and line.startswith(OMITTED):
-            names = ", ".join(f"docs/{name}" for name in line.removeprefix(OMITTED).split(" - ")[1:])
-            line = f"mkdocs.yml: nav: {names}: nothing leads there; add it, or name it in not_in_nav"
-        if is_ours:
-            record.msg, record.args = line, ()
-        if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
-            record.levelno >= logging.ERROR or line.startswith("Page skipped")
-        ):
-            return False
-        if record.name == "mkdocs.config" and threading.current_thread() is not threading.main_thread():
-            return False  # the build of the other pages: the first one told it
-        if record.levelno >= logging.WARNING:
-            line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
-            if self.is_overtaken():
-                return False
-        is_ours |= record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name
-        if is_ours and not any(shown in line for shown in self.errors):
-            self.errors[line] = re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split()))
-        if any(told in line for told in self.lines):
-            return False
-        self.lines.add(line)
-        return True
-
-
-def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
-    """A link, an anchor or an image that is not there, with the first line that names it; a generated page has none."""
-    path = Path(docs_dir, page)
-    lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
-    number = next(
-        (n for n, line in enumerate(lines, 1) if re.search(rf"[(<\"]\s*{re.escape(link)}[\s)>\"]", line)), None
-    )
-    return f"docs/{page}{f':{number}' if number else ''}: the link {link} leads nowhere: {why.rstrip('.')}; correct it"
-
-
-def wrong_setting(logged: list[str]) -> str | None:
-    """What MkDocs says of a setting; where one is missing and another is nearly called so, that it is misspelt."""
-    said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
-    unknown = [name for name, why in said.items() if why.startswith("Unrecognised configuration name")]
-    name = next((name for name in said if name not in unknown), None)
-    if name is None:
-        return None
-    if misspelt := difflib.get_close_matches(name, unknown, n=1):
-        return f'mkdocs.yml: {misspelt[0]}: there is no such setting; did you mean "{name}"?'
-    return f"mkdocs.yml: {name}: {said[name].rstrip('.')}; mend the setting"
+def pages_of_presets() -> list[str]:
+    """As `catalogue.page_paths` says, which the preview cannot ask: it imports nothing that an edit may have broken."""
+    return [f"models/{path.parent.name}/{path.stem}.md" for path in PACKAGE.glob("presets/*/*.toml")]
 
 
 def address(path: str) -> str:
     """A page's address below the site's: of a request or as MkDocs writes it, the same for both."""
     return unquote(path).removeprefix("/").removesuffix("index.html")
-
-
-def one_line(error: BaseException, logged: list[str]) -> str:
-    """An error on one line: where, what, and the mend."""
-    cause = error.__cause__ or error.__context__
-    if mark := getattr(cause, "problem_mark", None):
-        return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; mend the line"
-    if isinstance(error, SyntaxError) and error.filename:
-        line = f"{shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}: {error.text or ''}"
-        return " ".join(line.split()) + "; mend the line"
-    if isinstance(error, SystemExit) and logged:
-        return " ".join((wrong_setting(logged) or logged[0]).split())
-    message = " ".join(str(error).split())
-    if isinstance(error, PluginError):
-        return message
-    own = PACKAGE / "site" / "hooks.py", *Path(__file__).parent.glob("*.py")
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
-    inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
-    pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]
-    places = "".join(
-        [*(f"docs/{page}: " for page in pages), *(f"{shown(f.filename)}:{f.lineno}: " for f in inside[-1:])]
-    )
-    mend = (
-        "; save it as UTF-8"
-        if isinstance(error, UnicodeDecodeError)
-        else f"; mend the line: {inside[-1].line}"
-        if inside
-        else "; mend the page"
-        if pages
-        else ""
-    )
-    return f"{places}{type(error).__name__}: {message}{mend}"
-
-
-def shown(path: str) -> str:
-    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else path

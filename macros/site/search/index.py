@@ -29,17 +29,19 @@ OF_ANY_MODEL = (
 ).split()
 
 
-def files(pages: list[Page], glossary: Iterable[Term], address: Address, is_preview: bool = False) -> dict[str, str]:
+def index_files(
+    pages: list[Page], glossary: Iterable[Term], address: Address, is_preview: bool = False
+) -> dict[str, str]:
     """The files of the search, by their paths in the site; that of a preview says so beside what it finds."""
-    models = records.models(address)
-    listed = [*models.values(), *records.families(address)]
-    listed += records.written(pages)
-    listed += records.symbols(address(SYMBOLS))
+    models = records.model_records(address)
+    listed = [*models.values(), *records.family_records(address)]
+    listed += records.section_records(pages)
+    listed += records.symbol_records(address(SYMBOLS))
     index = Index()
     for record in listed:
         index.add(record.fields)
 
-    for term in records.explained(glossary, address):
+    for term in records.glossary_records(glossary, address):
         listed.append(term)
         index.add(term.fields)
     tensors = records.tensors(models)

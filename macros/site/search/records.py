@@ -6,15 +6,16 @@ import datetime
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ...catalogue import presets
-from ...dependencies import remembered
+from ...cache.disk import cached_on_disk
+from ...cache.memory import memoized
+from ...catalogue import page_paths, presets
 from ...engine.errors import Problem
-from ...kept import kept
-from ...views import disclosed, notation, rounding, values
-from ...views.layers import n_layers
-from ...views.models import ABBREVIATIONS, growth, growth_in_words, kind_of
-from ...views.parts import is_sparse
-from ...views.tables import tensor_anchor
+from ...views.kit import disclosure, rounding, values
+from ...views.models.model_page import ABBREVIATIONS, cache_growth, cache_growth_text, experts_and_attention
+from ...views.tables.parameters import tensor_anchor
+from ...views.trace.layers import n_layers
+from ...views.trace.parts import is_sparse
+from ...views.words import notation
 from .. import model_pages
 from .sections import Section
 
@@ -52,13 +53,15 @@ class Tensor(NamedTuple):
     rows: tuple[tuple[str, str], ...]
 
 
-def models(address: Address) -> dict[str, Record]:
+def model_records(address: Address) -> dict[str, Record]:
     """A record for each model, by its slug."""
-    return {slug: Record("model", address(model_pages.page_of(slug)), *_of_model(slug)) for slug in presets.readable()}
+    return {
+        slug: Record("model", address(page_paths.model_page(slug)), *_of_model(slug)) for slug in presets.readable()
+    }
 
 
-@remembered
-@kept
+@memoized
+@cached_on_disk
 def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     """(name, what is said of it, fields) of a model."""
     p = presets.preset(slug)
@@ -72,19 +75,19 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
         (ABOUT, f"{month} {p.licence or ''}"),
     ]
     try:
-        model = disclosed.model(slug)
+        model = disclosure.model(slug)
         counts = model.counts if model else None
     except Problem:
         return p.name, "its preset is wrong", tuple(fields)
     if model is None or counts is None:
-        return p.name, f"{disclosed.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
-    experts, attention = kind_of(model)
+        return p.name, f"{disclosure.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
+    experts, attention = experts_and_attention(model)
     total, sizes = counts.total, counts.values()
     said = [
         f"{total:,} parameters",
         f"{counts.active:,} active" if is_sparse(model) else "",
         f"{n_layers(model)} layers of width {sizes['d_model']:,}",
-        growth_in_words(model, "bytes of cache a token") if growth(model) else "",
+        cache_growth_text(model, "bytes of cache a token") if cache_growth(model) else "",
         attention,
         f"{p.organization}, {day}",
     ]
@@ -93,7 +96,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     fields += [
         (NUMBER, " ".join(f"{n} {rounding.short(n)}" for n in sorted(totals))),
         (NUMBER, p.headline or ""),
-        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {growth(model)}))),
+        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {cache_growth(model)}))),
         (SIZE, " ".join(str(int(n)) for n in sorted({int(w.count) for w in counts.weights}))),
         (ABOUT, f"{kinds} {' '.join(short for kind, short in ABBREVIATIONS.items() if kind in kinds)}"),
         (ABOUT, model.model_type),
@@ -101,16 +104,16 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     return p.name, " · ".join(filter(None, said)), tuple(fields)
 
 
-def families(address: Address) -> Iterable[Record]:
+def family_records(address: Address) -> Iterable[Record]:
     """A record for each family."""
     for family, slugs in model_pages.families().items():
         names = [presets.preset(slug).name for slug in slugs]
         said = f"{len(slugs)} models: {', '.join(names[-6:])}" if len(slugs) > 1 else names[0]
         fields = (TITLE, f"{family} family"), (ABOVE, presets.preset(slugs[0]).organization)
-        yield Record("family", address(model_pages.page_of_family(family)), family, said, fields)
+        yield Record("family", address(page_paths.family_page(family)), family, said, fields)
 
 
-def written(pages: Iterable[Page]) -> Iterable[Record]:
+def section_records(pages: Iterable[Page]) -> Iterable[Record]:
     """A record for each section of the written pages; what is said of it stands in its page's text."""
     for page in pages:
         for section in page.sections:
@@ -126,7 +129,7 @@ def written(pages: Iterable[Page]) -> Iterable[Record]:
 Term = tuple[list[str], str, str]  # terms, what they mean, and the page and section that teach them: `a/b.md#c`
 
 
-def explained(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
+def glossary_records(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
     """A record for each entry of the glossary, which leads to the section that teaches it."""
     for terms, explanation, taught in glossary:
         page, hash, anchor = taught.partition("#")
@@ -134,7 +137,7 @@ def explained(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
         yield Record("word", address(page) + hash + anchor, terms[0], explanation, fields)
 
 
-def symbols(address: str) -> Iterable[Record]:
+def symbol_records(address: str) -> Iterable[Record]:
     """A record for each named size, found by its name in the configs, too."""
     for symbol in notation.SYMBOLS:
         keys = " ".join(notation.config_keys(symbol.name))
@@ -143,8 +146,8 @@ def symbols(address: str) -> Iterable[Record]:
         yield Record("size", address, symbol.name, said, fields)
 
 
-@remembered
-@kept
+@memoized
+@cached_on_disk
 def _rows(slug: str) -> dict[str, str]:
     """A model's tensors, layer and expert left open, each with the address of the first row of its table."""
     rows: dict[str, str] = {}

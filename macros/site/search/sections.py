@@ -36,14 +36,14 @@ def sections(html: str, title: str) -> list[Section]:
     """The sections of a page: what stands before its first heading, and below each."""
     pieces, anchor, start = [], "", 0
     for heading in _HEADING.finditer(html):
-        pieces.append(Section(anchor, title, plain(html[start : heading.start()])))
+        pieces.append(Section(anchor, title, plain_text(html[start : heading.start()])))
         level, name, content = heading.groups()
-        anchor, title, start = "" if level == "1" else name, plain(content), heading.end()
-    pieces.append(Section(anchor, title, plain(html[start:])))
+        anchor, title, start = "" if level == "1" else name, plain_text(content), heading.end()
+    pieces.append(Section(anchor, title, plain_text(html[start:])))
     return [piece for n, piece in enumerate(pieces) if n or piece.text]
 
 
-def plain(html: str) -> str:
+def plain_text(html: str) -> str:
     """HTML as text on one line, a dot between cells."""
     html = _BLOCK.sub(" ", _CELL.sub(" · ", _UNREAD.sub(" ", html)))
     html = _RAISED.sub(lambda raised: "^" if raised[1] == "p" else "_", html)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?!\w)")
 _WORD = re.compile(r"\w+(?:(?<=\d)\.(?=\d)\w+)*")
@@ -27,7 +27,7 @@ def _ungrouped(text: str) -> str:
     return _GROUPED.sub(lambda number: re.sub(r"\D", "", number[0]), text)
 
 
-@lru_cache(maxsize=65536)
+@cache
 def forms(word: str) -> tuple[str, ...]:
     """A word as it is found: itself, then its parts. `q_proj` is also q and proj, `llama3` is llama and 3."""
     word = word.strip("_")

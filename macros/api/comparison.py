@@ -1,0 +1,194 @@
+"""Models side by side, under the same conditions: `compare` sets several beside each other, `what-if` a model beside
+itself with other hyperparameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from ..catalogue.presets import Model
+from ..counting import differing
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.figures import FIGURES
+from ..data.costs import plain_number
+from ..engine.errors import Problem
+from . import model as loading
+from .changes import hyperparameters
+from .conditions import conditions, warn, warn_beyond
+from .fits import Asked, Fit, Memory, as_conditions, fit, memory
+from .tables import Table, one_type
+
+# What is set side by side, by the names of the one list; times, where there is an accelerator.
+COUNTS = ("total", "active", "embedding", "non_embedding")
+COSTS = (
+    *("weight_bytes", "cache_bytes_per_token", "cache_bytes", "inference_bytes"),
+    *("decode_flops", "prefill_flops", "bytes_moved", "intensity"),
+)
+TIMES = ("decode_seconds", "tokens_per_second", "prefill_seconds")
+
+
+class Side(NamedTuple):
+    """A model: its hyperparameters, how many layers it has of each kind, what its parts have of its parameters, its
+    figures by name, and whether it fits into the memory that was asked about.
+    """
+
+    model: Model
+    hyperparameters: dict[str, bool | float | str]
+    layers: dict[str, int]
+    parts: dict[str, int]
+    figures: dict[str, int | Fraction | None]
+    fit: Fit | None
+
+
+def side(model: Model, given: Conditions, on: Memory | None) -> Side:
+    """What is said of a model under these conditions."""
+    layers: dict[str, int] = {}
+    for node in model.trace.root.children:
+        if node.layers is not None:
+            kind = str(node.kind)
+            layers[kind] = layers.get(kind, 0) + len(node.layers)
+    parts: dict[str, int] = {}
+    for part in model.counts.parts:
+        parts[part.name] = parts.get(part.name, 0) + part.count
+    names = COUNTS + COSTS + (TIMES if on and on.accelerator else ())
+    figures = {name: FIGURES[name].compute(costs_of(model.counts), given) for name in names}
+    return Side(model, hyperparameters(model), layers, parts, figures, fit(model, given, on) if on else None)
+
+
+def differing_names(sides: Sequence[Side]) -> list[str]:
+    """The hyperparameters that change something from one model to another."""
+    compared = [differing.side(one.model.config, one.model.trace) for one in sides]
+    return [name for name in names_of(one.hyperparameters for one in sides) if differing.differs(name, compared)]
+
+
+class Comparison(Table):
+    """Models side by side: a row for each, shown as a column. `differ` are the hyperparameters that are not the same,
+    `ratios` of each other model its figures by the first one's.
+    """
+
+    def __init__(self, sides: Sequence[Side], given: Conditions, on: Memory | None):
+        self._data = as_compared(sides, given, on)
+        self.differ: list[str] = self._data["differ"]
+        self.ratios: list[dict[str, int | float | None]] = self._data["ratios"]
+        groups = [_groups(data) for data in self._data["models"]]
+        columns = [name for group in zip(*groups) for name in names_of(group)]
+        rows = [{name: value for group in of_model for name, value in group.items()} for of_model in groups]
+        super().__init__(columns, one_type([{name: row.get(name) for name in columns} for row in rows]), heads="model")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `every-parameter compare --format json`."""
+        return self._data
+
+
+def compare(
+    *models: Asked,
+    context: int = 4096,
+    batch: int = 1,
+    weights: str = "bfloat16",
+    cache: str = "bfloat16",
+    devices: int = 1,
+    on: str | None = None,
+) -> Comparison:
+    """Two models or more under the same conditions: hyperparameters, parameters, costs; times and memory with `on`.
+
+    A model is anything that `load` takes, or one that was loaded. Counts are exact whole numbers, bytes and FLOPs of
+    one step; seconds and ratios are floats. Raises `Problem`.
+    """
+    if len(models) < 2:
+        raise Problem("compare needs two models or more", "of one alone, load tells everything")
+    given, machine = conditions(context, batch, weights, cache, devices), memory(on) if on is not None else None
+    given = replace(given, accelerator=machine and machine.accelerator)
+    sides: list[Side] = []
+    for one in models:
+        read = loading.read(one)
+        if not isinstance(one, loading.Model):
+            warn(read.warnings)
+        warn_beyond(read, given.tokens)
+        sides.append(side(read, given, machine))
+    return Comparison(sides, given, machine)
+
+
+def _groups(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is said of a model, in the order of a row."""
+    kept = data["memory"] or {"bytes": {}}
+    return [
+        {name: data[name] for name in ("model", "name", "architecture")},
+        data["hyperparameters"],
+        {f"layers_{kind}": n for kind, n in data["layers"].items()},
+        {f"parameters_{part}": n for part, n in data["parts"].items()},
+        data["figures"],
+        {f"memory_{term}": n for term, n in kept["bytes"].items()},
+        {f"memory_{name}": kept[name] for name in ("total_bytes", "left_bytes", "fits") if name in kept},
+    ]
+
+
+# --- as data ----------------------------------------------------------------------------------------------------------
+
+
+def _data(one: Side) -> dict[str, Any]:
+    answer = one.fit
+    return {
+        "model": one.model.slug,
+        "name": one.model.name,
+        "architecture": one.model.architecture.name,
+        "hyperparameters": one.hyperparameters,
+        "layers": one.layers,
+        "parts": one.parts,
+        "figures": {name: plain_number(value) for name, value in one.figures.items()},
+        "memory": None
+        if answer is None
+        else {
+            "bytes": answer.terms,
+            "total_bytes": answer.total,
+            "left_bytes": answer.left,
+            "fits": answer.is_enough,
+        },
+    }
+
+
+def as_compared(sides: Sequence[Side], given: Conditions, on: Memory | None) -> dict[str, Any]:
+    """What `compare --format json` prints: the models, which hyperparameters differ, the ratios to the first model."""
+    first, *others = sides
+    return {
+        "conditions": as_conditions(given, on),
+        "models": [_data(one) for one in sides],
+        "differ": differing_names(sides),
+        "ratios": [
+            {name: plain_number(ratio(first.figures[name], value)) for name, value in one.figures.items()}
+            for one in others
+        ],
+    }
+
+
+def as_what_if(before: Side, after: Side, given: Conditions, on: Memory | None) -> dict[str, Any]:
+    """What `what-if --format json` prints: the model, what was set, the model with it, and what that adds."""
+
+    def difference(
+        then: Mapping[str, int | Fraction | None], now: Mapping[str, int | Fraction | None]
+    ) -> dict[str, Any]:
+        pairs = {name: (then.get(name, 0), now.get(name, 0)) for name in names_of((then, now))}
+        return {name: plain_number(y - x) for name, (x, y) in pairs.items() if x is not None and y is not None}
+
+    return {
+        "conditions": as_conditions(given, on),
+        "before": _data(before),
+        "after": _data(after),
+        "difference": {
+            "parts": difference(before.parts, after.parts),
+            "figures": difference(before.figures, after.figures),
+        },
+    }
+
+
+def ratio(first: int | Fraction | None, other: int | Fraction | None) -> Fraction | None:
+    """How many times the first the other is; None where that says nothing."""
+    return Fraction(other) / Fraction(first) if first and other is not None else None
+
+
+def names_of(tables: Iterable[Mapping[str, object]]) -> list[str]:
+    """The names of several tables, each once, in the order in which they come."""
+    return list(dict.fromkeys(name for table in tables for name in table))

@@ -1,0 +1,77 @@
+"""One set of modules under two names: `macros` in the repository, `every_parameter` where it is installed.
+
+The name that is imported first is the package's. The other one, where it leads to the very same folder, gives the same
+module objects: one cache, one class of error. A folder of somebody else's that is called `macros` is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+NAMES = "macros", "every_parameter"
+
+
+class SameModule(Loader):
+    """Gives the module of another name, as it is."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # the import system has just written the other name's there
+
+
+class OtherName(MetaPathFinder):
+    """Finds the package and its modules by the name that it was not imported by first."""
+
+    def __init__(self, first: str):
+        self.first = first
+        [self.other] = {*NAMES} - {first}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        top, dot, below = fullname.partition(".")
+        if top != self.other or self.first not in sys.modules:
+            return None
+        is_ours = sys.modules.get(top) is sys.modules[self.first] if dot else self.leads_here()
+        known = find_spec(f"{self.first}{dot}{below}") if is_ours else None
+        return ModuleSpec(fullname, SameModule(known.name), origin=known.origin) if known else None
+
+    def leads_here(self) -> bool:
+        """Whether the other name is that of this folder too, by all who else find modules."""
+        others = (finder.find_spec(self.other, None) for finder in sys.meta_path if finder is not self)
+        there = next(filter(None, others), None)
+        here = sys.modules[self.first].__file__
+        if there is None or there.origin is None or here is None:
+            return False
+        return os.path.realpath(there.origin) == os.path.realpath(here)
+
+
+def share(name: str) -> None:
+    """From here on the package that was imported by this name goes by both."""
+    if name in NAMES and not any(getattr(finder, "first", None) == name for finder in sys.meta_path):
+        sys.meta_path.insert(0, OtherName(name))
+
+
+def loaded() -> dict[str, list[str]]:
+    """The package's modules that are imported, each as `macros.…` with its names in `sys.modules`."""
+    package = sys.modules[__name__.partition(".")[0]]
+    named: dict[str, list[str]] = {}
+    for name in list(sys.modules):
+        top, dot, below = name.partition(".")
+        if top in NAMES and sys.modules.get(top) is package:
+            named.setdefault(f"{NAMES[0]}{dot}{below}", []).append(name)
+    return named

@@ -1,0 +1,45 @@
+"""How much memory a run on real weights takes, reckoned before it begins."""
+
+from __future__ import annotations
+
+import os
+
+from ..catalogue.presets import Model
+from ..counting.costs import of as costs_of
+from ..engine.errors import Problem
+from ..views.kit.rounding import decimal_bytes
+
+FLOAT32 = 4
+# Arrays as large as those of the largest operation that are there at once: attention has the scores, what the mask
+# leaves of them, their exponentials and the shares.
+AT_ONCE = 3
+MUCH = 10**9  # of which it is said that it will be taken
+
+
+def needed(model: Model, tokens: int, all_logits: bool) -> int:
+    """Bytes at most, in float32: the largest weight as it is read and as it is used, the cache, the largest operation,
+    and the logits where those of all tokens are asked for.
+    """
+    largest = max(int(w.count) // int(w.layer_count) for w in (*model.counts.weights, *model.counts.buffers))
+    _, elements = costs_of(model.counts).largest_operation(tokens, tokens)
+    logits = 2 * tokens * model.config.symbols["vocab_size"] if all_logits else 0
+    return (2 * largest + AT_ONCE * elements + logits) * FLOAT32 + model.counts.cache_bytes(tokens, FLOAT32)
+
+
+def of_this_machine() -> int | None:
+    """Bytes of its memory; None where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check(model: Model, tokens: int, all_logits: bool, allowed: int | None) -> list[str]:
+    """A line about what a run takes where that is much. Raises `Problem` where it is more than is allowed, or there."""
+    takes = needed(model, tokens, all_logits)
+    said = f"{tokens:,} tokens take about {decimal_bytes(takes)} of memory"
+    most = of_this_machine() if allowed is None else allowed
+    if most is not None and takes > most:
+        whose = "this machine has" if allowed is None else "--memory allows"
+        raise Problem(f"{said}, and {whose} {decimal_bytes(most)}", "give fewer tokens, or more memory")
+    return [said] if takes > MUCH else []

@@ -1,0 +1,195 @@
+"""The next token by a checkpoint's real weights: token ids in, logits out, all of it in float32."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from ..catalogue.checkpoints import Checkpoint, checkpoint
+from ..engine.checkpoint import Cache
+from ..engine.errors import Problem, shorten
+from ..engine.forward import logits
+from ..engine.ops import softmax
+from ..engine.steps import Tracer
+from ..engine.tensors import SOURCE
+from . import run_memory
+from .conditions import warn, whole
+from .fits import amount
+from .tables import Row, Table, Tabular
+
+
+class Prediction(Tabular):
+    """The tokens that were read, their logits ([T V] float32, or [1 V] of the last one) and the likeliest next ones."""
+
+    def __init__(self, tokens: list[int], scores: np.ndarray, top: Table):
+        self.tokens, self.logits, self.top = tokens, scores, top
+
+    @property
+    def table(self) -> Table:
+        return self.top
+
+    def __repr__(self) -> str:
+        return repr(self.top)
+
+
+def run(
+    folder: str | os.PathLike[str],
+    text: str | None = None,
+    *,
+    tokens: Sequence[int] | np.ndarray | None = None,
+    source: str | os.PathLike[str] | Sequence[int] | np.ndarray | None = None,
+    top: int = 5,
+    all_logits: bool = False,
+    memory: str | None = None,
+) -> Prediction:
+    """The likeliest next tokens after a text, or after token ids, by the weights of a checkpoint folder.
+
+    `folder` holds config.json and *.safetensors, or is `capitals`, the small model that comes along; a text is cut by
+    its tokenizer.json. `source` is what an encoder reads: token ids, or a [2M bands] spectrogram or its .npy file.
+    `all_logits` gives those of every token. Refuses what takes more memory than there is, or than `memory` ("8GB").
+    Warns of what `load` warns of. Raises `Problem`.
+    """
+    name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
+    if not isinstance(name, str):
+        raise Problem(f"folder = {shorten(folder)}: no path", "give it as text, or as a pathlib.Path")
+    if (text is None) == (tokens is None):
+        raise Problem("run reads a text or token ids", "give one of text= and tokens=")
+    if not (text is None or isinstance(text, str)):
+        raise Problem(f"text = {shorten(text)}: no text", "give the beginning of a sentence")
+    if not (tokens is None or isinstance(tokens, (Sequence, np.ndarray))):
+        raise Problem(f"tokens = {shorten(tokens)}: no list of token ids", "give whole numbers, such as [464, 3139]")
+    ids = None if tokens is None else ",".join(map(str, tokens))
+    asked = checkpoint(name)
+    reading = read(asked, text, ids, source)
+    said = check(asked, reading, 0, all_logits, memory)
+    with np.errstate(all="ignore"):
+        try:
+            scores = next(continued(asked, reading.tokens, reading.source, None, is_last=not all_logits))
+        except Problem as problem:
+            raise problem.at(name) from None
+    warn((*said, *asked.model.warnings, *asked.files.warnings()))
+    token = asked.tokenizer.token if text is not None else None
+    rows: list[Row] = [
+        {"token": n, "probability": share, "text": token(n) if token else None} for n, share in likeliest(scores, most)
+    ]
+    return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows))
+
+
+def likeliest(scores: np.ndarray, top: int) -> list[tuple[int, float]]:
+    """Token ids with their probabilities by the last row, [T V], the likeliest first."""
+    shares = softmax(scores[-1].astype(np.float64))
+    return [(int(n), float(shares[n])) for n in np.argsort(-shares, kind="stable")[:top]]
+
+
+class Reading(NamedTuple):
+    """What a run reads: the token ids of a text, and of what an encoder reads ids or a spectrogram."""
+
+    option: str
+    tokens: list[int]
+    source: np.ndarray | None
+
+
+def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -> Reading:
+    """What is to be read, from a text or its ids (`464,3139`). Raises `Problem`."""
+    if head := asked.model.head:
+        raise Problem(
+            f"{head.name} ({head.said}) scores no next token",
+            "give a checkpoint with its own head; describe counts this one",
+            asked.name,
+        )
+    sizes = asked.model.config.symbols
+    if ids is None:
+        tokens = asked.tokenizer.encode(text or "")
+        if not tokens:
+            raise Problem("--text: there is no token in it", "give the beginning of a sentence")
+    else:
+        tokens = read_tokens(ids, int(sizes["vocab_size"]))
+    return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, sizes))
+
+
+def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memory: str | None) -> list[str]:
+    """What a run takes, where that is much; `more` tokens will be read besides. Raises `Problem` where the model has no
+    positions for them, or the machine no memory.
+    """
+    tokens, positions = reading.tokens, asked.model.config.symbols.get("n_positions")
+    if positions is not None and len(tokens) + more > positions:
+        and_more = f" and {more} more to be read" if more else ""
+        raise Problem(
+            f"{reading.option}: {len(tokens)} tokens{and_more}, and the model has {positions} positions",
+            f"give at most {positions}",
+        )
+    allowed = amount(memory, "--memory") if memory else None
+    try:
+        return run_memory.check(asked.model, len(tokens) + more, all_logits, allowed)
+    except Problem as problem:
+        raise problem.at(asked.name) from None
+
+
+def continued(
+    asked: Checkpoint, tokens: list[int], read: np.ndarray | None, watch: Tracer | None, is_last: bool
+) -> Iterator[np.ndarray]:
+    """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V]."""
+    weights, cache, new = asked.weights(watch), Cache(read=read), tokens
+    while True:
+        last = is_last or new is not tokens
+        scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
+        scores = scores.astype(np.float32)
+        if not np.isfinite(scores).all():
+            raise Problem(
+                "the logits are not finite numbers", "the files hold NaN or infinity, or belong to another config.json"
+            )
+        yield scores
+        new = [int(scores[-1].argmax())]
+
+
+def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
+    """What an encoder is to read: [M] token ids, or the [2M bands] numbers of a spectrogram, which a file may hold.
+
+    Raises `Problem` where something is missing, too much or no such thing.
+    """
+    if SOURCE not in sizes:
+        if given is not None:
+            raise Problem("--source: the model has no encoder", "leave it out")
+        return None
+    bands = sizes.get("n_bands")
+    what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
+    if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
+        raise Problem(f"--source: {shorten(given)} is nothing to read", f"give {what}")
+    if given is None:
+        raise Problem("the model has an encoder, and nothing is there for it to read", f"give --source {what}")
+    if bands is None:
+        said = given if isinstance(given, str) else ",".join(map(str, cast("Sequence[int]", given)))
+        ids, longest = read_tokens(said, int(sizes["vocab_size"]), "--source"), sizes.get("n_positions")
+        if longest is not None and len(ids) > longest:
+            raise Problem(
+                f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
+            )
+        return np.array(ids)
+    try:
+        sound = given if isinstance(given, np.ndarray) else np.load(cast(str, given), allow_pickle=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise Problem(f"--source: {error}", f"give {what}") from None
+    shape = 2 * sizes[SOURCE], bands
+    if getattr(sound, "shape", None) != shape:
+        raise Problem(f"--source: not {shape[0]} moments of {shape[1]} bands", "give the loudness of each")
+    return sound.astype(np.float32)
+
+
+def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:
+    """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary."""
+    tokens = []
+    for part in text.split(","):
+        if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
+            raise Problem(
+                f"{option}: {part.strip()[:40]!r} is not a token id",
+                "give whole numbers with commas between, such as 464,3139,286",
+            )
+        tokens.append(int(part))
+        if tokens[-1] >= vocabulary:
+            raise Problem(
+                f"{option}: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
+            )
+    return tokens

@@ -1,0 +1,230 @@
+"""On disk: results that outlive the process, in `.cache/`, each under the code and the presets that it was computed
+from. Saves the next build 12 s of 17.
+
+What a result used is known (memory.py), so a build makes only those anew that an edited preset goes into; after an
+edit of the code, or with another version of a library, none is taken. The folder is safe to delete: whatever is missing
+from it, cannot be read or is in doubt is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import sqlite3
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from .memory import Dependency, depends_on, tracking
+
+P = ParamSpec("P")
+T = TypeVar("T")
+States = Mapping[Path, tuple[str, tuple[int, ...]]]  # each file's digest, and (when it was written, in ns, …)
+
+PRESETS = Path(__file__).parent.parent / "presets"
+STARTED = time.time_ns()
+
+LAYOUT = "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, code TEXT, used TEXT, state TEXT, value BLOB)"
+
+
+def digest(*parts: object) -> str:
+    return hashlib.blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@cache
+def installed_versions() -> tuple[str, ...]:
+    """Python and all that is installed, with the versions."""
+    return sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
+
+
+class SpillFile:
+    """What is not needed for a while, in a file that nobody else sees."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile()
+
+    def put(self, content: bytes) -> tuple[int, int]:
+        """Where it is to be found: where it begins, and its length."""
+        start = self.file.seek(0, os.SEEK_END)
+        return start, self.file.write(content)
+
+    def get(self, place: tuple[int, int]) -> bytes:
+        start, length = place
+        self.file.seek(start)
+        return self.file.read(length)
+
+    def clear(self) -> None:
+        self.file.truncate(0)
+
+
+class Store:
+    """The kept results of one state of all files; `now` reads that again, and a store without it is only read. Of a
+    live preview, whose pages come and go, every result also goes by which there are.
+    """
+
+    def __init__(
+        self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool, how: object = None
+    ):
+        self.files, self.now, self.is_preview = states, now, is_preview
+        self.new: dict[bytes, tuple[str, str, tuple[int, int]]] = {}
+        self.values = SpillFile()  # of the new
+        self.states: dict[str, str] = {}  # by what was used, as it is written down
+        self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
+        self.places: list[str] = []
+        folder = f"{PRESETS}{os.sep}"
+        for path in sorted((path for path in states if str(path).startswith(folder)), key=str):
+            self.presets.setdefault(path.stem, []).append(states[path][0])
+            self.places.append(str(path).removeprefix(folder))
+        self.code = digest(*installed_versions(), how, *sorted(self.seen(file.parent)))
+        self.database: sqlite3.Connection | None = None
+        try:
+            file.parent.mkdir(exist_ok=True)
+            self.database = sqlite3.connect(file, timeout=5, check_same_thread=False)
+            self.database.execute(LAYOUT)
+        except (OSError, sqlite3.Error) as error:
+            self.now = None
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                file.unlink()  # it is none; the next build makes one
+
+    def seen(self, root: Path) -> Iterable[str]:
+        """Whatever a result may come from besides presets: of a page, that it is there."""
+        folder = f"{PRESETS}{os.sep}"
+        for path, (content, _) in self.files.items():
+            if not str(path).startswith(folder):
+                is_page = path.suffix == ".md" and path.parent.name != "includes"
+                yield f"{os.path.relpath(path, root)} {'' if is_page else content}"
+
+    def state(self, used: str) -> str:
+        """What the presets of a result hold now."""
+        if used not in self.states:
+            self.states[used] = digest(*(self.digest_of(kind, name) for kind, name in json.loads(used)))
+        return self.states[used]
+
+    def digest_of(self, kind: str, name: str | None) -> str:
+        if kind == "preset":
+            return digest(*self.presets.get(str(name), ()))
+        return digest(*self.places)
+
+    def get(self, key: bytes) -> tuple[Any, list[Dependency]] | None:
+        """A result with what it used."""
+        if self.database is None:
+            return None
+        try:
+            asked = "SELECT used, state, value FROM results WHERE key = ? AND code = ?"
+            row = self.database.execute(asked, (key, self.code)).fetchone()
+            if row is None or self.state(row[0]) != row[1]:
+                return None
+            return decode(zlib.decompress(row[2])), [(kind, name) for kind, name in json.loads(row[0])]
+        except (sqlite3.Error, zlib.error, ValueError, TypeError):  # damaged
+            return None
+
+    def put(self, key: bytes, value: object, used: Iterable[Dependency]) -> None:
+        if self.now and all(kind in ("preset", "presets") for kind, _ in used):
+            uses = json.dumps(sorted(used, key=str))
+            place = self.values.put(zlib.compress(encode(value), 1))
+            self.new[key] = uses, self.state(uses), place
+
+    def close(self) -> None:
+        """Keeps what is new, unless something was saved since this process began to read."""
+        try:
+            if self.database is not None and self.new and not self.is_in_doubt():
+                with self.database:
+                    self.database.execute("DELETE FROM results WHERE code != ?", (self.code,))
+                    rows = ((key, self.code, *row, self.values.get(place)) for key, (*row, place) in self.new.items())
+                    self.database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
+            if self.database is not None:
+                self.database.close()
+        except sqlite3.Error:
+            pass
+
+    def is_in_doubt(self) -> bool:
+        states = self.now() if self.now else {}
+        return states != self.files or any(then[0] > STARTED for _, then in states.values())
+
+
+TEXT = b"="  # before one that stands as it is; anything else is JSON
+
+
+def encode(value: object) -> bytes:
+    """A value as bytes: a text of 100 KB needs no quotes."""
+    return TEXT + value.encode() if type(value) is str else json.dumps(value, ensure_ascii=False).encode()
+
+
+def decode(content: bytes) -> Any:
+    """The value of `encode`."""
+    return content[1:].decode() if content[:1] == TEXT else json.loads(content)
+
+
+_wholes: list[str] = []  # under way
+_stores: list[Store] = []  # of the build under way, if it keeps results
+
+
+def open_store(
+    file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False, how: object = None
+) -> None:
+    """For a build, unless it is told KEPT=no; `how` is what it is told besides. A live preview's builds of one state go
+    on with one store.
+    """
+    if is_preview and _stores and _stores[-1].files == states:
+        return
+    _stores.clear()  # of a build that failed: nothing of it is kept
+    if os.environ.get("KEPT") != "no":
+        _stores.append(Store(file, states, now, is_preview, how))
+
+
+def close_store() -> None:
+    """The end of the build."""
+    while _stores:
+        _stores.pop().close()
+
+
+def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
+    """What is computed, of a kind that JSON has or a tuple of such, from a text or arguments whose `repr` says all of
+    them; a part of a whole that is computed is neither kept by itself nor looked for.
+    """
+    if not _stores or (is_part and _wholes):
+        return compute()
+    store = _stores[-1]
+    key = bytes.fromhex(digest(name, arguments if type(arguments) is str else repr(arguments)))
+    if (kept := store.get(key)) is not None:
+        value, used = kept
+        for one in used:
+            depends_on(*one)
+        if store.is_preview:
+            depends_on("pages")
+        return cast(T, tuple(value) if isinstance(value, list) else value)
+    with tracking() as used:
+        value = compute()
+    store.put(key, value, used)
+    return value
+
+
+def get_or_compute_whole(name: str, arguments: object, compute: Callable[[], T]) -> T:
+    """A result of many parts."""
+
+    def computed() -> T:
+        _wholes.append(name)
+        try:
+            return compute()
+        finally:
+            _wholes.pop()
+
+    return get_or_compute(name, arguments, computed)
+
+
+def cached_on_disk(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of plain arguments whose results outlive the process."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        name = f"{function.__module__}.{function.__qualname__}"
+        return get_or_compute(name, (args, sorted(kwargs.items())), lambda: function(*args, **kwargs))
+
+    return wrapper

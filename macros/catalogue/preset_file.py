@@ -1,0 +1,234 @@
+"""A preset's file: the keys that it has, and how one is read and checked."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ..engine.architectures.config import plain_words
+from ..engine.errors import UNSEEN, Problem, nearest, shorten
+from ..engine.files import check_data, read_text
+from .names import LONGEST, check_family, check_hub, check_name
+
+# The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
+# written as transformers writes the numbers that JSON does not have.
+NULL = {"__null__": True}
+# How a source begins where none of the maker's was read: a class of a program has the value when a file leaves it out.
+DEFAULTS = "class defaults of ", "class default of "
+# How the source of a single value begins: what was read for it.
+KINDS = "file: ", "card: ", "paper: ", "code: ", DEFAULTS[1]
+_MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
+_NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|" + UNSEEN)
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
+
+
+class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that a published total counts besides the model: its name, its elements, and the part of a larger model
+    that it belongs to.
+    """
+
+    name: Text
+    count: int
+    part: Literal["vision", "prediction"] | None = None
+
+
+class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A published number of parameters and where it stands."""
+
+    parameters: Annotated[int, msgspec.Meta(gt=0)]
+    exact: bool
+    source: Text
+    extra: tuple[Extra, ...] = ()
+
+    def of_part(self, part: str) -> int:
+        """The elements of a part that the figure counts besides the model."""
+        return sum(row.count for row in self.extra if row.part == part)
+
+
+class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The published number that the build holds the model to, and others in circulation."""
+
+    file: bool = False  # whether it is the number of values in the file at `hub`
+    active: Text | None = None
+    active_source: Text | None = None
+    other: tuple[Figure, ...] = ()
+
+
+class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's.
+
+    Of a config.json with several parts: the key of the one that is described, and those of the others. `values`: where
+    single values of the config are from that are not from `config`, by their keys.
+    """
+
+    config: Text
+    values: dict[str, Text] = msgspec.field(default_factory=dict)
+    verified: datetime.date
+    names: str = "transformers"
+    part: Text | None = None
+    left_out: tuple[Text, ...] = ()
+
+    def is_default(self, key: str) -> bool:
+        """Whether a value of the config is a class's default, for want of a source of the maker's."""
+        return self.values.get(key, self.config).startswith(DEFAULTS)
+
+
+class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One TOML file of `macros/presets`."""
+
+    name: Name
+    family: Name
+    organization: Name
+    released: Any
+    released_source: Text | None = None
+    hub: Name | None = None
+    licence: Name | None = None  # of the weights at `hub`; None where none was established
+    licence_source: Text | None = None
+    aliases: tuple[Name, ...] = ()
+    headline: Name | None = None
+    note: Text | None = None
+    caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
+    config: dict[str, Any] | None = None
+    sources: Sources
+    published: Published | None = None
+
+    def __post_init__(self):
+        named = ("name", self.name), ("organization", self.organization), ("licence", self.licence)
+        for key, name in (*named, ("headline", self.headline), *(("aliases", alias) for alias in self.aliases)):
+            if name:
+                check_name(name, key)
+        check_family(self.family)
+        if self.hub is not None:
+            check_hub(self.hub)
+        for key, prose in (("note", self.note), ("caveat", self.caveat)):
+            if prose and (markup := _NO_PROSE.search(prose)):
+                raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
+        for key, source in self.sources.values.items():
+            if key not in (self.config or {}):
+                mend = nearest(key, self.config or (), "remove it, or write its value into [config]")
+                raise ValueError(f"sources.values.{key} is no key of [config]; {mend}")
+            if not source.startswith(KINDS):
+                raise ValueError(
+                    f"sources.values.{key} = {shorten(source)}: expected what was read first; "
+                    f"begin with {', '.join(f'{kind!r}' for kind in KINDS)}"
+                )
+        if (self.licence is None) != (self.licence_source is None):
+            raise ValueError("licence and licence_source go together; give both, or leave both out")
+        if not isinstance(self.released, datetime.date) and not (
+            isinstance(self.released, str) and _MONTH.fullmatch(self.released)
+        ):
+            raise ValueError(
+                f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
+            )
+        if self.published and self.published.file and not self.hub:
+            raise ValueError("hub is missing, and published.file = true; name the repository that has the file")
+        if self.hub and self.published and self.published.exact and not self.published.file:
+            if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
+                raise ValueError("published.file is missing: its source is the file at hub; write file = true")
+
+
+def read_preset(path: Path) -> Preset:
+    """A preset from its TOML file. Raises `Problem` naming the key."""
+    try:
+        table = tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise Problem(f"broken TOML: {error}", "mend the line") from None
+    check_data(table)
+    if isinstance(table.get("config"), dict):
+        table["config"] = _with_nulls(table["config"])
+    unknown = _unknown_key(table, Preset)
+    if unknown:
+        raise Problem(*unknown)
+    blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
+    if blanks or wrong:
+        said = [f"to be filled in: {', '.join(blanks)}"] if blanks else []
+        raise Problem("; ".join([*said, *wrong]), "docs/reference/adding-a-model.md says what each key holds")
+    try:
+        preset = msgspec.convert(table, Preset)
+    except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words
+        what, _, mend = str(error).partition(" - at ")[0].partition("; ")
+        raise Problem(what, mend or "correct it") from None
+    if preset.config is None and preset.published is not None:
+        raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
+    return preset
+
+
+def _with_nulls(value: Any) -> Any:
+    """The keys of a config with null where a preset has `NULL`."""
+    if value == NULL:
+        return None
+    if isinstance(value, dict):
+        return {key: _with_nulls(inner) for key, inner in value.items()}
+    return [_with_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+struct_fields = cache(msgspec.structs.fields)
+
+
+# The tables of a preset that have keys of their own.
+TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
+
+
+ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure}  # the same of lists of tables
+
+
+def blanks_of(table: Mapping[str, Any]) -> list[str]:
+    """The keys that a person has to fill in: what is missing, and what holds an empty text."""
+    return [where for where, _, value in _keys(table, Preset) if value is None or value == ""]
+
+
+def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[str]:
+    """Each value that cannot be, with what is expected."""
+    for where, kind, value in _keys(table, struct):
+        try:
+            if value is not None and value != "":
+                msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            inner = str(error).partition(" - at `$")[2].rstrip("`")
+            found = where + inner if inner else f"{where} = {shorten(value)}"
+            yield f"{found}: {plain_words(str(error))}"
+
+
+def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(name, type, value) of each key that a table has or has to have, those of its own tables one by one; None of one
+    that is missing.
+    """
+    for key in struct_fields(struct):
+        value = table.get(key.encode_name)
+        inner = TABLES.get(key.name)
+        if inner and (isinstance(value, Mapping) or (value is None and key.required)):
+            yield from _keys(value or {}, inner, f"{key.name}.")
+        elif value is not None or key.required:
+            yield f"{where}{key.name}", key.type, value
+
+
+def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:
+    """The first key of a preset that its structure does not know, with the nearest that it does."""
+    known = struct.__struct_encode_fields__
+    for name, value in table.items():
+        if name not in known:
+            return f"{where}{name}: unknown key", place_above_tables(name) or nearest(
+                name, known, f"known ones: {', '.join(known)}"
+            )
+        inner = TABLES.get(name)
+        if inner and isinstance(value, Mapping) and (unknown := _unknown_key(value, inner, f"{name}.")):
+            return unknown
+        if (rows := ROWS.get(name)) and isinstance(value, list):
+            for n, row in enumerate(value):
+                if isinstance(row, Mapping) and (unknown := _unknown_key(row, rows, f"{where}{name}[{n}].")):
+                    return unknown
+    return None
+
+
+def place_above_tables(name: str) -> str:
+    """Where a key stands that was written into a table, and is none of its own."""
+    is_plain = name in Preset.__struct_encode_fields__ and name not in {"config", *TABLES}
+    return "it belongs above the first table" if is_plain else ""

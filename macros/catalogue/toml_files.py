@@ -1,0 +1,44 @@
+"""What people write as TOML beside the module that shows it, each table checked against a structure."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ..engine.architectures.config import plain_words
+from ..engine.errors import Problem, nearest, shorten
+from ..engine.files import place, read_text
+
+T = TypeVar("T")
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds. Raises `Problem`."""
+    try:
+        return tomllib.loads(read_text(path))
+    except ValueError as error:
+        raise Problem(f"broken TOML: {error}", "mend the line", place(path)) from None
+
+
+def checked(found: object, kind: type[T], key: str, path: Path) -> T:
+    """The value of a key, as the type that it is to have. Raises `Problem` that names the file and the key."""
+    if isinstance(found, Mapping) and issubclass(kind, msgspec.Struct):
+        known = kind.__struct_encode_fields__
+        for name in found:
+            if name not in known:
+                mend = nearest(name, known, f"known ones: {', '.join(known)}")
+                raise Problem(f"{key}.{name}: unknown key", mend, place(path))
+        for field in msgspec.structs.fields(kind):
+            if field.required and field.encode_name not in found:
+                raise Problem(f"{key}.{field.encode_name}: missing", "add it", place(path))
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        inner = str(error).partition(" - at `$")[2].rstrip("`")
+        what = f"{key}{inner}" if inner else f"{key} = {shorten(found)}"
+        raise Problem(f"{what}: {plain_words(str(error))}", "correct it", place(path)) from None

@@ -1,0 +1,27 @@
+"""What `what-if --set` says: names and values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ..engine.errors import Problem, named, shorten
+from ..engine.files import check_data
+
+
+def read(settings: Iterable[str]) -> dict[str, Any]:
+    """`["n_layers=64", "tie_word_embeddings=true"]` -> names and values: JSON, or else text. Raises `Problem`."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, sign, text = (part.strip() for part in setting.partition("="))
+        if not (name and sign and text):
+            raise Problem(f"--set {shorten(setting)}", "write a name, = and a value, such as n_layers=64")
+        if name in values:
+            raise Problem(f"--set {named(name)} is given twice", "leave one of them out")
+        try:
+            values[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            values[name] = text
+    check_data(values)
+    return values

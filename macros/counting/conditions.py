@@ -1,0 +1,43 @@
+"""The conditions under which a cost is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .accelerators import Accelerator
+from .formats import CACHE_BYTES
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """At which context, for how many sequences, in which formats and on what a figure is asked for."""
+
+    context: int | None = None
+    batch: int = 1
+    format: str = "bfloat16"
+    dtype: str = "bfloat16"
+    devices: int = 1
+    accelerator: Accelerator | None = None
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element of the cache."""
+        return CACHE_BYTES[self.dtype]
+
+    @property
+    def tokens(self) -> int:
+        """The context, of a figure that needs one. Raises ValueError without."""
+        if self.context is None:
+            raise ValueError("a figure at a context needs the context")
+        return self.context
+
+    @property
+    def machine(self) -> Accelerator:
+        """The accelerator, of a figure that needs one. Raises ValueError without."""
+        if self.accelerator is None:
+            raise ValueError("a figure of time needs an accelerator")
+        return self.accelerator
+
+    def at(self, context: int | None) -> Conditions:
+        """The same at another context."""
+        return Conditions(context, self.batch, self.format, self.dtype, self.devices, self.accelerator)

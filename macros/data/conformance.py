@@ -1,0 +1,57 @@
+"""The conformance file: what a calculator must give for each model of the catalogue, as exact integers.
+
+Whoever writes a calculator feeds it each model's `config` and holds its answers against the figures beside it, key by
+key. The conventions behind each figure stand in the same file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..catalogue.presets import Model
+from ..counting.costs import of as costs_of
+from ..counting.figures import FIGURES
+from ..counting.formats import FORMATS
+from .costs import Asked, keyed
+from .model import VERSION, line
+
+# Tokens: one, the last that a short window holds and the first that it drops, and the usual lengths.
+CONTEXTS = 1, 4096, 4097, 32768, 131072
+ASKED = Asked(CONTEXTS)
+PLACES = "parameters", "kv_cache", "flops"
+CONVENTIONS = {
+    "context": "figures whose keys are numbers hold a value for each context, in tokens, for one sequence",
+    "weight_bytes": "every tensor once: matrices in the format with its scales, norms and biases in 16 bits",
+    "kv_cache": "2 bytes for each element, but for states that the architecture keeps in a type of its own",
+    "parameters.stored": "the numbers in the published file, scales included; without one, parameters and buffers",
+}
+
+
+def of_model(model: Model) -> dict[str, Any]:
+    """One model's config and figures. Parameters in numbers, weights and cache in bytes, FLOPs at 2 a multiply-add."""
+    costs = costs_of(model.counts)
+    return {
+        "model": model.slug,
+        "name": model.name,
+        "hub": model.preset and model.preset.hub,
+        "config": dict(model.raw),
+        "parameters": {
+            **keyed(costs, "parameters", ASKED),
+            "stored": model.stored,
+            "stored_is_computed": model.is_stored_computed,
+        },
+        "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
+        "kv_cache": keyed(costs, "kv_cache", ASKED),
+        "flops": keyed(costs, "flops", ASKED),
+    }
+
+
+def conventions() -> dict[str, str]:
+    """What each figure counts, by its key, and what holds for several."""
+    listed = {figure.key: figure.convention for figure in FIGURES.values() if figure.key.partition(".")[0] in PLACES}
+    return CONVENTIONS | {key: convention for key, convention in listed.items() if convention}
+
+
+def as_json(models: list[dict[str, Any]]) -> str:
+    """The file, on one line."""
+    return line({"version": VERSION, "contexts": CONTEXTS, "conventions": conventions(), "models": models})

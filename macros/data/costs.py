@@ -1,0 +1,234 @@
+"""Costs as `describe` prints them: data for JSON, lines for the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from ..counting.accelerators import Accelerator, accelerators
+from ..counting.conditions import Conditions
+from ..counting.costs import Costs
+from ..counting.figures import BYTES, FIGURES
+from ..counting.formats import FORMATS
+from ..engine.tensors import runs
+
+DEVICES = (1, 2, 4, 8, 16)
+
+
+class Asked(NamedTuple):
+    """At which contexts, with which type of the cache's elements, with which format of the weights."""
+
+    contexts: tuple[int, ...] = (4096, 131072)
+    dtype: str = "bfloat16"
+    weights: str = "bfloat16"
+
+    @property
+    def item_bytes(self) -> int:
+        return self.at(None).item_bytes
+
+    def at(self, context: int | None) -> Conditions:
+        """The conditions of a figure at one of the contexts."""
+        return Conditions(context, format=self.weights, dtype=self.dtype)
+
+
+USUAL = Asked()
+
+
+def keyed(costs: Costs, place: str, asked: Asked) -> dict:
+    """The figures that stand at a place of the JSON, by their keys there; for each context those that depend on it."""
+    figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
+    return {
+        key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
+        if "context" in f.needs
+        else plain_number(f.compute(costs, asked.at(None)))
+        for key, f in figures.items()
+        if costs.has_latents or not f.of_latents
+    }
+
+
+def plain_number(value: int | Fraction | None) -> int | float | None:
+    """A figure as JSON has it; null for a batch that is never reached."""
+    return float(value) if isinstance(value, Fraction) else value
+
+
+class Line(NamedTuple):
+    """A line of the table of `describe`: what, its figure, the unit, a note."""
+
+    said: str
+    value: int
+    unit: str
+    note: str
+    figure: str = ""  # its name among the figures, where it is one
+
+
+def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
+    """A figure as the table of `describe` has it; 0 stands for what is never reached."""
+    figure, given = FIGURES[name], asked.at(context)
+    width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
+    said = figure.line.format(context=context)
+    value = int(figure.compute(costs, given) or 0)
+    return Line(said, value, figure.unit, figure.note.format(width=width) if note is None else note, name)
+
+
+def data(costs: Costs, asked: Asked) -> dict:
+    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each
+    context."""
+    item, form = asked.item_bytes, asked.weights
+
+    def at_each(figure: Callable[[int], object]) -> dict:
+        return {str(n): figure(n) for n in asked.contexts}
+
+    return {
+        "dtype": asked.dtype,
+        "weights_format": form,
+        "flops": {
+            "parts_at": at_each(
+                lambda n: [
+                    {
+                        "part": one.name,
+                        "kind": str(one.kind) if one.layers else None,
+                        "layers": one.layers,
+                        "decode": one.total,
+                        "prefill": whole.total,
+                        "prefill_causal": whole.causal,
+                    }
+                    for one, whole in zip(costs.flops_by_part(1, n), costs.flops_by_part(n, n))
+                ]
+            ),
+            **keyed(costs, "costs.flops", asked),
+        },
+        "cache": [
+            {
+                "name": str(k.holds),
+                "layers": runs(k.layers),
+                "reach": str(k.mask) if k.mask else None,
+                "elements": str(k.elements),
+                "item_bytes": k.item_bytes or item,
+                "bytes_at": at_each(lambda n, i=i: costs.cache_by_entry(n, item)[i][1]),
+            }
+            for i, k in enumerate(costs.counts.kept)
+        ],
+        "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
+        "inference_bytes_at": at_each(lambda n: costs.inference_bytes(1, asked.at(n))),
+        "training_bytes_at": at_each(
+            lambda n: {
+                **costs.training_bytes(n),
+                "activations_without_pairs": costs.activation_bytes(n, pairs=False),
+                "activations_recomputed": costs.activation_bytes(n, recompute=True),
+            }
+        ),
+        "split_bytes": {
+            str(d): {
+                "weights": costs.split_weight_bytes(d, form),
+                "cache_at": at_each(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
+            }
+            for d in DEVICES
+        },
+        "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
+        "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, asked.at(n)) for slug, a in accelerators().items()}),
+        **keyed(costs, "costs", asked),
+    }
+
+
+def _moved(costs: Costs, new: int, context: int, asked: Asked) -> dict:
+    return {
+        "weights_read": costs.weight_bytes_read(new, 1, asked.weights),
+        "cache_read": costs.cache_bytes_read(new, context, 1, asked.item_bytes),
+        "cache_written": costs.cache_bytes_written(new, context, 1, asked.item_bytes),
+        "flops_per_byte": _float(costs.intensity(new, asked.at(context))),
+    }
+
+
+def _bounds(costs: Costs, a: Accelerator, given: Conditions) -> dict:
+    given = replace(given, accelerator=a)
+    devices = costs.devices_needed(given)
+    read, write = (costs.bound(new, replace(given, devices=devices)) for new in (given.tokens, 1))
+    return {
+        "devices": devices,
+        "prefill_seconds": _float(read.seconds),
+        "prefill_limited_by": read.limited_by,
+        "decode_seconds": _float(write.seconds),
+        "decode_limited_by": write.limited_by,
+        "tokens_per_second": _float(1 / write.seconds),
+        "compute_limits_from_batch": costs.critical_batch(given),
+    }
+
+
+def _float(x: Fraction) -> float:
+    """To six significant digits: the figures that it comes from have fewer."""
+    return float(f"{float(x):.6g}")
+
+
+def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
+    """Rows of (what, figure, note) for reading, a block for each subject, at each context asked for."""
+    formats = [
+        Line(
+            f"weights in {name}, bytes",
+            costs.weight_bytes(name),
+            BYTES,
+            f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
+        )
+        for name in FORMATS
+    ]
+    return [formats, *(block for n in asked.contexts for block in (_at(costs, n, asked), _times(costs, n, asked)))]
+
+
+def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
+    """Compute, cache, memory and what is moved, at a context."""
+    item, form = asked.item_bytes, asked.weights
+
+    def figure(name: str, note: str | None = None) -> Line:
+        return line(costs, name, asked, n, note)
+
+    def of_latents(name: str) -> list[Line]:
+        return [figure(name)] if costs.has_latents else []
+
+    terms = costs.inference_bytes(1, asked.at(n))
+    return [
+        figure("causal_flops"),
+        *of_latents("expanded_causal_flops"),
+        figure("causal_training_flops", f"causal; 6 for each active parameter is {6 * costs.counts.active:,}"),
+        *(
+            Line(f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, BYTES, str(k.elements), "cache_bytes")
+            for k, size in costs.cache_by_entry(n, item)
+        ),
+        *of_latents("expanded_cache_bytes"),
+        figure("inference_bytes", " + ".join(f"{name} {size:,}" for name, size in terms.items())),
+        figure("training_bytes", f"of which activations {costs.activation_bytes(n):,}"),
+        figure("recomputed_training_bytes", f"of which activations {costs.activation_bytes(n, recompute=True):,}"),
+        figure("bytes_moved", f"{_float(costs.intensity(1, asked.at(n))):g} FLOPs per byte"),
+        *(
+            Line(
+                f"on each of {d} devices at {n:,}, bytes",
+                costs.split_weight_bytes(d, form) + costs.split_cache_bytes(n, d, 1, item),
+                BYTES,
+                "weights and cache, tensor parallel",
+            )
+            for d in DEVICES[1:]
+        ),
+    ]
+
+
+def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
+    """The least times at a context, on each accelerator."""
+    lines = []
+    for a in accelerators().values():
+        b = _bounds(costs, a, asked.at(n))
+        devices = f"{b['devices']} device{'s' if b['devices'] > 1 else ''}"
+        lines.append(
+            Line(
+                f"tokens per second at best, {a.name}, at {n:,}",
+                int(b["tokens_per_second"]),
+                FIGURES["tokens_per_second"].unit,
+                f"{devices}, {b['decode_limited_by']}; "
+                f"prompt {b['prefill_seconds']:.3g} s or more, {b['prefill_limited_by']}",
+            )
+        )
+    return lines
+
+
+def _layers(layers: tuple[int, ...]) -> str:
+    return f"{len(layers)} layer{'s' if len(layers) > 1 else ''}"

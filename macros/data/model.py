@@ -1,0 +1,206 @@
+"""One model as data: JSON and CSV, as `describe` prints them and the site offers them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ..counting.costs import of as costs_of
+from ..counting.expressions import expression
+from ..engine.dims import Poly
+from ..engine.errors import UNSEEN, Problem, seen
+from .costs import USUAL, Asked, data, keyed
+
+if TYPE_CHECKING:
+    from ..catalogue.preset_file import Preset
+    from ..catalogue.presets import Model
+
+# Beyond this many tensors the lists are not written out.
+MAX_TENSORS = 2_000_000
+
+LIST = "the list of tensors"  # stands for them while the object around it is written
+
+# Of the objects and addresses; a key that goes or means something else makes the next one.
+VERSION = "v1"
+
+CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters,formula"
+
+
+def check_number(model: Model) -> None:
+    """Raise `Problem` for more tensors than are written out."""
+    if sum(int(w.copies) for w in (*model.counts.weights, *model.counts.buffers)) > MAX_TENSORS:
+        raise Problem(f"more than {MAX_TENSORS:,} tensors", "use --collapse", model.slug)
+
+
+def _rows(model: Model) -> Iterator[list]:
+    return ([name, list(shape)] for name, shape in model.counts.tensors())
+
+
+def _patterns(weights) -> list:
+    return [[w.name, [int(d) for d in w.shape], w.ranges()] for w in weights]
+
+
+def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
+    """One object on one line: what `describe --format json` prints."""
+    return "".join(json_pieces(model, collapse, asked))
+
+
+def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
+    """The same in pieces, so that a list of a million tensors is never there as a whole."""
+    if collapse:
+        yield _json(model, _patterns(model.counts.weights), asked)
+        return
+    check_number(model)
+    before, after = _json(model, [LIST], asked).split(f'"{LIST}"')
+    yield before
+    yield from _pieces(f"{',' if n else ''}{line(row)[:-1]}" for n, row in enumerate(_rows(model)))
+    yield after
+
+
+def _pieces(parts: Iterable[str]) -> Iterator[str]:
+    """The same text in fewer pieces."""
+    parts = iter(parts)
+    while piece := "".join(itertools.islice(parts, 1000)):
+        yield piece
+
+
+def _json(model: Model, tensors: list, asked: Asked) -> str:
+    counts, costs = model.counts, costs_of(model.counts)
+    return line(
+        {
+            "version": VERSION,
+            "model": model.slug,
+            "name": model.name,
+            "architecture": model.architecture.name,
+            "model_type": model.model_type,
+            "part": parts(model),
+            "unknown_sizes": model.unknown_sizes,
+            "parameters": {
+                **keyed(costs, "parameters", asked),
+                "stored": model.stored,
+                "stored_is_computed": model.is_stored_computed,
+            },
+            "tied": counts.is_tied,
+            "tensors": tensors,
+            "buffers": _patterns(counts.buffers)
+            if tensors != [LIST]
+            else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
+            "names_verified": model.names_verified,
+            "kv_cache": keyed(costs, "kv_cache", asked),
+            "flops": keyed(costs, "flops", asked),
+            "formulas": formulas(model),
+            "costs": data(costs, asked),
+            "sources": sources(model.preset) if model.preset else None,
+            "class_defaults": {"keys": list(model.default_keys), "context": model.has_default_context},
+            "warnings": [*model.warnings, *beyond(model, asked)],
+        }
+    )
+
+
+def line(value: object) -> str:
+    """A value as one line of JSON, in which every character is seen."""
+    return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + "\n"
+
+
+def escaped(json: str) -> str:
+    """JSON text, or TOML, with an escape in the place of each character that is not seen."""
+    return re.sub(UNSEEN, lambda hidden: f"\\u{ord(hidden[0]):04x}", json)
+
+
+def formulas(model: Model) -> dict[str, object]:
+    """The counts as expressions of the sizes' symbols (`counting.expressions`), with the symbols' values.
+
+    T is the new tokens of a step, S the context that they end at. Tensors are patterns, in the order of the collapsed
+    `tensors`: name, shape, number of copies.
+    """
+    counts = model.counts
+    return {
+        "symbols": {name: int(n) for name, n in counts.trace.symbols.items()},
+        "parameters": expression(counts.total_poly),
+        "active": expression(Poly.sum(w.active.expr for w in counts.weights)),
+        "flops": expression(counts.flops),
+        "cache": [
+            {"name": str(k.holds), "elements": expression(k.elements), "item_bytes": k.item_bytes} for k in counts.kept
+        ],
+        "tensors": [[w.name, [expression(d.expr) for d in w.shape], expression(w.copies.expr)] for w in counts.weights],
+    }
+
+
+def sources(preset: Preset) -> dict[str, object]:
+    """Who made a model and when, and where its numbers come from."""
+    published = preset.published
+    return {
+        **about(preset),
+        "aliases": list(preset.aliases),
+        "config": preset.sources.config,
+        "values": preset.sources.values,
+        "verified": str(preset.sources.verified),
+        "published": published
+        and {
+            "parameters": published.parameters,
+            "exact": published.exact,
+            "source": published.source,
+            "extra": [[row.name, row.count] for row in published.extra],
+        },
+    }
+
+
+def about(preset: Preset) -> dict[str, str | None]:
+    """Who made a model and when, and under which licence its weights are."""
+    return {
+        "family": preset.family,
+        "organization": preset.organization,
+        "released": str(preset.released),
+        "hub": preset.hub,
+        "licence": preset.licence,
+    }
+
+
+def parts(model: Model) -> dict | None:
+    """Of a config of several parts the one that is described, None where it has no key, and those that are not."""
+    if model.parts is None:
+        return None
+    return {"described": model.parts.described, "left_out": [key for key, _ in model.parts.left_out]}
+
+
+def beyond(model: Model, asked: Asked) -> list[str]:
+    """A line about the contexts that are longer than the model was made for; none where there are none."""
+    end, is_table = model.longest_context
+    if not (past := [f"{n:,}" for n in asked.contexts if model.is_beyond(n)]):
+        return []
+    what = "position table" if is_table else "class's default config" if model.has_default_context else "config"
+    return [f"beyond the {end:,} tokens of the model's {what}: what is said at {', '.join(past)} is arithmetic only"]
+
+
+def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
+    """A row per tensor, or with `collapse` per pattern, without a heading."""
+    return "".join(csv_pieces(model, collapse, asked))
+
+
+def csv_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
+    """The same in pieces."""
+    slug = seen(model.slug)
+    if collapse:
+        rows = (
+            [slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)] for w in model.counts.weights
+        )
+    else:
+        check_number(model)
+        rows = ([slug, name, _by(shape), math.prod(shape)] for name, shape in model.counts.tensors())
+    return _pieces(map(_csv_line, rows))
+
+
+def _csv_line(row: list) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(row)
+    return text.getvalue()
+
+
+def _by(shape) -> str:
+    return "x".join(str(int(d)) for d in shape)

@@ -1,0 +1,377 @@
+"""Which head the class of a config.json has: `architectures` names it, and it stands in the place of the trunk's own.
+
+A forward pass ends in its own head, scores for each token of the vocabulary; with another head it ends in what that one
+makes of the last hidden states. Sources: transformers 5.23, `modeling_layers.py` and the modeling files of each type;
+Qwen2.5-Math-RM and -PRM, modeling_qwen2_rm.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from ..errors import Problem, named, shorten
+from ..interface import Array, Weights
+from ..keys import Parts, language_part
+from ..ops import last_row, layer_norm, linear, relu
+from ..steps import Role, step
+from .config import LARGEST_SIZE, activation, listed
+
+# What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
+Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
+
+USUAL_LABELS = 2  # where a config says nothing of them
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands on a trunk in the place of its own head.
+
+    `name`: the class. `kind`: what it is, in words. `prefix`: what the names of the trunk's tensors begin with; None
+    where that is as with its own head.
+    """
+
+    name: str
+    kind: str
+    compute: Compute
+    labels: int
+    prefix: str | None
+
+    @property
+    def said(self) -> str:
+        """What it is, and how many labels it has."""
+        return f"{self.kind}, {self.labels} label{'' if self.labels == 1 else 's'}" if self.labels else self.kind
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of head: what it computes, and how many labels it has, None for as many as the config has."""
+
+    words: str
+    compute: Compute
+    labels: int | None = None
+    prefix: str | None = None
+
+
+# --- what a decoder has -----------------------------------------------------------------------------------------------
+
+
+def nothing(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """The last hidden states themselves: [T D] -> [T D]."""
+    return x
+
+
+@step(Role.TASK_HEAD)
+def score(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its last token: [T D], [C D] -> [1 C]."""
+    return linear(last_row(x), w, "score", labels)
+
+
+@step(Role.TASK_HEAD)
+def score_tokens(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of each token for each label: [T D], [C D], [C] -> [T C]."""
+    return linear(x, w, "score", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_tokens(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of each token for each label: [T D], [C D], [C] -> [T C]."""
+    return linear(x, w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def find_answer(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """How well an answer begins and ends at each token: [T D], [C D], [C] -> [T C]."""
+    return linear(x, w, "qa_outputs", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def reward(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """How good the text is up to each token, by two maps: [T D] -> [T D] -> [T C] (Qwen2.5-Math-RM)."""
+    return linear(relu(linear(x, w, "score.0", x.shape[-1], bias=True)), w, "score.2", labels, bias=True)
+
+
+# --- what an encoder has, or both -------------------------------------------------------------------------------------
+
+
+def pooled(x: Array, trunk: Weights) -> Array:
+    """The first token's vector, changed once more, stands for the text: [T D] -> [1 D] (BERT)."""
+    return np.tanh(linear(x[:1], trunk, "pooler.dense", x.shape[-1], bias=True))
+
+
+@step(Role.TASK_HEAD)
+def pool(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """The text's vector: [T D] -> [1 D]."""
+    return pooled(x, trunk)
+
+
+@step(Role.TASK_HEAD)
+def classify_pooled(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its vector: [T D], [C D], [C] -> [1 C]."""
+    return linear(pooled(x, trunk), w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def follows(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """Whether the second sentence follows the first, by the text's vector: [T D], [C D], [C] -> [1 C]."""
+    return linear(pooled(x, trunk), w, "cls.seq_relationship", labels, bias=True)
+
+
+def predict_both(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """Scores for hidden words and for the sentence that follows, one after the other: [T D] -> [T·V + C]."""
+    from .bert import prediction_head  # here: a module of an architecture is imported where its type is asked for
+
+    words = prediction_head(x, w, c, last=False)
+    return np.concatenate([words.reshape(-1), follows(x, w, trunk, labels, c).reshape(-1)])
+
+
+def changed(x: Array, w: Weights, c: Any) -> Array:
+    """Each vector, changed once more: [T D] -> [T D] (ModernBERT)."""
+    y = activation(c.head_activation)(linear(x, w, "head.dense", x.shape[-1], bias=c.head_bias))
+    return layer_norm(y, w, "head.norm", c.norm_eps, bias=c.norm_bias)
+
+
+@step(Role.TASK_HEAD)
+def classify_first(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token: [T D], [C D], [C] -> [1 C]."""
+    return linear(changed(x[:1], w, c), w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_mean(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by the mean of its tokens' vectors: [T D], [C D], [C] -> [1 C]."""
+    return linear(changed(x.mean(axis=0, keepdims=True), w, c), w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_changed(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of each token for each label: [T D], [C D], [C] -> [T C]."""
+    return linear(changed(x, w, c), w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_written(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by what the decoder makes of its last token: [T D] -> [1 C]."""
+    y = np.tanh(linear(last_row(x), w, "classification_head.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classification_head.out_proj", labels, bias=True)
+
+
+# --- which class has which --------------------------------------------------------------------------------------------
+
+BASE = Kind("the last hidden states, no head", nothing, 0, "")
+OWN = None  # the trunk's own head, as its forward pass has it
+
+OWN_ENDS: Mapping[str, Kind | None] = {"ForCausalLM": OWN, "LMHeadModel": OWN}
+DECODER: Mapping[str, Kind | None] = {
+    **OWN_ENDS,
+    "Model": BASE,
+    "ForSequenceClassification": Kind("sequence classification", score),
+    "ForTokenClassification": Kind("token classification", score_tokens),
+    "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+}
+# Types whose class for tokens calls its matrix as its own file did, before all types had the same class.
+OLD_CLASSIFIER = frozenset("bloom falcon gpt2 gpt_bigcode gpt_neo gpt_neox mpt".split())
+# Types whose class for answers calls the trunk `transformer.`, as it once was.
+OLD_NAME = frozenset(
+    """
+    arcee diffllama exaone4 llama ministral nemotron qwen2 qwen3 qwen3_moe qwen3_next seed_oss smollm3
+""".split()
+)
+
+# The heads of the forward passes that are no decoders, by their names: others than these they do not have.
+OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
+    "bert": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+        "ForNextSentencePrediction": Kind("next sentence", follows, 2),
+        "ForPreTraining": Kind("hidden words and next sentence", predict_both, 2),
+    },
+    "modernbert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_first),
+        "ForTokenClassification": Kind("token classification", classify_changed),
+        "ForQuestionAnswering": Kind("question answering", classify_changed),
+        "ForMultipleChoice": Kind("multiple choice", classify_first, 1),
+    },
+    "bart": {
+        "ForConditionalGeneration": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_written),
+        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+    },
+    "t5": {
+        "ForConditionalGeneration": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_written, None, "transformer."),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
+    "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
+}
+
+# What some types have besides, or otherwise than the decoders' common classes.
+OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
+    "gptj": {"ForQuestionAnswering": Kind("question answering", find_answer)},
+    "qwen2": {
+        "ForRewardModel": Kind("reward", reward, 1),
+        "ForProcessRewardModel": Kind("reward of each step", reward, 2),
+    },
+}
+
+# Heads that draft tokens for a larger model: they read its hidden states, and are no model by themselves.
+DRAFTS = {
+    "eagle3": "EAGLE-3",
+    "eagle": "EAGLE",
+    "medusa": "Medusa",
+    "dflash": "DFlash",
+    "hydra": "Hydra",
+    "mtp": "multi-token prediction",
+    "nextn": "multi-token prediction",
+    "speculator": "speculative decoding",
+    "draft": "speculative decoding",
+}
+DRAFT_KEYS = (
+    "draft_vocab_size",
+    "dflash_config",
+    "eagle_config",
+    "medusa_num_heads",
+    "speculators_model_type",
+)
+
+
+def refuse_draft(raw: Mapping[str, Any]) -> None:
+    """Raise `Problem` for the config of a head that drafts tokens for a larger model."""
+    if isinstance(raw.get("text_config"), Mapping):
+        return  # a whole model: one that reads images is called Eagle, too
+    names = [("architectures", name) for name in classes(raw)]
+    names += [(key, raw[key]) for key in ("speculators_model_type", "model_type") if isinstance(raw.get(key), str)]
+    found = [
+        (f"{key} = {shorten(name)}", f"a draft head ({DRAFTS[part]})")
+        for key, name in names
+        for part in DRAFTS
+        if part in plain(name)
+    ]
+    found += [(key, "a draft head") for key in DRAFT_KEYS if raw.get(key) is not None]
+    if found:
+        said, what = found[0]
+        raise Problem(
+            f"{said}: {what}, which proposes tokens to a larger model; it is not counted",
+            "give the config.json of that model",
+        )
+
+
+def classes(raw: Mapping[str, Any]) -> list[str]:
+    """The classes that a config.json names. Raises `Problem` for what is no list of names."""
+    given: object = raw.get("architectures")
+    if given is None:
+        return []
+    names = [name for name in listed(given) or [None] if isinstance(name, str)]
+    if given != names:
+        raise Problem(f"architectures = {shorten(given)}: expected a list of class names", "correct the value")
+    return names
+
+
+def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str]) -> Head | None:
+    """The head that a config names, of a forward pass by its name; None for the trunk's own.
+
+    `own_names`: what makers call the class of this type with its own head. Raises `Problem` for a class that is not
+    known.
+    """
+    model_type, named_classes = raw["model_type"], classes(raw)
+    if not named_classes or named_classes[0] in own_names:
+        return None
+    kinds = _kinds(architecture, model_type)
+    found = _ending(named_classes[0], kinds, [model_type, *own_names])
+    if found is None:
+        counted = ", ".join(f"…{end}" for end in kinds)
+        raise Problem(
+            f"architectures = {shorten(named_classes[0])}: no known class of the type {named(model_type)}",
+            f"known are {counted}; without the key it is counted with the trunk's own head",
+        )
+    kind = kinds[found]
+    if kind is None:
+        return None
+    labels = labels_of(raw) if kind.labels is None else kind.labels
+    compute = classify_mean if _takes_mean(kind, raw) else kind.compute
+    renamed = "transformer." if found == "ForQuestionAnswering" and model_type in OLD_NAME else kind.prefix
+    return Head(named_classes[0], kind.words, compute, labels, renamed)
+
+
+def _takes_mean(kind: Kind, raw: Mapping[str, Any]) -> bool:
+    """Whether the head of a ModernBERT reads the mean of a text, and not its first token."""
+    return kind.compute is classify_first and raw.get("classifier_pooling") == "mean"
+
+
+def _kinds(architecture: str, model_type: str) -> Mapping[str, Kind | None]:
+    if architecture in OTHERS:
+        return OTHERS[architecture]
+    older = {"ForTokenClassification": Kind("token classification", classify_tokens)}
+    return {**DECODER, **(older if model_type in OLD_CLASSIFIER else {}), **OF_TYPE.get(model_type, {})}
+
+
+def _ending(name: str, ends: Mapping[str, Kind | None], of: Sequence[str]) -> str | None:
+    """With what a class's name ends, where it begins with that of the type, or of a known class of it."""
+    begins = {plain(one) for one in of} | {plain(one).removesuffix("text") for one in of}
+    begins |= {plain(one.removesuffix(end)) for one in of for end in ends if one.endswith(end)}
+    return next((end for end in ends if name.endswith(end) and plain(name.removesuffix(end)) in begins), None)
+
+
+def plain(name: str) -> str:
+    """A type's or a class's name without what both spell in their own way: qwen3_moe, Qwen3Moe -> qwen3moe."""
+    return name.replace("_", "").replace("-", "").replace(".", "").lower()
+
+
+def described(
+    raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Any], Parts | None, str | None]:
+    """The language model's keys, and which parts those are of; and the type of the whole, where those are a table in it
+    and that type is none of the `known` ones. `names`: what makers call the class of a type with its own head.
+
+    Where the class of the whole begins with its type, the text model has the class that ends so too; of a whole that is
+    not known, the one that has its own head.
+    """
+    refuse_draft(raw)
+    keys, parts = language_part(raw)
+    whole: object = raw.get("model_type")
+    if not isinstance(raw.get("text_config"), Mapping) or not isinstance(whole, str):
+        return keys, parts, None
+    is_strange = whole not in known and f"{whole}_text" not in known
+    named_classes, text = classes(raw), keys.get("model_type")
+    ends = {"ForConditionalGeneration": OWN, **(OWN_ENDS if is_strange else DECODER)}
+    end = _ending(named_classes[0], ends, [whole]) if named_classes else None
+    if named_classes and named_classes[0] in names.get(whole, ()):
+        end = "ForConditionalGeneration"
+    if end is not None:
+        named_classes = [f"{text}{'ForCausalLM' if ends[end] is OWN else end}"]
+    if named_classes:
+        of_head = {name: raw[name] for name in ("id2label", "num_labels") if name in raw}
+        keys = {**keys, **of_head, "architectures": named_classes}
+    return keys, parts, whole if is_strange else None
+
+
+def of_whole(whole: str, text: object, wrong: str) -> Problem:
+    """What to say of a config whose type is not known, and whose part is not what its type says."""
+    return Problem(
+        f"model_type = {shorten(whole)} is not known, and its text_config (model_type = {shorten(text)}) is not what "
+        f"that type has here: {wrong}",
+        "every-parameter describe --types prints the known ones",
+    )
+
+
+def labels_of(raw: Mapping[str, Any]) -> int:
+    """How many labels a config has: transformers counts the names, where they are there."""
+    names, number = raw.get("id2label"), raw.get("num_labels")
+    if isinstance(names, Mapping):
+        number = len(cast("Mapping[str, object]", names))
+    if number is None:
+        return USUAL_LABELS
+    if type(number) is not int or not 0 < number <= LARGEST_SIZE:
+        raise Problem(f"num_labels = {shorten(number)}: expected a whole number of at least 1", "correct the value")
+    return number

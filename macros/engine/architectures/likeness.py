@@ -1,0 +1,60 @@
+"""Which covered architecture a config of an unknown type is nearest to, by its keys and not by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Problem, named, shorten
+from . import Architecture
+from .config import COMMON_IGNORED, REQUIRED, fields_of, keys_of
+
+SHOWN = 6  # keys of each kind
+
+
+def unknown_type(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> Problem:
+    """What to say of a config whose type is not among the known ones: how its keys differ from the nearest of those."""
+    return Problem(
+        f"model_type = {shorten(raw.get('model_type'))} is not known",
+        f"{_compared(raw, known)}every-parameter describe --types prints the known ones",
+    )
+
+
+def _compared(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> str:
+    """The nearest architecture and the keys that differ; empty where the config has none that one reads."""
+    given = [name for name in raw if name not in COMMON_IGNORED and name != "model_type"]
+    best: tuple[tuple[int, int, bool], str, list[str], list[str]] | None = None
+    for model_type in sorted(known):
+        architecture = known[model_type]
+        fields = [k for k in fields_of(architecture.config) if k.key]
+        read = {name for k in fields for name in (k.key, *k.also)}
+        unread = [name for name in given if name not in keys_of(architecture.config)]
+        missing = [
+            str(k.key)
+            for k in fields
+            if k.default is REQUIRED and not any(raw.get(str(name)) is not None for name in (k.key, *k.also))
+        ]
+        points = (
+            sum(name in read for name in given) - len(unread) - 2 * len(missing),
+            -len(fields),
+            model_type == architecture.name,
+        )
+        if read.intersection(given) and (best is None or points > best[0]):
+            best = points, model_type, unread, missing
+    if best is None:
+        return ""
+    _, nearest, unread, missing = best
+    differ = [
+        *([f"has no {_some(unread)}"] if unread else []),
+        *([f"needs {_some(missing)}"] if missing else []),
+    ]
+    how = (
+        f", which {' and '.join(differ)}" if differ else ", which has the same keys and may differ in what it computes"
+    )
+    return f"it is another architecture than those covered; nearest by its keys is {nearest}{how}; "
+
+
+def _some(names: list[str]) -> str:
+    """The first of some keys, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(named(name, 40) for name in names[:SHOWN]) + more

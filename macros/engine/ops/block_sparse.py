@@ -1,0 +1,159 @@
+"""Attention to blocks of tokens that small heads pick, for each group of heads its own (MiniMax-M3).
+
+Letters besides the usual: G groups of heads, each with a small head of its own, I the places that it picks, B blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dims import smallest
+from ..interface import Array
+from ..steps import Keeps, Role, Ruling, step
+from .attention import masked, repeat_kv
+from .basic import relu, softmax
+from .compressed import Compressed
+
+
+@dataclass(frozen=True)
+class PickedBlocks:
+    """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
+
+    size: int
+    most: int
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """How many blocks are picked of a context."""
+        return smallest((context + self.size - 1) // self.size, self.most)
+
+    def reads(self, context: int) -> int:
+        """How many rows are fetched for each query."""
+        return self.picks(context) * self.size
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, key) pairs a text of `tokens` has: of the query's own block those up to it, others whole."""
+        size, most = int(self.size), int(self.most)
+        blocks, rest = divmod(tokens, size)
+        own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
+        ramp = min(blocks, most)  # queries of block b see min(b, most - 1) others
+        others = sum(min(b, most - 1) for b in range(ramp)) + (blocks - ramp) * (most - 1)
+        return own + others * size * size + rest * min(blocks, most - 1) * size
+
+    def __str__(self) -> str:
+        return "picked blocks"
+
+
+@dataclass(frozen=True)
+class PickedPools:
+    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and the rest's."""
+
+    size: int
+    most: int
+    tail: bool = True
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """How many pools are picked of a context."""
+        return smallest(context // self.size, self.most)
+
+    def reads(self, context: int) -> int:
+        """How many rows are fetched for each query, those of the unfinished pool included."""
+        return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """How many (query, key) pairs a text of `tokens` has: of full pools, and of the unfinished one."""
+        size = int(self.size)
+        pools, rest = divmod(tokens, size)
+        unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
+        return Compressed(size).picked_pairs(tokens, int(self.most)) * size + (unfinished if self.tail else 0)
+
+    def __str__(self) -> str:
+        return "picked pools"
+
+
+def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask: PickedPools) -> Array:
+    """The places of the tokens in picked pools and in the unfinished one: [T B], [T P], [T] -> [T I].
+
+    What is not there, a pool to come or a place behind the query, is at `nowhere`, the length of the text.
+    """
+    T, size = picked.shape[0], mask.size
+    places = picked[:, :, None] * size + np.arange(size, like=picked)
+    places = np.where(np.take_along_axis(allowed, picked, axis=1)[:, :, None], places, nowhere)
+    places = places.reshape(T, picked.shape[1] * size)
+    if not mask.tail:
+        return places
+    place = (query + 1 - (query + 1) % size)[:, None] + np.arange(size - 1, like=picked)[None, :]
+    return np.concatenate([places, np.where(place <= query[:, None], place, nowhere)], axis=1)
+
+
+@step(Role.INDEX_SCORES)
+def head_relevance(q: Array, k: Array) -> Array:
+    """How much each entry matters to each query, all small heads alike: [T N H], [P H] -> [T P]."""
+    return relu(np.einsum("tnh,ph->tnp", q, k, optimize=True) * q.shape[-1] ** -0.5).sum(axis=1)
+
+
+@step(Role.INDEX_SCORES)
+def block_scores(q: Array, k: Array, query: Array, size: int) -> Array:
+    """How well each small head's query fits each block: its best token: [T G H], [S H], [T] places -> [T G B]."""
+    T, G, S = q.shape[0], q.shape[1], k.shape[0]
+    fit = np.einsum("tgh,sh->tgs", q, k, optimize=True)
+    is_past = np.arange(S, like=q)[None, :] <= query[:, None]
+    fit = np.where(is_past[:, None, :], fit, -np.inf)
+    blocks = (S + size - 1) // size
+    padded = np.pad(fit, ((0, 0), (0, 0), (0, blocks * size - S)), constant_values=-np.inf)
+    return padded.reshape(T, G, blocks, size).max(axis=-1)
+
+
+def _gather_rule(rows: Array, places: Array) -> Ruling:
+    T, G, picked = places.shape
+    return (T, G, picked, rows.shape[2]), 0
+
+
+@step(Role.GATHER_ROWS, keeps=Keeps.NOTHING, rule=_gather_rule)
+def gather_rows(rows: Array, places: Array) -> Array:
+    """Each group's rows at the places that it picked, behind the end the last one: [S G H], [T G I] -> [T G I H]."""
+    group = np.arange(places.shape[1])[None, :, None]
+    return rows[np.minimum(places, len(rows) - 1), group]
+
+
+def block_sparse_attention(q: Array, k: Array, v: Array, places: Array, past: int, scale: float) -> Array:
+    """Attention to picked places, of which those to come are hidden: [T N H], [S K H] twice, [T G I] -> [T N·H]."""
+    T, N, H = q.shape
+    G = places.shape[1]
+    if k.shape[1] != G:
+        k, v = repeat_kv(k, G), repeat_kv(v, G)
+    query = np.arange(T, like=q) + past
+    fit = picked_scores(q.reshape(T, G, N // G, H), gather_rows(k, places), scale)
+    shares = softmax(masked(fit, (places <= query[:, None, None])[:, :, None, :]))
+    return picked_weighted_sum(shares, gather_rows(v, places)).reshape(T, N * H)
+
+
+@step(Role.SCORES)
+def picked_scores(q: Array, k: Array, scale: float) -> Array:
+    """How well each query fits the keys picked for its group: [T G N H], [T G I H] -> [T G N I]."""
+    return np.einsum("tgnh,tgih->tgni", q, k, optimize=True) * scale
+
+
+@step(Role.WEIGHTED_SUM)
+def picked_weighted_sum(shares: Array, v: Array) -> Array:
+    """Average the values picked for each group by the heads' shares: [T G N I], [T G I H] -> [T G N H]."""
+    return np.einsum("tgni,tgih->tgnh", shares, v, optimize=True)

@@ -1,0 +1,78 @@
+"""In the place of MkDocs' and Jinja's own objects: what notes who asks for it, and what is compiled or listed once."""
+
+from __future__ import annotations
+
+import os
+
+import jinja2
+from mkdocs.structure.files import File, Files
+
+from ...cache.memory import depends_on
+
+
+class Watched:
+    """The site's files, noting which were asked for: a link depends on whether its target is there, and where."""
+
+    def __init__(self, files: Files):
+        self._files = files
+
+    def get_file_from_path(self, path: str) -> File | None:
+        depends_on("page", os.path.normpath(path).replace(os.sep, "/"))
+        return self._files.get_file_from_path(path)
+
+    def __getattr__(self, name):
+        depends_on("pages")
+        return getattr(self._files, name)
+
+    def __iter__(self):
+        depends_on("pages")
+        return iter(self._files)
+
+    def __len__(self):
+        depends_on("pages")
+        return len(self._files)
+
+
+class WatchedLoader(jinja2.BaseLoader):
+    """Jinja's loader of `{% include %}`, noting what was included."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def get_source(self, environment, template):
+        depends_on("included", template)
+        return self.inner.get_source(environment, template)
+
+
+class Unknown:
+    """The anchors of a page that shows an error: no link to it is wrong."""
+
+    def __contains__(self, anchor: str) -> bool:
+        return True
+
+
+class Compiled(jinja2.BytecodeCache):
+    """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
+
+    def __init__(self):
+        self.code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket):
+        if bucket.key in self.code:
+            bucket.bytecode_from_string(self.code[bucket.key])
+
+    def dump_bytecode(self, bucket):
+        self.code[bucket.key] = bucket.bytecode_to_string()
+
+
+class Templates(jinja2.FileSystemLoader):
+    """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
+
+    def list_templates(self):
+        templates = set()
+        for folder in self.searchpath:
+            for inside, folders, names in os.walk(folder):
+                folders[:] = [f for f in folders if not f.startswith(".")]
+                paths = (os.path.relpath(os.path.join(inside, name), folder) for name in names)
+                templates |= {path.replace(os.sep, "/") for path in paths}
+        return sorted(templates)

@@ -1,0 +1,1 @@
+"""Charts of one model's parameters and of the whole catalogue."""

@@ -1,0 +1,144 @@
+"""The area map: the parameters of a model to scale, each part a field that leads to what explains it.
+
+Drawn twice, for a wide and for a narrow place, of which the style sheet shows one; the same stands below as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.parts import Group
+from ..kit import disclosure, rounding, values
+from ..kit.html import Html, Link, anchor, html, joined, number, table, tag, terms_beside
+from ..kit.svg import element, label, svg_link
+from ..kit.text_boxes import Box
+from ..trace.guide_links import link_to_section, page_for_part
+from ..trace.parts import group_id, group_name, group_terms, groups, is_sparse
+from . import treemap
+from .parts_chart import PARTS
+
+
+class Field(NamedTuple):
+    """A part of the model: its parameters, what it is called, in the field's terms too, where it is explained."""
+
+    group: Group
+    name: Html
+    terms: Html
+    address: str | None
+
+    @property
+    def said(self) -> str:
+        return rounding.grouped(self.group.count)
+
+    def area(self, total: int) -> treemap.Area:
+        """The part as the drawing has it."""
+        group = self.group
+        tensors = (
+            treemap.Tensor(
+                values.short_name(w.name), int(w.count), int(w.active) / int(w.count), rounding.short(int(w.count))
+            )
+            for w in group.weights
+        )
+        share = rounding.percent(group.count, total)
+        n_layers = len(group.layers or ())
+        return treemap.Area(group.title, n_layers, group.count, rounding.short(group.count), share, tuple(tensors))
+
+
+@disclosure.view("where its parameters are")
+def area_map(model: Model, link: Link | None = None) -> Html:
+    """The parameters of a model to scale; each field leads to the page that explains the part."""
+    return _figure(model, tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model)))
+
+
+@memoized
+def area_map_of_model_page(model: Model) -> Html:
+    """The same for the model's own page: each field leads to the part in the table of every parameter."""
+    return _figure(model, tuple(f"#{group_id(group, model)}" for group in groups(model)))
+
+
+def drawing(model: Model) -> Html:
+    """The wide drawing by itself, which leads nowhere."""
+    return _drawing(_fields(model, (None,) * len(groups(model))), model, treemap.WIDE, "wide")
+
+
+def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
+    return [
+        Field(g, group_name(g, model), terms_beside(group_terms(g)), address)
+        for g, address in zip(groups(model), addresses)
+    ]
+
+
+@memoized
+def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
+    fields = _fields(model, addresses)
+    used = html(" In the stronger colour: what one token uses.") if is_sparse(model) else ""
+    caption = html(
+        "{}: each field is as large as its share of the {:,} parameters.{}", model.name, model.counts.total, used
+    )
+    return tag(
+        "figure",
+        *(_drawing(fields, model, size, cls) for size, cls in ((treemap.WIDE, "wide"), (treemap.NARROW, "narrow"))),
+        tag("figcaption", caption),
+        tag("details", html("<summary>The same as a table</summary>"), _table(fields, model), cls="wide"),
+        cls="ep-map",
+    )
+
+
+def _table(fields: Iterable[Field], model: Model) -> Html:
+    rows = [
+        [anchor(f.name, f.address) + f.terms, f.said, rounding.percent(f.group.count, model.counts.total)]
+        for f in fields
+    ]
+    return table(
+        f"Where the parameters of {model.name} are",
+        ["Part", number("Parameters"), number("Share")],
+        rows,
+        name=f"Parts of {model.name}",
+    )
+
+
+# The drawing
+
+
+def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str) -> Html:
+    width, height = size
+    areas = [f.area(model.counts.total) for f in fields]
+    drawn = treemap.drawn(areas, (0.0, 0.0, float(width), float(height)))
+    return element(
+        "svg",
+        joined(_field(fields[d.place], areas[d.place], d) for d in drawn),
+        cls=f"ep-svg {cls}",
+        viewBox=f"0 0 {width} {height}",
+        role="group",
+        aria_label=f"Where the parameters of {model.name} are",
+    )
+
+
+def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
+    """A part: its tensors as fields within it, its name, and their names where there is room."""
+    colour = PARTS[f.group.parts[0].category].colour
+    said = html("{}: {} parameters, {}", (f.name + f.terms).striptags(), f.said, area.share)
+    shapes = joined(
+        [
+            tag("title", said),
+            element("path", d=_path([drawn.box]), fill=colour, fill_opacity=treemap.IDLE),
+            element("path", d=_path(drawn.used), fill=colour, fill_opacity=treemap.USED),
+            _lines(drawn.inner, "inner"),
+            _lines(drawn.outer, "outer"),
+            *(label(x, y, content, size=size, weight=weight) for x, y, content, size, weight in drawn.lines),
+        ]
+    )
+    if not f.address:
+        return element("g", shapes)
+    return svg_link(f.address, shapes, cls="part", aria_label=said)
+
+
+def _path(boxes: Iterable[Box]) -> str:
+    return "".join(f"M{x:.1f} {y:.1f}H{right:.1f}V{bottom:.1f}H{x:.1f}z" for x, y, right, bottom in boxes)
+
+
+def _lines(boxes: list[Box], cls: str) -> Html:
+    return element("path", d=_path(boxes), cls=cls, fill="none") if boxes else Html()

@@ -1,0 +1,267 @@
+"""Charts of the whole catalogue, each with a description and the same content as a table.
+
+No arithmetic of a model is done here.
+"""
+
+from __future__ import annotations
+
+import math as maths
+from collections.abc import Iterable
+from fractions import Fraction
+from statistics import median
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ..kit import rounding, values
+from ..kit.html import Html, Link, anchor, html, joined, number, table
+from ..kit.shapes import var
+from ..kit.svg import (
+    ACCENT,
+    DATA,
+    HEIGHT,
+    PLOT,
+    VIOLET,
+    Frame,
+    Kind,
+    Scale,
+    axes,
+    box_distance,
+    doublings,
+    figure,
+    framed,
+    label,
+    legend,
+    line,
+    mark,
+    powers,
+    svg,
+)
+from ..kit.text_boxes import text_box
+from .catalogue_entries import DESIGN_KINDS, Entry, entries, feed_forward_matrices, page_addresses
+
+
+def size_chart(link: Link | None = None) -> Html:
+    """Parameters of every model against its width and against its number of layers, on logarithmic axes."""
+    return _size_chart(page_addresses(link))
+
+
+@memoized
+def _size_chart(addresses: tuple[str | None, ...]) -> Html:
+    models = entries()
+    least, most = min(e.total for e in models) * 0.6, max(e.total for e in models) * 1.7
+    y = Scale(least, most, PLOT[3], PLOT[1])
+    panels = []
+    for name, title in (("d_model", "width D"), ("n_layers", "layers L")):
+        sizes = [getattr(e, name) for e in models]
+        x = Scale(min(sizes) * 0.85, max(sizes) * 1.18, PLOT[0], PLOT[2])
+        ticks = doublings(x.least, x.most), powers(least, most)
+        drawn = [axes(x, y, *ticks, f"{title} (each line: twice as much)", "parameters")]
+        if name == "d_model":  # the rule for a typical depth
+            depth = round(median(e.n_layers for e in models))
+            narrowest, widest = max(x.least, maths.sqrt(least / 12 / depth)), x.most
+            start, end = ((x(width), y(12 * depth * width**2)) for width in (narrowest, widest))
+            points = [(x(e.d_model), y(e.total)) for e in models]
+            drawn += [line(start, end, "currentColor", 1.2, "5 4"), _beside(start, end, f"12·{depth}·D²", points)]
+        for e, size, address in zip(models, sizes, addresses):
+            said = f"{e.name}: {name} = {size:,}, {rounding.grouped(e.total)} parameters"
+            drawn.append(mark(DESIGN_KINDS[e.kind], x(size), y(e.total), said, address))
+        below, height = legend(DESIGN_KINDS, HEIGHT + 12) if name == "d_model" else ("", HEIGHT)
+        wider, larger = (Fraction(max(ns), min(ns)) for ns in (sizes, [e.total for e in models]))
+        described = (
+            f"{len(models)} models as points. From the narrowest to the widest, {title} grows "
+            f"{rounding.significant(wider, 2)}-fold and the parameters {rounding.significant(larger, 2)}-fold."
+        )
+        role = "group" if any(addresses) else "img"
+        panels.append(svg(height, joined([*drawn, below]), f"Parameters against {title}", described, role=role))
+    rows = [
+        [
+            anchor(e.name, address),
+            rounding.grouped(e.total),
+            f"{e.d_model:,}",
+            e.n_layers,
+            Html(DESIGN_KINDS[e.kind].title),
+        ]
+        for e, address in sorted(zip(models, addresses), key=lambda pair: pair[0].total)
+    ]
+    as_table = table(
+        f"{len(models)} models by size",
+        ["Model", number("Parameters"), number(var("d_model")), number(var("n_layers")), "Kind"],
+        rows,
+        name="Models by size",
+    )
+    return figure(
+        panels,
+        html("Every model of the catalogue. Both axes are logarithmic: a straight line of slope two is a square."),
+        as_table,
+    )
+
+
+def _beside(
+    start: tuple[float, float], end: tuple[float, float], content: str, points: list[tuple[float, float]]
+) -> Html:
+    """What a rising line is called, beside it where the points are farthest away."""
+    places = [
+        (px + dx, py + dy, anchor)
+        for k in range(101)
+        for px, py in [[a + (b - a) * k / 100 for a, b in zip(start, end)]]
+        for dx, dy, anchor in ((-6, -4, "end"), (6, 12, "start"))
+    ]
+    boxes = {place: text_box(place[0], place[1], content, place[2], 11) for place in places}
+    left, top, right, bottom = PLOT
+    inside = [
+        place
+        for place, box in boxes.items()
+        if left <= box[0] and box[2] <= right and top + 16 <= box[1] and box[3] <= bottom
+    ]
+    px, py, side = max(inside, key=lambda place: min(box_distance(boxes[place], (a, b, a, b)) for a, b in points))
+    return label(px, py, content, side, 11, halo=True)
+
+
+RATIOS = (
+    (0.01, "÷100"),
+    (0.02, "÷50"),
+    (0.05, "÷20"),
+    (0.1, "÷10"),
+    (0.2, "÷5"),
+    (0.5, "÷2"),
+    (1, "right"),
+    (2, "×2"),
+    (5, "×5"),
+    (10, "×10"),
+    (20, "×20"),
+    (50, "×50"),
+    (100, "×100"),
+)
+
+
+def ratio_chart(
+    points: Iterable[tuple[Entry, Fraction]], caption: Html, alternative: Html, title: str, link: Link | None = None
+) -> Html:
+    """For each model, what a formula gives divided by what the model has, against the model's size."""
+    points = [(e, ratio) for e, ratio in points if ratio > 0]
+    least, most = min(e.total for e, _ in points) * 0.6, max(e.total for e, _ in points) * 1.7
+    ratios = [float(ratio) for _, ratio in points]
+    low, high = min(points, key=lambda p: p[1]), max(points, key=lambda p: p[1])
+    described = (
+        f"{len(points)} models as points. Lowest: {low[0].name}, {_error(low[1])}; "
+        f"highest: {high[0].name}, {_error(high[1])}."
+    )
+    kinds = [kind for i, kind in enumerate(DESIGN_KINDS) if any(e.kind == i for e, _ in points)]
+    addresses = [link(e.slug) if link else None for e, _ in points]
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        x = Scale(least, most, left, right)
+        y = Scale(min(0.8, min(ratios) * 0.85), max(1.25, max(ratios) * 1.2), bottom, top)
+        ticks = [(ratio, said) for ratio, said in RATIOS if y.least <= ratio <= y.most]
+        drawn = [axes(x, y, powers(least, most), ticks, "parameters that the model has", "too high ↑   ↓ too low")]
+        drawn.append(line((left, y(1)), (right, y(1)), "currentColor", 1.6))
+        # On a phone a point is too small to be hit: the links are those of the table.
+        led = addresses if frame.width > 400 else [None] * len(addresses)
+        for (e, r), address in zip(points, led):
+            drawn.append(mark(DESIGN_KINDS[e.kind], x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address))
+        below, height = legend(kinds, frame.height + 12)
+        role = "group" if any(led) else "img"
+        return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
+
+    return figure([framed(draw)], caption, alternative, is_wide=True)
+
+
+def _error(ratio: Fraction) -> str:
+    return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)
+
+
+DENSE = (
+    Kind("two matrices", DATA, "circle"),
+    Kind("three matrices (gated)", ACCENT, "square"),
+)
+HEADS = (
+    Kind("a key and value for each head", DATA, "circle"),
+    Kind("keys and values shared by heads", ACCENT, "square"),
+    Kind("latent attention", VIOLET, "triangle"),
+)
+
+
+def shape_history_chart(link: Link | None = None) -> Html:
+    """How wide the feed-forward part is, how many heads there are and how wide one is, model by model, in the order of
+    release."""
+    return _shape_history_chart(page_addresses(link))
+
+
+@memoized
+def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
+    models, rows = entries(), []
+    series: dict[str, list] = {"ratio": [], "heads": [], "width": []}
+    for e, address in zip(models, addresses):
+        model = presets.model(e.slug)
+        sizes, n = model.counts.values(), feed_forward_matrices(model)
+        ratio = Fraction(sizes["d_ff"], sizes["d_model"]) if n in (2, 3) and e.kind != 2 else None
+        heads, shared = sizes.get("n_heads"), sizes.get("n_kv_heads")
+        how = None if heads is None else 2 if "kv_lora_rank" in sizes else 0 if shared in (None, heads) else 1
+        width = sizes.get("d_head")
+        if ratio is not None and n is not None:
+            series["ratio"].append((e, float(ratio), n - 2, f"d_ff / d_model = {rounding.significant(ratio)}", address))
+        if heads is not None:
+            series["heads"].append((e, heads, how, f"{heads} heads", address))
+        if width is not None:
+            series["width"].append((e, width, how, f"d_head = {width}", address))
+        rows.append(
+            [
+                anchor(e.name, address),
+                values.date(presets.preset(e.slug).released),
+                "–" if ratio is None else rounding.significant(ratio),
+                "–" if ratio is None else n,
+                heads or "–",
+                shared or heads or "–" if how != 2 else "–",
+                width or "–",
+            ]
+        )
+    panels = [
+        _history(series["ratio"], "d_ff / d_model (dense models)", DENSE, False),
+        _history(series["heads"], "n_heads", HEADS, True),
+        _history(series["width"], "d_head", HEADS, True),
+    ]
+    as_table = table(
+        f"{len(models)} models in the order of release",
+        [
+            "Model",
+            "Released",
+            number(html("{} / {}", var("d_ff"), var("d_model"))),
+            number("Matrices"),
+            number(var("n_heads")),
+            number(var("n_kv_heads")),
+            number(var("d_head")),
+        ],
+        rows,
+        name="Shapes across the years",
+    )
+    return figure(
+        panels,
+        html(
+            "Each point is a model. The {} of mixture-of-experts models is that of one expert among many, and is left "
+            "out.",
+            var("d_ff"),
+        ),
+        as_table,
+    )
+
+
+def _history(points: list, title: str, kinds: tuple[Kind, ...], log: bool) -> Html:
+    years, sizes = [e.year for e, *_ in points], [size for _, size, *_ in points]
+    x = Scale(maths.floor(min(years)), maths.ceil(max(years) + 0.01), PLOT[0], PLOT[2], False)
+    y = (
+        Scale(min(sizes) * 0.8, max(sizes) * 1.25, PLOT[3], PLOT[1])
+        if log
+        else Scale(0, maths.ceil(max(sizes)) + 0.6, PLOT[3], PLOT[1], False)
+    )
+    x_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1) if (v - int(x.least)) % 2 == 0]
+    y_ticks = doublings(y.least, y.most) if log else [(v, str(v)) for v in range(int(y.most) + 1)]
+    drawn = [axes(x, y, x_ticks, y_ticks, "year of release", title)]
+    drawn += [mark(kinds[k], x(e.year), y(size), f"{e.name}: {said}", to) for e, size, k, said, to in points]
+    below, height = legend([kind for i, kind in enumerate(kinds) if any(p[2] == i for p in points)], HEIGHT + 12)
+    smallest, largest, middle = (
+        rounding.significant(Fraction(of(sizes)).limit_denominator(1000)) for of in (min, max, median)
+    )
+    described = f"{len(points)} models, from {smallest} to {largest}; the middle one is {middle}."
+    role = "group" if any(to for *_, to in points) else "img"
+    return svg(height, joined([*drawn, below]), f"{title} by year of release", described, role=role)

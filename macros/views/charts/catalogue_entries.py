@@ -1,0 +1,98 @@
+"""The models of the catalogue as the charts need them: year, size, and which kind of design each is."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...counting.parts import Category
+from ...engine.steps import Role
+from ..kit import disclosure
+from ..kit.html import Link
+from ..kit.svg import ACCENT, DATA, GREEN, VIOLET, Kind
+from ..trace.layers import n_layers
+from ..trace.parts import is_sparse
+
+
+class Entry(NamedTuple):
+    """What the charts need of a model."""
+
+    slug: str
+    name: str
+    year: float
+    total: int
+    d_model: int
+    n_layers: int
+    kind: int  # of KINDS
+
+
+DESIGN_KINDS = (
+    Kind("d_ff = 4·d_model, two matrices, keys not shared", DATA, "circle"),
+    Kind("other dense models: gated, shared keys, another d_ff", ACCENT, "square"),
+    Kind("mixture of experts", VIOLET, "triangle"),
+    Kind("recurrent layers or convolutions, with attention or without", GREEN, "diamond"),
+)
+
+
+@memoized
+def entries() -> tuple[Entry, ...]:
+    """Every disclosed model, in the order of release."""
+    listed = [
+        Entry(
+            model.slug,
+            model.name,
+            year(presets.preset(model.slug).released),
+            model.counts.total,
+            model.counts.values()["d_model"],
+            n_layers(model),
+            kind(model),
+        )
+        for model in disclosure.models(presets.paths())
+    ]
+    return tuple(sorted(listed, key=lambda e: (e.year, e.total)))
+
+
+def year(released: object) -> float:
+    """A date as a number of years; what is known only in part is its first possible day."""
+    if isinstance(released, datetime.date):
+        return released.year + (released.timetuple().tm_yday - 1) / 366
+    y, _, month = str(released).partition("-")
+    return int(y) + (int(month or 1) - 1) / 12
+
+
+def kind(model: Model) -> int:
+    """Which of KINDS a model is."""
+    sizes, counts = model.counts.values(), model.counts
+    if is_sparse(model):
+        return 2
+    mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
+    if (
+        not mixing
+        or not all(p.role in (Role.ATTENTION, Role.CROSS_ATTENTION) for p in mixing)
+        or "n_heads" not in sizes
+    ):
+        return 3
+    classic = (
+        sizes["d_ff"] == 4 * sizes["d_model"]
+        and feed_forward_matrices(model) == 2
+        and sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
+    )
+    return 0 if classic else 1
+
+
+def feed_forward_matrices(model: Model) -> int | None:
+    """How many matrices the dense feed-forward part has: 2, or 3 where it is gated; None without such a part."""
+    parts = [p for p in model.counts.parts if p.is_dense_feed_forward]
+    if not parts:
+        return None
+    sizes = model.counts.values()
+    one = sizes["d_model"] * sizes["d_ff"]
+    return sum(round(int(w.count) / int(w.copies) / one) for w in parts[0].weights if len(w.shape) > 1) or None
+
+
+def page_addresses(link: Link | None) -> tuple[str | None, ...]:
+    """Of every model's page."""
+    return tuple(link(e.slug) if link else None for e in entries())

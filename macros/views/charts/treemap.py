@@ -1,0 +1,170 @@
+"""The area map as plain shapes: where each part of a model lies, to scale, and what is written into it.
+
+Compiled for the tools' pages, too (`browser/bundle.py`), so that the map that moves there is this very drawing. It
+knows neither HTML nor models: what an area says is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..kit.text_boxes import Box, text_box
+
+WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
+TITLE, SMALL = 11.5, 10.0  # sizes of letters
+LINE = 14.0
+BOLD = "650"
+USED, IDLE = "0.4", "0.13"  # how dense the colour is: of what a token uses, and of what it does not
+
+
+class Tensor(NamedTuple):
+    """A tensor: its name, its parameters, the share of them that one token uses, and its parameters rounded."""
+
+    name: str
+    parameters: int
+    used: float
+    said: str
+
+
+class Area(NamedTuple):
+    """A part of the model: its title, its number of layers, its parameters, these rounded, their share, its tensors."""
+
+    title: str
+    n_layers: int
+    parameters: int
+    said: str
+    share: str
+    tensors: tuple[Tensor, ...]
+
+
+class Label(NamedTuple):
+    """A line of text: where it starts, what it says, its size and its weight."""
+
+    x: float
+    y: float
+    content: str
+    size: float
+    weight: str | None
+
+
+class Drawn(NamedTuple):
+    """A part as it is drawn, by its place in the list: its own box, in it what a token uses, the lines around its
+    tensors and around itself, and what is written."""
+
+    place: int
+    box: Box
+    used: list[Box]
+    inner: list[Box]
+    outer: list[Box]
+    lines: list[Label]
+
+
+def drawn(areas: list[Area], box: Box) -> list[Drawn]:
+    """The parts that hold anything, from the largest down."""
+    largest_first = sorted((i for i, area in enumerate(areas) if area.parameters), key=lambda i: -areas[i].parameters)
+    boxes = squarified([areas[i].parameters for i in largest_first], box)
+    return [_drawn(i, areas[i], own) for i, own in zip(largest_first, boxes)]
+
+
+def _drawn(index: int, area: Area, box: Box) -> Drawn:
+    """A part: its tensors as fields within it, its name, and their names where there is room."""
+    tensors = sorted((tensor for tensor in area.tensors if tensor.parameters), key=lambda tensor: -tensor.parameters)
+    boxes = squarified([tensor.parameters for tensor in tensors], box)
+    used = [
+        (left, top, left + (right - left) * tensor.used, bottom)
+        for tensor, (left, top, right, bottom) in zip(tensors, boxes)
+    ]
+    lines, taken = _heading(area, box)
+    for tensor, own in zip(tensors, boxes):
+        lines += _name(tensor, own, taken)
+    return Drawn(index, box, used, _outlined(boxes), _outlined([box]), lines)
+
+
+def squarified(sizes: list[int], box: Box) -> list[Box]:
+    """Rectangles with areas in these proportions that fill the box, in the order given, which is from the largest down.
+
+    Bruls, Huizing and van Wijk, Squarified Treemaps (2000): along the shorter side a row takes one more as long as that
+    makes its rectangles squarer.
+    """
+    left, top, right, bottom = box
+    scale = (right - left) * (bottom - top) / sum(sizes) if sizes else 0.0
+    areas = [n * scale for n in sizes]
+    boxes: list[Box] = []
+    while areas:
+        is_column = right - left >= bottom - top
+        side = bottom - top if is_column else right - left
+        n = 1
+        while n < len(areas) and _slimmest(areas[: n + 1], side) <= _slimmest(areas[:n], side):
+            n += 1
+        row, areas = areas[:n], areas[n:]
+        depth, start = sum(row) / side, top if is_column else left
+        for area in row:
+            end = start + area / depth
+            boxes.append((left, start, left + depth, end) if is_column else (start, top, end, top + depth))
+            start = end
+        left, top = (left + depth, top) if is_column else (left, top + depth)
+    return boxes
+
+
+def _slimmest(row: list[float], side: float) -> float:
+    """How many times as long as wide the slimmest rectangle of a row is."""
+    depth = sum(row) / side
+    return max(max(depth * depth / area, area / (depth * depth)) for area in row)
+
+
+def _outlined(boxes: list[Box]) -> list[Box]:
+    """The fields that have lines around them: not one so thin that there would be nothing between its lines."""
+    return [box for box in boxes if min(box[2] - box[0], box[3] - box[1]) >= 2]
+
+
+def _heading(area: Area, box: Box) -> tuple[list[Label], Box]:
+    """The name of a part and its size, as much as there is room for, and the place that they take."""
+    left, top, right, bottom = box
+    named = f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title
+    counted = f"{area.said}, {area.share}"
+    possible = ([named, counted], *_wrapped(area), [area.title], [area.share])
+    lines = next((lines for lines in possible if _has_room(lines, box)), None)
+    if lines is None:
+        return [], (left, top, left, top)
+    is_named = lines != [area.share]
+    heading = [
+        Label(left + 6, top + LINE * (i + 1), line, TITLE, BOLD if is_named and line != counted else None)
+        for i, line in enumerate(lines)
+    ]
+    widest = max(text_box(0, 0, line, "start", TITLE)[2] for line in lines)
+    return heading, (left, top, left + 6 + widest, top + LINE * len(lines) + 4)
+
+
+def _has_room(lines: list[str], box: Box) -> bool:
+    """Whether a heading of these lines fits into a box."""
+    left, top, right, bottom = box
+    return _fits(lines, TITLE, right - left - 10) and bottom - top >= LINE * len(lines) + 5
+
+
+def _wrapped(area: Area) -> Iterable[list[str]]:
+    """A title on two or three lines, with the share below it."""
+    for width in (14, 10):
+        lines = [""]
+        for word in area.title.replace("-", "- ").split():
+            is_behind = lines[-1] and len(lines[-1]) + 1 + len(word) <= width
+            if is_behind:
+                lines[-1] = f"{lines[-1]} {word}"
+            else:
+                lines.append(word)
+        if len(lines) <= 4:
+            yield [*(line.replace("- ", "-") for line in lines[1:]), area.share]
+
+
+def _name(tensor: Tensor, box: Box, taken: Box) -> list[Label]:
+    """A tensor's name at the foot of its field, where it fits and stands below the part's own."""
+    left, top, right, bottom = box
+    start = max(top, taken[3]) if left < taken[2] and right > taken[0] else top
+    for line in (f"{tensor.name} {tensor.said}", tensor.name):
+        if _fits([line], SMALL, right - left - 8) and bottom - start >= LINE:
+            return [Label(left + 6, bottom - 5, line, SMALL, None)]
+    return []
+
+
+def _fits(lines: list[str], size: float, width: float) -> bool:
+    return all(text_box(0, 0, line, "start", size)[2] <= width for line in lines)

@@ -1,0 +1,83 @@
+"""Bytes that a step moves at the least, and FLOPs per byte."""
+
+from __future__ import annotations
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.conditions import Conditions
+from ..kit import disclosure, rounding
+from ..kit.arguments import item_bytes, several, weight_format, whole_number
+from ..kit.context_limits import dagger
+from ..kit.conventions import caveat
+from ..kit.html import Html, block, conventions, html, number, small, text
+from .cells import EXPERTS, GB, beyond_note_of_model, context_or_usual, cost_table, formats_note, model_costs
+
+
+@memoized
+@disclosure.view("what it moves")
+def bytes_table(
+    model: Model,
+    context: int | None = None,
+    batches: tuple = (1, 8, 64, 512),
+    format: str = "bfloat16",
+    dtype: str = "bfloat16",
+) -> Html:
+    """Bytes that a step moves at the least, and FLOPs per byte: one new token for each sequence, and reading one
+    text."""
+    costs, context, format, item = (
+        model_costs(model),
+        context_or_usual(model, context),
+        weight_format(format),
+        item_bytes(dtype),
+    )
+    steps = [
+        (f"One new token, {b:,} sequence{'s' if b > 1 else ''}", 1, whole_number(b, "batches"))
+        for b in several(batches, "batches")
+    ]
+    rows = [
+        [
+            title,
+            rounding.flops(costs.least_flops(new, context) * batch),
+            _least_and_expected(*(costs.weight_bytes_read(new, batch, format, least=least) for least in (True, False))),
+            rounding.decimal_bytes(costs.cache_bytes_read(new, context, batch, item)),
+            rounding.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)),
+            rounding.significant(costs.intensity(new, Conditions(context, batch, format, dtype))),
+        ]
+        for title, new, batch in [*steps, (f"Reading a text of {context:,}", context, 1)]
+    ]
+    has_experts = costs.counts.active != costs.counts.total
+    return block(
+        cost_table(
+            html(
+                "What a step of {} computes and moves, each text {:,}{} tokens long",
+                model.name,
+                context,
+                dagger(context, model),
+            ),
+            [
+                "Step",
+                *map(number, ("FLOPs", "Weights read", "Cache read", "Cache written", "FLOPs per byte")),
+            ],
+            rows,
+            f"Bytes moved by {model.name}",
+        ),
+        conventions(
+            html(
+                "{}; each weight and each cached number moves once, activations stay "
+                "on the chip. Masked scores are left out.",
+                formats_note(format, dtype),
+            ),
+            EXPERTS if has_experts else "",
+            html("{}.", GB),
+            beyond_note_of_model(model, context),
+            caveat([model.slug]),
+        ),
+    )
+
+
+def _least_and_expected(least: int, expected: int) -> Html:
+    """Bytes, and below them those that are expected where these are more."""
+    shown = text(rounding.decimal_bytes(least))
+    return (
+        shown if least == expected else html("{}<br>{}", shown, small(f"expected {rounding.decimal_bytes(expected)}"))
+    )

@@ -1,0 +1,109 @@
+"""Rows, cells and notes that the tables of costs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...counting.costs import Costs
+from ...counting.costs import of as costs_of
+from ..kit import disclosure, rounding
+from ..kit.arguments import whole_number
+from ..kit.context_limits import dagger, end_of_positions
+from ..kit.html import Cell, Column, Html, Link, Row, html, joined, linked, small, table
+
+GB = html("1 GB = 10<sup>9</sup> bytes")
+UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
+CAUSAL = html(
+    "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
+)
+EXPERTS = (
+    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself "
+    "and evenly."
+)
+
+
+def cost_table(caption: object, columns: Iterable[Column | str], rows: Iterable[Row | list], name: str) -> Html:
+    return table(caption, columns, rows, name=name, cls="ep-table ep-costs")
+
+
+def model_costs(model: Model) -> Costs:
+    """The costs of a model."""
+    return costs_of(model.counts)
+
+
+def checked_context(context: object, name: str = "context") -> int:
+    return whole_number(context, name)
+
+
+def context_or_usual(model: Model, context: object, usual: int = 4096) -> int:
+    """The context asked for; where none is, the usual one, or as many tokens as the model reads."""
+    return min(usual, model.longest_context[0] or usual) if context is None else checked_context(context)
+
+
+def model_name(slug: str) -> str:
+    return presets.preset(slug).name
+
+
+def end_before(model: Model, context: int) -> int | None:
+    """Where a learned position table ends, if before the context."""
+    end = end_of_positions(model)
+    return end if end is not None and context > end else None
+
+
+def beyond_note(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
+    """The note below a table of models side by side that has daggers: which of them read how much."""
+    most = max(contexts)
+    past = [
+        html("{} {:,}", model.name, model.longest_context[0])
+        for model in disclosure.models(dict.fromkeys(slugs))
+        if dagger(most, model) and not end_before(model, most)
+    ]
+    return html("† beyond the tokens that the config allows: {}.", joined(past, ", ")) if past else ""
+
+
+def beyond_note_of_model(model: Model, context: int) -> Html | str:
+    """The same below a table of one model."""
+    end, is_hard = model.longest_context
+    if not dagger(context, model):
+        return ""
+    return html("† beyond the {:,} tokens of the {}.", end, "position table" if is_hard else "config")
+
+
+def formats_note(weights: str, cache: str) -> Html:
+    """The sentence on formats; HTML."""
+    return html("Weights in {}, cache in {}", weights, cache)
+
+
+def bytes_cell(n: int | Fraction, mark: Html | str = "") -> Html:
+    """`17.2 GB`, and below it in powers of two."""
+    return html("{}{}<br>{}", rounding.decimal_bytes(n), mark, small(rounding.binary_bytes(n)))
+
+
+def signed_change(part: int, whole: int) -> str:
+    return rounding.signed_percent(part, whole).replace("+<", "<")
+
+
+def model_rows(
+    slugs: tuple, width: int, cells: Callable[[Model, Costs], list], link: Link | None, context: int = 1
+) -> Iterable[list]:
+    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to
+    count."""
+    for slug in slugs:
+        model, name = disclosure.model(slug), linked(model_name(slug), slug, link)
+        if model is None:
+            yield [name, Cell(disclosure.UNDISCLOSED, width, is_number=False)]
+        elif end := end_before(model, context):
+            yield [name, Cell(f"reads {end:,} tokens at most", width, is_number=False)]
+        else:
+            yield [name + dagger(context, model), *cells(model, model_costs(model))]
+
+
+def sequences_text(batch: int, context: int, mark: str = "") -> Html:
+    return html("{:,} sequence{} of {:,}{} tokens", batch, "s" if batch > 1 else "", context, mark)
+
+
+def formats_title(format: str, dtype: str) -> str:
+    return f"weights in {format}, cache in {dtype}"

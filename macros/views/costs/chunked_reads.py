@@ -1,0 +1,71 @@
+"""Rows of the cache that one step reads against those that must be held: a sawtooth in chunks, level in windows."""
+
+from __future__ import annotations
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.costs import of as costs_of
+from ...engine.errors import Problem
+from ...engine.ops import Chunked
+from ..kit import disclosure, rounding
+from ..kit.html import Column, Html, block, html, joined, number, table, tag
+from ..kit.svg import Scale, axes, element, label, svg
+from .kv_cache_chart import LINES
+
+WIDTH, HEIGHT = 600, 220
+CHUNKS = 3  # how many of them are drawn
+
+
+@memoized
+@disclosure.view("what a step reads")
+def read_chart(model: Model) -> Html:
+    """Rows that a chunked layer holds and those that one new token reads, over three chunks of the context."""
+    costs = costs_of(model.counts)
+    found = [
+        (k.shape[0], k.seen, int(k.mask.size)) for k in model.counts.kept if k.seen and isinstance(k.mask, Chunked)
+    ]
+    if not found:
+        raise Problem(f"{model.slug} has no layers that see chunks", "name a model that has some, such as llama4-scout")
+    rows_held, rows_seen, size = found[0]
+
+    def held(context: int) -> int:
+        return rows_held.expr.at(costs.counts.values(S=context))
+
+    def read(context: int) -> int:
+        """Earlier rows, and the new one."""
+        return rows_seen.expr.at(costs.counts.values(T=1, S=context)) + 1
+
+    x, y = Scale(0, CHUNKS * size, 62, WIDTH - 24, False), Scale(0, size * 1.12, HEIGHT - 44, 14, False)
+    ends = [(x, y) for n in range(CHUNKS) for x, y in ((n * size + 1, 1), ((n + 1) * size, size))]
+    assert all(read(context) == rows for context, rows in ends), "the line is straight between these"
+    lines = {
+        "rows held": [(1, held(1)), (size, held(size)), (CHUNKS * size, held(CHUNKS * size))],
+        "rows that a step reads": [(context, read(context)) for context, _ in ends],
+    }
+    ticks = [(n * size, f"{n * size:,}") for n in range(CHUNKS + 1)]
+    drawn = [axes(x, y, ticks, [(0, "0"), (size, f"{size:,}")], "context, tokens", "", 12)]
+    for (title, points), style in zip(lines.items(), LINES):
+        d = "M" + "L".join(f"{x(context):.1f} {y(rows):.1f}" for context, rows in points)
+        drawn.append(
+            element("path", d=d, fill="none", stroke=style.colour, stroke_width="2", stroke_dasharray=style.dashes)
+        )
+        place = (
+            (x(CHUNKS * size), y(size) - 6, "end") if title == "rows held" else (x(1.2 * size), y(0.06 * size), "start")
+        )
+        drawn.append(label(place[0], place[1], title, place[2], 12))
+    described = html(
+        "Rows held climb to {0} and stay there; rows that a step reads climb to {0} with each chunk and begin again.",
+        f"{size:,}",
+    )
+    contexts = [size - 1, size, size + 1, 2 * size, 2 * size + 1]
+    rows = [[f"{c:,}", rounding.grouped(held(c)), rounding.grouped(read(c))] for c in contexts]
+    name = f"Rows of a chunked layer of {model.name}"
+    return block(
+        tag(
+            "figure",
+            tag("div", svg(HEIGHT, joined(drawn), name, described, WIDTH)),
+            tag("figcaption", f"One chunked layer of {model.name}, whose chunks have {size:,} tokens."),
+            cls="ep-figure ep-chart",
+        ),
+        table(name, [Column("Context"), number("Rows held"), number("Rows that a step reads")], rows, name=name),
+    )

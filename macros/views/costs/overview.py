@@ -1,0 +1,85 @@
+"""What a model costs: weights, cache and FLOPs in one table, and a single figure for a sentence."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting import accelerators as machines
+from ...counting.conditions import Conditions
+from ...counting.figures import figure
+from ..kit import disclosure, rounding, values
+from ..kit.arguments import item_bytes, weight_format, whole_number
+from ..kit.context_limits import contexts, dagger, limit_note
+from ..kit.conventions import FLOP_CONVENTIONS, caveat
+from ..kit.html import Html, block, conventions, html, number, table
+from ..trace.layers import has_fixed_state
+from .cells import checked_context
+
+
+@memoized
+@disclosure.view("what it costs to run")
+def costs(model: Model) -> Html:
+    """Weights, cache and FLOPs at growing contexts, in rounded units."""
+    counts, weights = model.counts, 2 * model.counts.total
+    rows = [
+        [
+            html("{:,}{}", c, dagger(c, model)),
+            rounding.decimal_bytes(weights),
+            rounding.decimal_bytes(counts.cache_bytes(c)),
+            rounding.decimal_bytes(weights + counts.cache_bytes(c)),
+            rounding.flops(counts.decode_flops(c)),
+            rounding.flops(counts.prefill_flops(c)),
+        ]
+        for c in contexts(model)
+    ]
+    columns = ["Context, tokens", "Weights", "KV cache", "Together", "One new token", "The whole text"]
+    return block(
+        table(f"What {model.name} costs for one text", map(number, columns), rows, name=f"Costs of {model.name}"),
+        conventions(
+            html(
+                "Weights and cache at 2 bytes an element{}, 1 GB = 10<sup>9</sup> bytes; activations are left out.",
+                ", fixed states at their own size" if has_fixed_state(model) else "",
+            ),
+            *FLOP_CONVENTIONS,
+            limit_note(model),
+            caveat([model.slug]),
+        ),
+    )
+
+
+def cost(
+    model: str,
+    name: str,
+    *,
+    context: int = 4096,
+    batch: int = 1,
+    format: str = "bfloat16",
+    dtype: str = "bfloat16",
+    devices: int = 1,
+    accelerator: str = "h100",
+    unit: str | None = None,
+    digits: int | None = None,
+) -> str:
+    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes",
+    context=8192, unit="GB")`."""
+    asked = disclosure.model(model)
+    if asked is None:
+        return disclosure.UNDISCLOSED
+    item_bytes(dtype)
+    given = Conditions(
+        checked_context(context),
+        whole_number(batch, "batch"),
+        weight_format(format),
+        dtype,
+        whole_number(devices, "devices", most=65536),
+        machines.accelerator(accelerator),
+    )
+    if (known := figure(name)) and known.of(asked.counts, given) is None:
+        return "never"
+
+    def lookup(owner: str | None, what: str) -> int | Fraction | None:
+        return values.number(asked, what, given=given) if owner is None else None
+
+    return values.formatted(values.compute(str(name), lookup), unit, digits)

@@ -1,0 +1,131 @@
+"""Training: FLOPs a token beside the rule of 6 for each parameter, memory with AdamW term by term."""
+
+from __future__ import annotations
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.costs import Costs
+from ..kit import disclosure, rounding
+from ..kit.arguments import several, whole_number
+from ..kit.context_limits import dagger
+from ..kit.conventions import FLOP_CONVENTIONS, caveat
+from ..kit.html import Html, Link, Row, block, conventions, html, number
+from .cells import (
+    CAUSAL,
+    UNITS,
+    beyond_note,
+    beyond_note_of_model,
+    bytes_cell,
+    checked_context,
+    context_or_usual,
+    cost_table,
+    model_costs,
+    model_rows,
+    sequences_text,
+    signed_change,
+)
+
+
+def training_flops(models: object, context: int = 4096, link: Link | None = None) -> Html:
+    """FLOPs of training on one token, beside 6 for each parameter."""
+    slugs, context = several(models, "models"), checked_context(context)
+
+    def cells(model: Model, c: Costs) -> list:
+        full, causal = c.training_flops_per_token(context), c.training_flops_per_token(context, causal=True)
+        rule = 6 * c.counts.active
+        return [
+            rounding.flops(full),
+            rounding.flops(causal),
+            rounding.flops(rule),
+            signed_change(int(causal) - rule, rule),
+            rounding.flops(6 * c.counts.total) if c.counts.total != c.counts.active else "the same",
+        ]
+
+    columns = [
+        "Model",
+        number(html("One token,<br>scores in full")),
+        number("causal"),
+        number(html("6 × active<br>parameters")),
+        number(html("causal against<br>the rule")),
+        number(html("6 × all<br>parameters")),
+    ]
+    return block(
+        cost_table(
+            f"Training FLOPs for each token of texts of {context:,} tokens",
+            columns,
+            model_rows(slugs, 5, cells, link, context),
+            f"Training FLOPs a token, texts of {context:,}",
+        ),
+        conventions(
+            html(
+                "Forward and backward pass; the backward pass is twice the forward pass. Logits of every token. "
+                "Nothing is computed twice (no recomputation)."
+            ),
+            CAUSAL,
+            "Latent attention with keys and values written out per head, as in training.",
+            FLOP_CONVENTIONS[0],
+            beyond_note(slugs, [context]),
+            caveat(slugs),
+        ),
+    )
+
+
+TRAINED = {
+    "weights": html("2 bytes each"),
+    "gradients": html("2 bytes each"),
+    "master weights": html("4 bytes each: a step is too small for 16 bits"),
+    "momentum": html("4 bytes each: AdamW’s mean of the gradients"),
+    "variance": html("4 bytes each: AdamW’s mean of their squares"),
+}
+KEPT_FOR_TRAINING = (
+    ("Activations, all kept", {}, html("what each step read, the shares of every (query, key) pair too")),
+    (
+        "without pairs",
+        {"pairs": False},
+        "attention computed in blocks, its shares made again in the backward pass",
+    ),
+    (
+        "recomputed by layer",
+        {"recompute": True},
+        html("the input of each layer, and one layer’s own at a time: a third more FLOPs, the forward pass twice"),
+    ),
+)
+
+
+@memoized
+@disclosure.view("the memory to train it")
+def training_memory(model: Model, context: int | None = None, batch: int = 1) -> Html:
+    """Memory of training with AdamW in mixed precision, term by term, activations kept in three ways."""
+    costs, context, batch = model_costs(model), context_or_usual(model, context), whole_number(batch, "batch")
+    terms = costs.training_bytes(context, batch)
+    n, states = rounding.grouped(costs.counts.total), sum(terms[name] for name in TRAINED)
+    rows: list[Row | list] = [
+        [name[:1].upper() + name[1:], rounding.decimal_bytes(terms[name]), html("{} numbers, {}", n, each)]
+        for name, each in TRAINED.items()
+    ]
+    rows.append(Row(["Model and optimiser", rounding.decimal_bytes(states), "16 bytes a parameter"], "total"))
+    for title, how, what in KEPT_FOR_TRAINING:
+        size = costs.activation_bytes(context, batch, **how)
+        rows += [
+            Row([title, rounding.decimal_bytes(size), what], "ep-step" if how else None),
+            Row(["Together", bytes_cell(states + size), ""], "total"),
+        ]
+    return block(
+        cost_table(
+            html(
+                "Memory to train {} on {} at once", model.name, sequences_text(batch, context, dagger(context, model))
+            ),
+            ["Term", number("Memory"), "What it is"],
+            rows,
+            f"Training memory of {model.name}",
+        ),
+        conventions(
+            html(
+                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all "
+                "tokens at 4; no dropout, nothing split over devices. {}",
+                UNITS,
+            ),
+            beyond_note_of_model(model, context),
+            caveat([model.slug]),
+        ),
+    )

@@ -1,0 +1,164 @@
+"""The small model `capitals`: what it was trained on and how well it learned it, what its heads look at, and the place
+where a reader chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...cache.memory import memoized
+from ...catalogue import capitals
+from ...engine.errors import Problem, nearest
+from ...engine.ops import softmax
+from ...engine.steps import Role
+from ..kit.html import Html, number, table, tag
+from . import real_numbers
+from .real_numbers import FOLDER, TEXT, Run
+
+SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
+NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
+LOOKS_AT = {
+    "name": "the name that is given",
+    "question": "the word that says what is asked",
+    "itself": "the last word itself",
+    "first": "the first word",
+    "other": "other words",
+}
+
+
+def capitals_figure(what: str) -> str:
+    """What is known of the small model: how many `countries` and `sentences`, `bytes` of weights, and what the
+    training’s log says of it."""
+    known = {
+        "countries": f"{len(capitals.countries())}",
+        "sentences": f"{len(capitals.sentences())}",
+        "bytes": f"{(capitals.FOLDER / 'model.safetensors').stat().st_size:,}",
+        **{name: _share(said) if "." in said else said for name, said in capitals.log().items()},
+    }
+    if what not in known:
+        raise Problem(f"what = {what!r}", nearest(what, known, f"one of {', '.join(known)}"))
+    return known[what]
+
+
+def _share(said: str) -> str:
+    """A share of the log as it may be said: 100% only where nothing is wrong."""
+    share = float(said)
+    return "100%" if share == 1 else f"{min(100 * share, 99.9):.1f}%"
+
+
+@memoized
+def sentence_table(country: str = "France") -> Html:
+    """The sentences that the model was trained on, filled in for a country: what is given, and what it has to say."""
+    facts = next((f for f in capitals.countries() if f["country"] == country), None)
+    if facts is None:
+        known = [f["country"] for f in capitals.countries()]
+        raise Problem(f"country = {country!r}", nearest(country, known, "it is not one of those that the model knows"))
+    rows = []
+    for sentence in capitals.sentences():
+        here = real_numbers.run(FOLDER, sentence.prompt(facts))
+        shares = softmax(here.scores.astype(np.float64))
+        best = int(np.argmax(shares))
+        rows.append(
+            [f"{here.text} …", facts[sentence.asks], here.asked.tokenizer.token(best), f"{100 * shares[best]:.1f}%"]
+        )
+    name = f"The sentences, for {country}"
+    return table(name, ["Given", "Fact", "The model says", number("Share")], rows, name=name)
+
+
+@memoized
+def head_habits() -> Html:
+    """What each head looks at when the next word is the answer, on average over all sentences and some countries; a
+    head with one habit has its name."""
+    measured = mean_attention()
+    rows = []
+    for (layer, head), shares in measured.items():
+        most = max(shares, key=shares.__getitem__)
+        habit = f"looks at {LOOKS_AT[most]}" if shares[most] >= NAMED_FROM and most != "other" else "spreads"
+        cells = [f"Layer {layer}, head {head}", habit, *(f"{100 * shares[kind]:.0f}%" for kind in LOOKS_AT)]
+        rows.append(cells)
+    columns = ["Head", "Habit", *(number(title[:1].upper() + title[1:]) for title in LOOKS_AT.values())]
+    return table("What the heads look at", columns, rows, name="What the heads look at")
+
+
+@memoized
+def mean_attention() -> dict[tuple[int, int], dict[str, float]]:
+    """The average share that each head gives, from the last word before the answer, to words of each kind."""
+    chosen = [facts for facts in capitals.countries() if facts["country"] in SAMPLE]
+    telling, sums, n = _telling_words(), dict[tuple[int, int], dict[str, float]](), 0
+    for sentence in capitals.sentences():
+        for facts in chosen:
+            here = real_numbers.run(FOLDER, sentence.prompt(facts))
+            kinds = [_kind(word, i, len(here.words), set(facts.values()), telling) for i, word in enumerate(here.words)]
+            n += 1
+            for layer, shares in enumerate(_shares(here)):
+                for head, last in enumerate(shares[:, -1]):
+                    known = sums.setdefault((layer, head), dict.fromkeys(LOOKS_AT, 0.0))
+                    for kind, share in zip(kinds, last):
+                        known[kind] += float(share)
+    return {head: {kind: total / n for kind, total in known.items()} for head, known in sums.items()}
+
+
+def _telling_words() -> frozenset[str]:
+    """The words of sentences that ask for one thing only: `currency`, `pay`."""
+    asks: dict[str, set[str]] = {}
+    for sentence in capitals.sentences():
+        for word in sentence.shape.split():
+            asks.setdefault(word, set()).add(sentence.asks)
+    return frozenset(word for word, things in asks.items() if len(things) == 1 and "{" not in word)
+
+
+def _kind(word: str, place: int, length: int, facts: set[str], telling: frozenset[str]) -> str:
+    if word in facts:
+        return "name"
+    if place == length - 1:
+        return "itself"
+    if word in telling:
+        return "question"
+    return "first" if place == 0 else "other"
+
+
+def _shares(here: Run) -> list[np.ndarray]:
+    """What each layer's heads look at: [N T S] each."""
+    nodes = [n for n in here.trace.root.walk() if n.role is Role.SOFTMAX]
+    return [here.trace.of(n.outputs[0]) for n in nodes]
+
+
+def choose_country() -> Html:
+    """The place where a reader chooses a country and a sentence, and goes on word by word; without a script, one
+    example."""
+    layer, head = strongest_head("name")
+    return tag(
+        "div",
+        real_numbers.top_words(),
+        real_numbers.logit_lens(),
+        real_numbers.attention_table(layer, head),
+        cls="ep-tool",
+        data_tool="capitals",
+        data_layer=layer,
+        data_head=head,
+    )
+
+
+def head_that_looks_at(kind: str = "name") -> str:
+    """Which head looks most at words of a kind, `name`, `question`, `itself` or `first`: `layer 1, head 2`."""
+    if kind not in LOOKS_AT:
+        raise _unknown_kind(kind)
+    layer, head = strongest_head(kind)
+    return f"layer {layer}, head {head}"
+
+
+@memoized
+def attention_of(kind: str = "name", text: str = TEXT) -> Html:
+    """Whom the tokens of a text look at in the head that looks most at words of a kind."""
+    if kind not in LOOKS_AT:
+        raise _unknown_kind(kind)
+    return real_numbers.attention_table(*strongest_head(kind), text)
+
+
+def _unknown_kind(kind: str) -> Problem:
+    return Problem(f"kind = {kind!r}", nearest(kind, LOOKS_AT, f"one of {', '.join(LOOKS_AT)}"))
+
+
+def strongest_head(kind: str) -> tuple[int, int]:
+    """The layer and the head that look most at words of a kind."""
+    measured = mean_attention()
+    return max(measured, key=lambda head: measured[head][kind])

@@ -1,0 +1,450 @@
+"""The numbers of a checkpoint on their way: matrices, shares of attention, scores, as a forward pass really has them.
+
+A station is what one operation of the trace gives. It goes by its step (`softmax`), by its weight (`c_attn`), by what
+it holds (`q`), or as what is added to the residual stream (`add_attention`).
+"""
+
+from __future__ import annotations
+
+import math as maths
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.checkpoints import Checkpoint, checkpoint
+from ...engine import numbers
+from ...engine.dims import Dim
+from ...engine.errors import Problem, nearest, shorten
+from ...engine.ops import layer_norm, softmax
+from ...engine.steps import Role
+from ..diagrams import model_diagrams
+from ..kit.arguments import unknown, whole_number
+from ..kit.html import Cell, Html, Link, Row, block, html, joined, number, small, table, tag, terms_beside
+from ..kit.shapes import in_numbers
+from ..kit.svg import element
+from ..trace import walkthrough
+from ..trace.operations import Operation, Section, sections, sections_of
+
+FOLDER, TEXT = "capitals", "The capital of France is"
+CORNER = 6  # columns of a matrix that are shown as numbers at once
+LEVELS = 4  # shades of a cell
+
+
+@dataclass(frozen=True)
+class Run:
+    """One forward pass over a text: its tokens as words, and the trace with the numbers."""
+
+    asked: Checkpoint
+    text: str
+    ids: list[int]
+    words: list[str]
+    trace: numbers.Numbers
+
+    @cached_property
+    def whole(self) -> Section:
+        """The operations of the trace."""
+        return sections_of(self.trace.root)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Of every word, as the next one: [V]."""
+        return self.trace.of(self.trace.root.outputs[0])[-1]
+
+
+opened = memoized(checkpoint)
+
+
+@memoized
+def run(folder: str, text: str) -> Run:
+    """The forward pass of a checkpoint folder, by its path or `capitals`, over a text. Raises `Problem`."""
+    asked = opened(folder)
+    ids = asked.tokenizer.encode(text)
+    positions = asked.model.config.symbols.get("n_positions")
+    if not ids or (positions is not None and len(ids) > positions):
+        raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
+    with np.errstate(all="ignore"):
+        trace, _ = numbers.trace(asked.model.architecture, asked.model.config, asked.weights(), ids)
+    return Run(asked, text, ids, [asked.tokenizer.token(i) for i in ids], trace)
+
+
+# Stations
+
+
+def named_operations(
+    section: Section, layer: int | None = None
+) -> Iterator[tuple[int | None, frozenset[str], Operation]]:
+    """Every operation with the layer that it is in and the names that it goes by, in order."""
+    last = ""
+    for item in section.content:
+        if isinstance(item, Section):
+            yield from named_operations(item, item.node.layers[0] if item.node.layers else layer)
+        else:
+            yield layer, _names(item, last), item
+        last = str(item.node.role) if item.node.role else last
+
+
+def _names(operation: Operation, last: str) -> frozenset[str]:
+    node, names = operation.node, set[str]()
+    if node.role:
+        names.add(str(node.role))
+    for weight in operation.weights:
+        parts = weight.name.removesuffix(".weight").split(".")
+        names |= {".".join(parts[i:]) for i in range(len(parts))}
+    if node.function is np.add:
+        names.add(f"add_{last}")
+    if node.function is np.reshape:
+        names.add(operation.about or "merge")
+    return frozenset(names)
+
+
+def operation_by_name(whole: Section, name: str, layer: int | None) -> Operation:
+    """A station by one of its names, in a layer where it is in one. Raises `Problem`."""
+    known: dict[str, None] = {}
+    for where, names, operation in named_operations(whole):
+        known |= dict.fromkeys(sorted(names, key=len)[:1])
+        if name in names and (where is None or layer is None or where == layer):
+            return operation
+    raise unknown(f"station = {name!r}: there is none", name, known)
+
+
+def _is(size: Dim, *symbols: str) -> bool:
+    return size.expr.text() in symbols
+
+
+def _axis_of_heads(shape: tuple[Dim, ...]) -> int | None:
+    """Along which axis the heads of an array lie; None where it is in no heads."""
+    return next((i for i, size in enumerate(shape) if len(shape) > 2 and _is(size, "n_heads", "n_kv_heads")), None)
+
+
+def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarray, tuple[Dim, ...]]:
+    """What an operation gives, of one head where it is in heads, with its two sizes."""
+    given = operation.node.outputs[0]
+    content, shape = run.trace.of(given), given.shape
+    axis = _axis_of_heads(shape)
+    if axis is not None:
+        if head is None or not 0 <= head < shape[axis]:
+            raise Problem(f"head = {head}", f"give one from 0 to {shape[axis] - 1}")
+        content, shape = content.take(head, axis), shape[:axis] + shape[axis + 1 :]
+    if content.ndim != 2:
+        raise Problem(f"what it gives has the shape {list(map(int, shape))}", "only matrices are shown")
+    return content, shape
+
+
+def _labels(run: Run, shape: tuple[Dim, ...]) -> tuple[list[str], list[str]]:
+    """What the rows and the columns of a matrix are called: the words of the text, or their numbers."""
+    rows, columns = (run.words if _is(d, "T", "S") else [str(i + 1) for i in range(int(d))] for d in shape)
+    return rows, columns
+
+
+# The macros
+
+
+@memoized
+def number_matrix(
+    station_name: str,
+    layer: int = 0,
+    head: int | None = None,
+    text: str = TEXT,
+    folder: str = FOLDER,
+    columns: int = CORNER,
+    model: str | None = "gpt2",
+) -> Html:
+    """What a station of a checkpoint’s forward pass gives: a corner of the matrix, each number as a bar, all of them
+    behind a click; beside it the same station of `model` in shapes.
+    """
+    here = run(folder, text)
+    operation = operation_by_name(here.whole, station_name, _layer(here, layer))
+    content, shape = _matrix(here, operation, head)
+    columns = whole_number(columns, "columns")
+    rows, heads = _labels(here, shape)
+    inside = any(n.role is Role.LAYER for n in operation.node.path())
+    where = [f"layer {layer}"] if inside else []
+    where += [f"head {head}"] if head is not None and len(operation.node.outputs[0].shape) > 2 else []
+    about = f" ({operation.about})" if operation.about else ""
+    title = html("<strong>{}{}</strong>{}", operation.words.title, about, terms_beside(operation.words.terms))
+    beside_it = _in_shapes(model, station_name, len(here.ids)) if model else ""
+    caption = html("{}{} {}{}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
+    name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
+    is_share, is_cut = operation.node.role is Role.SOFTMAX, _shown(content, columns) < content.shape[1]
+    corner = _corner(name, content, rows, heads, is_share, columns=columns)
+    rest = (
+        tag(
+            "details",
+            tag("summary", f"All {content.shape[0]} × {content.shape[1]} numbers"),
+            tag("pre", _written_out(content, rows), tabindex=0),
+            cls="ep-all-numbers",
+            data_search_exclude=True,
+        )
+        if is_cut
+        else ""
+    )
+    bars = _bars(content, name) if is_cut else ""
+    return tag("figure", tag("figcaption", caption), corner, bars, rest, cls="ep-figure ep-numbers-of")
+
+
+@memoized
+def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
+    """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of what it gives."""
+    here = run(folder, text)
+
+    def corner(operation: Operation) -> Html | str:
+        shape = operation.node.outputs[0].shape
+        in_heads = head if len(shape) > 2 else None
+        try:
+            content, sizes = _matrix(here, operation, in_heads)
+        except Problem:  # no matrix
+            return ""
+        said = f"Head {head}" if in_heads is not None else ""
+        return _corner(operation.words.title, content, *_labels(here, sizes), operation.node.role is Role.SOFTMAX, said)
+
+    return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), corner)
+
+
+def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
+    """One layer of a checkpoint with every step in it as a diagram."""
+    model = opened(folder).model
+    return model_diagrams.figure(
+        model_diagrams.layer(model, next(iter(model_diagrams.layer_kinds(model))), None), "One layer", page_link
+    )
+
+
+@memoized
+def attention_table(layer: int, head: int, text: str = TEXT, folder: str = FOLDER) -> Html:
+    """Whom each token of a text looks at in one head: a row of shares for each token, which add up to 1."""
+    return number_matrix("softmax", layer, head, text, folder, columns=99, model=None)
+
+
+@memoized
+def top_words(
+    text: str = TEXT, top: int = 5, temperature: float = 1.0, folder: str = FOLDER, layer: int | None = None
+) -> Html:
+    """The most likely next words of a text with their scores and shares; with a `layer`, as if it were the last."""
+    here = run(folder, text)
+    whole_number(top, "top")
+    if not 0.01 <= temperature <= 100:
+        raise Problem(f"temperature = {shorten(temperature)}", "give a number from 0.01 to 100")
+    scores = here.scores if layer is None else logits_after_layer(here, _layer(here, layer))
+    shares = softmax(scores.astype(np.float64) / temperature)
+    rows = [
+        [here.asked.tokenizer.token(int(i)), _two(float(scores[i])), _percent(share), _bar(share)]
+        for i in np.argsort(-shares, kind="stable")[:top]
+        for share in [float(shares[i])]
+    ]
+    after = "" if layer is None else f" after layer {layer}"
+    at = "" if temperature == 1 else f" at temperature {temperature:g}"
+    name = f"After “{text}”{after}{at}"
+    return table(name, ["Word", number("Score"), number("Share"), ""], rows, name=name, cls="ep-table ep-top-words")
+
+
+@memoized
+def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
+    """What the model would say if it ended after each layer: the most likely word, the share of the last layer’s."""
+    here = run(folder, text)
+    layers = here.asked.model.counts.values()["n_layers"]
+    final = int(np.argmax(here.scores))
+    rows, last = [], here.asked.tokenizer.token(final)
+    for layer in range(-1, layers):
+        shares = softmax(logits_after_layer(here, layer).astype(np.float64))
+        best = int(np.argmax(shares))
+        where = "Before the first layer" if layer < 0 else f"After layer {layer}"
+        rows.append([where, here.asked.tokenizer.token(best), _percent(shares[best]), _percent(shares[final])])
+    columns = ["Where", "Most likely word", number("Its share"), number(f"Share of “{last}”")]
+    name = f"After “{text}”, layer by layer"
+    return table(name, columns, rows, name=name)
+
+
+def logits_after_layer(here: Run, layer: int) -> np.ndarray:
+    """The scores of the vector of the last token after a layer (before the first: −1), normalised and compared with
+    every word as after the last: [V]."""
+    model, last = here.asked.model, [n for n in here.trace.root.children if n.role is Role.LAYER_NORM]
+    layers = [n for n in here.trace.root.children if n.role is Role.LAYER]
+    if not last or len(layers) <= layer:
+        raise Problem("its last norm is no LayerNorm", "only such a model is shown layer by layer")
+    stream = layers[0].inputs[0] if layer < 0 else layers[layer].outputs[0]
+    name = last[-1].weights[0].name.removesuffix(".weight") if last[-1].weights else ""
+    vector = layer_norm(here.trace.of(stream)[-1:], here.asked.weights(), name, getattr(model.config, "norm_eps"))  # noqa: B009
+    head = here.trace.root.children[-1].all_weights()[0].name
+    return (vector @ here.asked.weights()(head, *map(int, here.trace.weights[head].shape)).T)[0]
+
+
+@memoized
+def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str = TEXT, folder: str = FOLDER) -> Html:
+    """One score of attention worked out by hand: the query’s numbers times the key’s, added up, divided by the root of
+    the head’s width. `query` and `key` count the tokens from 1.
+    """
+    here = run(folder, text)
+    where = _layer(here, layer)
+    asking, answering = (_matrix(here, operation_by_name(here.whole, name, where), head)[0] for name in ("q", "k"))
+    scores = _matrix(here, operation_by_name(here.whole, "scores", where), head)[0]
+    for place, name in ((query, "query"), (key, "key")):
+        if not 1 <= place <= len(here.ids):
+            raise Problem(f"{name} = {place}", f"the text has tokens 1 to {len(here.ids)}")
+    # What is shown is multiplied as it is shown, so that a reader gets the same.
+    q, k = (np.round(rows[place - 1].astype(np.float64), 3) for rows, place in ((asking, query), (answering, key)))
+    products = np.round(q * k, 3)
+    total, width = float(products.sum()), len(q)
+    given = float(scores[query - 1, key - 1])
+    if abs(total / maths.sqrt(width) - given) > 0.01:
+        raise Problem(f"by hand {total / maths.sqrt(width):.4f}, by the forward pass {given:.4f}", "the scale differs")
+    rows: list[Row | list[object]] = [
+        [str(i + 1), _places(a, 3), _places(b, 3), _places(c, 3)] for i, (a, b, c) in enumerate(zip(q, k, products))
+    ]
+    rows.append(Row([Cell("All products added up", 3), Cell(_places(total, 3), is_number=True)], "total"))
+    asks, answers = here.words[query - 1], here.words[key - 1]
+    name = f"“{asks}” asks “{answers}”, layer {layer}, head {head}"
+    return block(
+        table(
+            name, [number("Number"), number(f"Query of “{asks}”"), number(f"Key of “{answers}”"), number("Product")],
+            rows, name=name,
+        ),
+        tag(
+            "p",
+            html(
+                "{} ÷ √{} = <strong>{}</strong>. The forward pass has {}.",
+                _places(total, 3), width, _two(total / maths.sqrt(width)), _two(given),
+            ),
+        ),
+    )  # fmt: skip
+
+
+@memoized
+def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
+    """A text cut into tokens: each with its place, its id and the row of the table that it gets."""
+    here = run(folder, text)
+    content = here.trace.of(operation_by_name(here.whole, "embed", None).node.outputs[0])
+    rows = [
+        [str(place), word, str(id), html("{} …", joined(map(_two, content[place][:3]), ", "))]
+        for place, (id, word) in enumerate(zip(here.ids, here.words))
+    ]
+    columns = [number("Place"), "Token", number("Id"), "Its row of the table begins"]
+    return table(f"“{text}”", columns, rows, name=f"Tokens of “{text}”")
+
+
+@memoized
+def real_number(what: str, folder: str = FOLDER) -> Html:
+    """A figure of a checkpoint for a sentence: any of its sizes, or `total`."""
+    model = opened(folder).model
+    known = {**model.counts.values(), "total": model.counts.total}
+    if what not in known:
+        raise Problem(f"what = {what!r}", nearest(what, known, f"one of {', '.join(known)}"))
+    return html("{:,}", int(known[what]))
+
+
+def _layer(here: Run, layer: int) -> int:
+    layers = here.asked.model.counts.values().get("n_layers", 0)
+    if not isinstance(layer, int) or not 0 <= layer < layers:
+        raise Problem(f"layer = {layer!r}", f"give one from 0 to {layers - 1}")
+    return layer
+
+
+# Numbers
+
+
+def _places(value: float, places: int) -> str:
+    return f"{value:.{places}f}".replace("-", "−") if np.isfinite(value) else "−∞"
+
+
+def _two(value: float) -> str:
+    return _places(float(value), 2)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _bar(share: float) -> Html:
+    """A share as a bar."""
+    return element(
+        "svg",
+        element("rect", width=f"{100 * share:.1f}", height="8"),
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        cls="ep-share",
+        aria_hidden="true",
+    )
+
+
+def _shape(shape: Iterable[int]) -> Html:
+    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(map(str, shape), ", "))
+
+
+def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
+    """What the same station of a model of the catalogue gives, of one head where it is in heads."""
+    model = presets.model(slug)
+    shape = operation_by_name(sections(model), station_name, None).node.outputs[0].shape
+    axis = _axis_of_heads(shape)
+    shape = tuple(size for i, size in enumerate(shape) if i != axis)
+    return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.symbol_values(model, tokens, None))))
+
+
+def _corner(
+    name: str,
+    content: np.ndarray,
+    rows: list[str],
+    heads: list[str],
+    is_share: bool,
+    caption: str = "",
+    columns: int = CORNER,
+) -> Html:
+    """The first columns, each number in a shade of its size; of shares their sum too."""
+    shown = _shown(content, columns)
+    largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
+    is_cut = shown < content.shape[1]
+    titles = [*heads[:shown], *(["…"] if is_cut else []), *(["Sum"] if is_share else [])]
+    body = []
+    for word, row in zip(rows, content):
+        cells: list[object] = [Cell(_two(x), cls=_shade(x, largest)) for x in row[:shown]]
+        cells += ["…"] if is_cut else []
+        cells += [_two(row.sum())] if is_share else []
+        body.append([word, *cells])
+    return table(caption, ["", *map(number, titles)], body, name=name, cls="ep-table ep-matrix")
+
+
+def _shown(content: np.ndarray, columns: int) -> int:
+    """How many columns are shown as numbers: all where only one would be left."""
+    return content.shape[1] if content.shape[1] <= columns + 1 else columns
+
+
+def _shade(x: float, largest: float) -> str:
+    """The class of a cell: its sign, and how large it is beside the largest."""
+    if not np.isfinite(x):
+        return "masked"
+    level = maths.ceil(LEVELS * abs(float(x)) / largest - 1e-9)
+    return f"{'minus' if x < 0 else 'plus'}-{level}" if level else ""
+
+
+WIDE, ROW, HALF = 640, 20, 9  # of a drawing of bars: its width, the height of a row, and the longest bar
+
+
+def _bars(content: np.ndarray, name: str) -> Html:
+    """Every number as a bar: up is positive, down negative, the longest is the largest of the matrix."""
+    largest = float(np.abs(content).max()) or 1.0
+    step, paths = WIDE / content.shape[1], []
+    for sign, cls in ((1, "plus"), (-1, "minus")):
+        drawn = []
+        for i, row in enumerate(content):
+            bars = [(j, round(HALF * abs(float(x)) / largest)) for j, x in enumerate(row) if sign * x > 0]
+            drawn += [f"M{step * (j + 0.5):.1f} {ROW * i + ROW // 2}v{-sign * length}" for j, length in bars if length]
+        paths.append(element("path", d="".join(drawn), cls=cls, stroke_width=f"{min(0.7 * step, HALF):.1f}"))
+    middle = "".join(f"M0 {ROW * i + ROW // 2}H{WIDE}" for i in range(len(content)))
+    return element(
+        "svg",
+        tag("title", f"{name}: every number as a bar, up where it is positive, down where it is negative"),
+        element("path", d=middle, cls="middle"),
+        *paths,
+        viewBox=f"0 0 {WIDE} {ROW * len(content)}",
+        cls="ep-bars",
+        role="img",
+    )
+
+
+def _written_out(content: np.ndarray, rows: list[str]) -> Html:
+    """All numbers, a line for each row."""
+    lines = (
+        html("{}: {}", word, html(" ".join(_places(float(x), 3) for x in row))) for word, row in zip(rows, content)
+    )
+    return joined(lines, "&#10;")

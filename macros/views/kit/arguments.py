@@ -1,0 +1,58 @@
+"""What a macro is called with, checked: each raises `Problem` that names the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ...counting.formats import CACHE_BYTES, FORMATS
+from ...engine.errors import Problem, nearest
+
+
+def unknown(message: str, name: object, names: Iterable[str]) -> Problem:
+    """What is wrong with a name that is none of those known; its mend is the nearest of them."""
+    names = list(names)
+    return Problem(message, nearest(str(name), names, f"known ones: {', '.join(names)}"))
+
+
+def whole_number(value: object, name: str, least: int = 1, most: int = 10**9) -> int:
+    """A whole number in a range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Problem(f"{name} = {value!r}: expected a whole number from {least:,} to {most:,}", "correct the argument")
+    return int(value)
+
+
+def several(given: object, name: str) -> tuple:
+    """A list that is not empty, or one thing alone."""
+    if isinstance(given, (str, int)) and not isinstance(given, bool):
+        return (given,)
+    if not isinstance(given, Iterable) or not (listed := tuple(given)):
+        raise Problem(f"{name} = {given!r}: expected a list", f'write {name}=["…", "…"]')
+    return listed
+
+
+def one_of(value: object, names: Collection[str], name: str) -> str:
+    """One of several names."""
+    if not isinstance(value, str) or value not in names:
+        raise unknown(f"{name} = {value!r}", value, names)
+    return value
+
+
+def weight_format(name: object) -> str:
+    """A format of weights."""
+    if not isinstance(name, str) or name not in FORMATS:
+        raise unknown(f"unknown format {name!r}", name, FORMATS)
+    return name
+
+
+def item_bytes(dtype: object) -> int:
+    """Bytes of an element of the cache, by the name of its type."""
+    if not isinstance(dtype, str) or dtype not in CACHE_BYTES:
+        raise unknown(f"unknown dtype {dtype!r}", dtype, CACHE_BYTES)
+    return CACHE_BYTES[dtype]
+
+
+def significant_digits(digits: object) -> int:
+    """A number of significant digits."""
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 12:
+        raise Problem(f"digits = {digits!r}: expected a whole number from 1 to 12", "correct the argument")
+    return digits

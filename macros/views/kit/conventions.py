@@ -1,0 +1,52 @@
+"""What is said of figures: the convention of FLOPs, the caveats of presets, and what rests on a class's default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...catalogue.presets import Model
+from . import disclosure
+from .html import Html, html, joined, text
+
+DEFAULT_MARK = html('<span class="ep-mark" title="from a default of a class in transformers">§</span>')
+
+
+def caveat(slugs: Iterable[str]) -> Html:
+    """What the costs of these models leave out of account, as their presets say, each said once; and whose sizes are a
+    class's defaults.
+    """
+    known = disclosure.models(slugs)
+    said = dict.fromkeys(m.preset.caveat for m in known if m.preset and m.preset.caveat)
+    return joined(filter(None, (*map(text, said), defaults_note(known))), " ")
+
+
+def defaults_note(models: Iterable[Model]) -> Html | str:
+    """Which models have sizes, or a longest context, for which no source of the maker's was read."""
+    names = [m.name for m in models if m.default_sizes or m.has_default_context]
+    if not names:
+        return ""
+    of = f" of {and_list(names)}" if len(names) < 4 else ""
+    return html(
+        "§ rests on a default of a class in transformers, where no source of the maker’s gives a size or the longest "
+        "context{}.",
+        of,
+    )
+
+
+def marked(shown: object, is_default: bool) -> Html:
+    """A figure, with a mark where it rests on a class's default."""
+    return html("{} {}", shown, DEFAULT_MARK) if is_default else text(shown)
+
+
+def and_list(names: list[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+FLOP_CONVENTIONS = (
+    html(
+        "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and "
+        "convolutions count, a look-up is 0, other element-wise work is left out."
+    ),
+    html("Attention scores in full, not only their causal half; logits of the last token only."),
+)

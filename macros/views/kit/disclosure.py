@@ -1,0 +1,56 @@
+"""Models whose makers published their sizes; and in the place of a view of any other a sentence, never a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import signature
+from typing import Concatenate, ParamSpec
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...engine.errors import Problem
+from .html import Html, html, tag
+
+UNDISCLOSED = "undisclosed"
+
+P = ParamSpec("P")
+
+
+@memoized
+def model(slug: str) -> Model | None:
+    """The model, or None for one whose maker disclosed nothing. Raises `Problem` for an unknown slug."""
+    if not isinstance(slug, str):
+        raise Problem(f"model = {slug!r}: expected a preset's slug", 'write it in quotes, such as "llama3-8b"')
+    return presets.model(slug) if presets.preset(slug).config is not None else None
+
+
+def models(slugs: Iterable[str]) -> list[Model]:
+    """Of several models those whose sizes are known."""
+    return [known for slug in slugs if (known := model(slug))]
+
+
+def undisclosed(slug: str, what: str) -> Html:
+    """One sentence in the place of a view of a model without sizes."""
+    preset = presets.preset(slug)
+    sentence = "{} has not disclosed the sizes of {}: {} is {}."
+    return tag("p", html(sentence, preset.organization, preset.name, what, UNDISCLOSED), cls="ep-undisclosed")
+
+
+def view(what: str) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
+    """Makes a view of a model one that takes its slug; of a model without sizes it says that `what` is undisclosed."""
+
+    def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:
+        @wraps(of_model)
+        def of_slug(slug: str, *args: P.args, **kwargs: P.kwargs) -> Html:
+            known = model(slug)
+            return undisclosed(slug, what) if known is None else of_model(known, *args, **kwargs)
+
+        takes = signature(of_model)
+        first, *others = takes.parameters.values()
+        # What the macro reference prints, and what a call is held against.
+        setattr(of_slug, "__signature__", takes.replace(parameters=[first.replace(name="slug"), *others]))  # noqa: B010
+        return of_slug
+
+    return make

@@ -1,0 +1,231 @@
+"""The kit for HTML: text that nothing reads as markup, elements, tables.
+
+`Html` is what may stand in a page as it is. Any other string is text, and inert from where it enters an element: no
+character of it means anything to the browser, to Markdown or to Jinja. Every piece is one line, so that a macro call
+may stand in a sentence, a list or an indented block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+# What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
+# stops.
+_ACTIVE = re.compile(r"[^\w ,.\-]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
+_PLAIN = re.compile(r"[A-Za-z0-9 ,]*")  # most numbers and words, in a tenth of the time
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
+
+
+class Html(Markup):
+    """HTML. What is added to it, joined by it or put into its braces is text, and becomes inert, unless it is HTML
+    too."""
+
+    __slots__ = ()
+
+    @classmethod
+    def escape(cls, content: object) -> Html:
+        return text(content)
+
+
+made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+
+
+def text(content: Any) -> Html:
+    """HTML as it is, anything else as inert text."""
+    if type(content) is Html:  # nearly always: asking `__html__` of it takes ten times as long
+        return content
+    return Html(content) if hasattr(content, "__html__") else _inert(str(content))
+
+
+@lru_cache(maxsize=65536)
+def _inert(plain: str) -> Html:
+    """Each character that some syntax reads as a character reference."""
+    if _PLAIN.fullmatch(plain):
+        return made(plain)
+    plain = _CONTROL.sub(" ", plain)
+    return made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
+
+
+def html(template: str, *values: object, **named: object) -> Html:
+    """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
+    is."""
+    inert = []
+    for value in values:
+        kind = type(value)
+        if kind is str:
+            value = _inert(value)
+        elif kind is not Html and kind is not int:  # it may be written in a way that the braces say
+            return Html(template).format(*values, **named)
+        inert.append(value)
+    if named:
+        return Html(template).format(*values, **named)
+    return made(template.format(*inert) if inert else template)
+
+
+def joined(pieces: Iterable[object], between: str = "") -> Html:
+    """Pieces behind each other; what stands between them is HTML."""
+    return made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
+
+
+@cache
+def attribute_name(argument: str) -> str:
+    """An attribute's name by how it is written as an argument."""
+    return "class" if argument == "cls" else argument.replace("_", "-")
+
+
+def tag(name: str, /, *content: object, **attributes: object) -> Html:
+    """An element; `cls` is the class, an attribute that is None is left out, one that is True has no value."""
+    if len(content) == 1:
+        inside = content[0] if type(content[0]) is Html else text(content[0])
+    else:
+        inside = "".join([c if type(c) is Html else text(c) for c in content])
+    given = ""
+    for key, value in attributes.items():
+        if value is True:
+            given += f" {attribute_name(key)}"
+        elif value is not None:
+            given += f' {attribute_name(key)}="{_inert(value) if type(value) is str else text(value)}"'
+    return made("".join(("<", name, given, ">", inside, "</", name, ">")))  # of long ones, as few copies as can be
+
+
+def anchor(content: object, address: str | None) -> Html:
+    """A link, or its words alone where it would lead nowhere."""
+    return tag("a", content, href=address) if address else text(content)
+
+
+def linked(content: object, to: str, link: Link | None) -> Html:
+    """A link to a page by what it is about; its words alone where there are no links, or no such page."""
+    return anchor(content, link(to) if link else None)
+
+
+def code(content: object) -> Html:
+    return tag("code", content)
+
+
+def terms_beside(terms: Iterable[str]) -> Html:
+    """The field's terms behind a plain label; nothing where there are none."""
+    return _beside(tuple(terms))
+
+
+@lru_cache(maxsize=8192)
+def _beside(terms: tuple[str, ...]) -> Html:
+    said = joined(terms, ", ")
+    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else Html()
+
+
+def small(content: object) -> Html:
+    """Small print behind or below a figure."""
+    return tag("span", content, cls="ep-range")
+
+
+def block(*parts: object, **attributes: object) -> Html:
+    """Several elements as one, so that Markdown takes them as one."""
+    return tag("div", *parts, cls="ep-block", **attributes)
+
+
+def conventions(*sentences: str) -> Html:
+    """The small print beside a table; an empty sentence is left out, and all of it where every one is."""
+    said = joined(filter(None, sentences), " ")
+    return tag("p", said, cls="ep-conventions") if said else Html()
+
+
+class Column(NamedTuple):
+    """A column of a table: its heading, and whether numbers stand below it."""
+
+    title: str
+    is_number: bool = False
+
+
+def number(title: str) -> Column:
+    """A column of numbers."""
+    return Column(title, True)
+
+
+class Cell(NamedTuple):
+    """A cell that is more than its content: over several columns, of another kind than its column, sorted by something
+    else."""
+
+    content: object
+    span: int = 1
+    is_number: bool | None = None
+    cls: str | None = None
+    sort: object = None
+
+
+class Row(NamedTuple):
+    """A row that is more than its cells: of a class, with data, with an address in the page (`anchor`); the first cell
+    heads the row, or the rows below it (`rowgroup`)."""
+
+    cells: Iterable[object]
+    cls: str | None = None
+    data: Mapping[str, object] = {}
+    scope: str = "row"
+    id: str | None = None
+
+
+def heading(title: object, span: int, id: str | None = None) -> Row:
+    """The row above rows that belong together; with an address, it can be linked to."""
+    return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
+
+
+MANY = 10  # columns; a table that has more scrolls sideways in any window
+
+
+def table(
+    caption: object,
+    columns: Iterable[Column | str],
+    *bodies: Iterable[Row | Iterable[object]],
+    name: str,
+    cls: str = "ep-table",
+) -> Html:
+    """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each
+    column."""
+    columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+    scrolls = " ep-many" if len(columns) > MANY else ""
+    head = [
+        tag("th", c.title, scope="col", cls="num" if c.is_number else None) if c.title else tag("td") for c in columns
+    ]
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption) if caption else "",
+            tag("thead", tag("tr", *head)),
+            *(tag("tbody", *(_row(row, columns) for row in body)) for body in bodies),
+            cls=cls,
+        ),
+        cls=f"ep-scroll{scrolls}",
+        tabindex=0,
+        role="group",
+        aria_label=name,
+    )
+
+
+def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
+    row = row if isinstance(row, Row) else Row(row)
+    written, place = [], 0
+    for content in row.cells:
+        if written and not isinstance(content, Cell):  # nearly all are: a tag with attributes takes three times as long
+            inside = content if type(content) is Html else text(content)
+            written.append(f'<td class="num">{inside}</td>' if columns[place].is_number else f"<td>{inside}</td>")
+            place += 1
+            continue
+        cell = content if isinstance(content, Cell) else Cell(content)
+        span = cell.span if cell.span > 1 else None
+        if not written:
+            stays = tag("span", cell.content) if span else cell.content  # in its place while the columns scroll
+            written.append(tag("th", stays, colspan=span, scope=row.scope, data_sort=cell.sort))
+        else:
+            is_number = columns[place].is_number and span is None if cell.is_number is None else cell.is_number
+            cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
+            written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
+        place += cell.span
+    data = {f"data-{key}": value for key, value in row.data.items()}
+    return tag("tr", made("".join(written)), id=row.id, cls=row.cls, **data)

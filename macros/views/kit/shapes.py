@@ -1,0 +1,66 @@
+"""Sizes, shapes and tensor names as HTML: each symbol with its meaning, a shape in symbols or in numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from ...engine.dims import IN_FIRST_STEP, Dim, Poly
+from ...engine.tensors import SOURCE
+from ..words import notation
+from .html import Html, code, html, joined, tag, text
+
+
+@cache
+def var(name: str) -> Html:
+    """A symbol with its letter and meaning as a title: `d_model`."""
+    symbol = notation.symbol(name)
+    has_letter = symbol.letter and symbol.letter != name
+    return tag("var", name, title=f"{symbol.letter}: {symbol.meaning}" if has_letter else symbol.meaning)
+
+
+_NAMES = re.compile(
+    r"\b(?:" + "|".join(sorted((s.name for s in notation.SYMBOLS if "_" in s.name), key=len, reverse=True)) + r")\b"
+)
+
+
+def with_symbols(sentence: str) -> Html:
+    """A sentence, each size in it that has a name spelled as everywhere."""
+    between, named = _NAMES.split(sentence), [*map(var, _NAMES.findall(sentence)), ""]
+    return joined(piece for pair in zip(between, named) for piece in pair)
+
+
+def in_first_step(p: Poly) -> Poly:
+    """A polynomial as it is in the first step, where an encoder reads: what later ones leave out is not marked."""
+    return p.replace(lambda atom: Poly.of(1) if atom == IN_FIRST_STEP else None) if SOURCE in p.symbols else p
+
+
+@cache
+def expression(p: Poly) -> Html:
+    """A polynomial in its symbols: `n_heads·d_head`; a line may break after each dot."""
+    return Html(in_first_step(p).text(name=lambda symbol: str(var(symbol))).replace("·", "·<wbr>"))
+
+
+def in_symbols(shape: Iterable[Dim]) -> Html:
+    """A shape in symbols: `[T, d_model]`."""
+    return _shape(tuple(d.expr for d in shape))
+
+
+@cache
+def _shape(sizes: tuple[Poly, ...]) -> Html:
+    return _bracketed(map(expression, sizes))
+
+
+def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
+    """A shape in numbers at the sizes given, never at those of the trace: `[5, 4096]`."""
+    return _bracketed([str(d.expr.at(values)) if d.expr.is_free else str(int(d)) for d in shape])
+
+
+def _bracketed(sizes: Iterable[str]) -> Html:
+    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(sizes, ", "))
+
+
+def tensor_name(name: str) -> Html:
+    """A tensor's name, which may break after each dot."""
+    return code(text(name).replace(".", html(".<wbr>")))

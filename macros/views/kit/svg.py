@@ -1,0 +1,323 @@
+"""The kit for SVG: elements, labels, marks, scales, axes, legends, and how much room a text takes.
+
+Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet,
+with one of their own for a page without it.
+"""
+
+from __future__ import annotations
+
+import math as maths
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from markupsafe import escape
+
+from .html import Html, attribute_name, block, html, joined, made, tag, text
+from .text_boxes import Box
+
+DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "var(--ep-accent, #b64a0c)"
+VIOLET, GREEN = "#8a6bc4", "#1a9384"
+PAPER = "var(--ep-ground, Canvas)"
+
+WIDTH = 340  # one panel: as wide as a phone, so that its text is read at about its own size
+PLOT = (42, 10, 330, 226)  # left, top, right, bottom of a panel's plot
+HEIGHT = 262
+
+
+class Frame(NamedTuple):
+    """How large a chart is drawn, where its plot stands in it, and the class by which the style sheet shows it."""
+
+    cls: str
+    width: int
+    height: int
+    plot: tuple[float, float, float, float]  # left, top, right, bottom
+
+
+PHONE = Frame("narrow", WIDTH, HEIGHT, PLOT)
+TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
+
+
+# Elements
+
+
+def element(name: str, /, *content: object, **attributes: object) -> Html:
+    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
+    out."""
+    given = "".join(
+        [f' {attribute_name(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None]
+    )
+    if not content:
+        return made(f"<{name}{given}/>")
+    inside = "".join([c if type(c) is Html else text(c) for c in content])
+    return made("".join(("<", name, given, ">", inside, "</", name, ">")))
+
+
+def svg_link(address: str, *content: object, **attributes: object) -> Html:
+    """What leads to an address; Material would take an `href` for one of HTML, so that the role says what it is."""
+    return element("a", *content, **attributes, **{"xlink:href": address}, role="link")
+
+
+def _value(value: object) -> str:
+    """The numbers and keywords of SVG as they are, quotes and brackets escaped."""
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return value if isinstance(value, Html) else _escaped(str(value))
+
+
+@lru_cache(maxsize=8192)
+def _escaped(value: str) -> str:
+    return str(escape(value))
+
+
+def svg(
+    height: float,
+    content: object,
+    title: object,
+    description: object,
+    width: int = WIDTH,
+    cls: str = "",
+    role: str = "img",
+) -> Html:
+    """The element around a drawing, with what it shows in words; one with links is a group."""
+    return element(
+        "svg",
+        tag("title", title),
+        tag("desc", description),
+        content,
+        cls=f"ep-svg {cls}".rstrip(),
+        viewBox=f"0 0 {width} {height:.0f}",
+        role=role,
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def label(
+    x: float,
+    y: float,
+    content: object,
+    anchor: str = "start",
+    size: float = 11.5,
+    weight: str | None = None,
+    halo: bool = False,
+) -> Html:
+    """A piece of text; `halo` keeps it legible on a pattern."""
+    around = dict(stroke=PAPER, stroke_width="3.5", stroke_linejoin="round", paint_order="stroke") if halo else {}
+    return element(
+        "text",
+        content,
+        x=float(x),
+        y=float(y),
+        text_anchor=anchor,
+        font_size=size,
+        font_weight=weight,
+        **around,
+        fill="currentColor",
+    )
+
+
+def line(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = "var(--ep-rule, #8884)",
+    width: float = 1,
+    dashes: str | None = None,
+) -> Html:
+    """A straight line."""
+    (x1, y1), (x2, y2) = start, end
+    return element(
+        "line",
+        **dict(x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2)),
+        stroke=colour,
+        stroke_width=width,
+        stroke_dasharray=dashes,
+    )
+
+
+# Kinds: what an area or a point stands for
+
+
+class Kind(NamedTuple):
+    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or
+    mark."""
+
+    title: str
+    colour: str
+    shape: str
+
+
+OUTLINES = {
+    "square": lambda x, y, s: f"M{x - s:.1f} {y - s:.1f}h{2 * s}v{2 * s}h{-2 * s}z",
+    "triangle": lambda x, y, s: f"M{x:.1f} {y - s - 1:.1f}l{s + 1} {2 * s + 1}h{-2 * s - 2}z",
+    "diamond": lambda x, y, s: (
+        f"M{x:.1f} {y - s - 1.2:.1f}l{s + 1.2} {s + 1.2} {-s - 1.2} {s + 1.2} {-s - 1.2} {-s - 1.2}z"
+    ),
+    "cross": lambda x, y, s: f"M{x - s:.1f} {y - s:.1f}l{2 * s} {2 * s}m0 {-2 * s}l{-2 * s} {2 * s}",
+}
+
+
+def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **painted: object) -> Html:
+    if shape == "circle":
+        return element("circle", *content, cx=float(x), cy=float(y), r=size, **painted)
+    return element("path", *content, d=OUTLINES[shape](x, y, size), **painted)
+
+
+def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
+    """A point of a chart; its shape tells its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
+    moves with the arrow keys; without it, and in a list, they are those of the table."""
+    said = [tag("title", title)] if title else []
+    looks: dict[str, Any] = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
+    if not address:
+        return _shape(kind.shape, x, y, *said, **looks)
+    return svg_link(address, *said, _shape(kind.shape, x, y, **looks), cls="point", tabindex=-1)
+
+
+def line_marker(shape: str, x: float, y: float, colour: str) -> Html:
+    """A mark on a line; its shape tells the line."""
+    if shape == "cross":
+        return _shape(shape, x, y, fill="none", stroke=colour, stroke_width="2")
+    return _shape(shape, x, y, fill=colour)
+
+
+def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
+    """Marks with their titles, a line each; and the height below them."""
+    kinds = list(kinds)
+    entries = [
+        mark(kind, 10, y + 16 * i - 4) + label(20, y + 16 * i, kind.title, size=11) for i, kind in enumerate(kinds)
+    ]
+    return joined(entries), y + 16 * len(kinds)
+
+
+PATTERNS = {
+    "dots": lambda colour: element("circle", cx="3", cy="3", r="1.3", fill=colour),
+    "hatch": lambda colour: element(
+        "path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", stroke=colour, stroke_width="1.1", fill="none"
+    ),
+    "cross": lambda colour: element("path", d="M0 0L6 6M6 0L0 6", stroke=colour, stroke_width=".9", fill="none"),
+}
+
+
+def patterns(kinds: Iterable[Kind], prefix: str) -> Html:
+    """What `area` fills the kinds with; the prefix keeps the drawings of a page apart."""
+    return element(
+        "defs",
+        *(
+            element(
+                "pattern",
+                element("rect", width="6", height="6", fill=kind.colour, fill_opacity=".16"),
+                PATTERNS[kind.shape](kind.colour),
+                id=prefix + kind.shape,
+                width="6",
+                height="6",
+                patternUnits="userSpaceOnUse",
+            )
+            for kind in kinds
+            if kind.shape in PATTERNS
+        ),
+    )
+
+
+def area(kind: Kind, prefix: str, x: float, y: float, width: float, height: float, title: str = "") -> Html:
+    """A rectangle in the pattern of its kind."""
+    is_plain = kind.shape in ("plain", "full")
+    return element(
+        "rect",
+        tag("title", title) if title else "",
+        x=f"{x:.2f}",
+        y=float(y),
+        width=f"{width:.2f}",
+        height=height,
+        fill=kind.colour if is_plain else f"url(#{prefix}{kind.shape})",
+        fill_opacity=".22" if kind.shape == "plain" else None,
+        stroke=kind.colour,
+        stroke_width=1,
+    )
+
+
+# Scales and axes
+
+
+class Scale(NamedTuple):
+    """Values to pixels, on a linear or a logarithmic axis."""
+
+    least: float
+    most: float
+    start: float
+    end: float
+    log: bool = True
+
+    def __call__(self, value: float) -> float:
+        a, b, c = (maths.log(v) if self.log else v for v in (self.least, self.most, value))
+        return self.start + (self.end - self.start) * (c - a) / (b - a)
+
+
+Ticks = Iterable[tuple[float, str]]
+
+
+def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_title: str, size: float = 10.5) -> Html:
+    """Grid lines with their labels, and what the axes show."""
+    left, right, top, bottom = x.start, x.end, y.end, y.start
+    drawn = []
+    for value, said in x_ticks:
+        drawn += [line((x(value), top), (x(value), bottom)), label(x(value), bottom + 14, said, "middle", size)]
+    for value, said in y_ticks:
+        drawn += [line((left, y(value)), (right, y(value))), label(left - 5, y(value) + 3.5, said, "end", size)]
+    of_titles = max(size, 11)
+    return joined(
+        [
+            *drawn,
+            label(right, bottom + 29, x_title, "end", of_titles),
+            label(left + 4, top + 11, y_title, "start", of_titles, halo=True) if y_title else "",
+        ]
+    )
+
+
+def powers(least: float, most: float) -> list[tuple[float, str]]:
+    """Powers of ten in a range, as people say them: 1B."""
+    return [
+        (10**k, f"{10**k // 10 ** (3 * (k // 3))}{'KMBT'[k // 3 - 1]}") for k in range(3, 14) if least <= 10**k <= most
+    ]
+
+
+def doublings(least: float, most: float) -> list[tuple[float, str]]:
+    """Powers of two in a range."""
+    return [(2**k, f"{2**k:,}") for k in range(18) if least <= 2**k <= most]
+
+
+# Room
+
+
+def box_distance(a: Box, b: Box) -> float:
+    """How far two boxes are from each other; 0 where they overlap."""
+    return maths.hypot(max(a[0] - b[2], b[0] - a[2], 0), max(a[1] - b[3], b[1] - a[3], 0))
+
+
+def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[float]:
+    """Ascending places at least a gap apart, near the wanted ones."""
+    places = []
+    for y in wanted:
+        places.append(max(y, places[-1] + gap if places else top))
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = min(places[i], bottom if i == len(places) - 1 else places[i + 1] - gap)
+    return places
+
+
+# On a page
+
+
+def framed(draw: Callable[[Frame], Html]) -> Html:
+    """A chart as wide as the text, and one as wide as a phone; the style sheet shows the one that fits."""
+    return tag("div", draw(TEXT), draw(PHONE), cls="ep-frames")
+
+
+def figure(
+    drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", is_wide: bool = False
+) -> Html:
+    """One or more panels side by side where there is room, their caption, and the same as a table or list behind a
+    click."""
+    drawings = tuple(drawings)
+    panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")
+    return block(
+        tag("figure", panels, tag("figcaption", caption), cls="ep-figure ep-plot"),
+        html('<details class="wide"><summary>The same as a {}</summary>{}</details>', kind, alternative),
+    )

@@ -1,0 +1,223 @@
+"""The fact sheet that opens a model's page: where its parameters are, and what it is, on one screen.
+
+Every figure is one of the list of figures, a size of the trace, or what families are compared by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.preset_file import Preset
+from ...catalogue.presets import Model
+from ...counting.conditions import Conditions
+from ...engine.array import Node
+from ..charts import area_map
+from ..kit import disclosure, rounding, values
+from ..kit.context_limits import contexts
+from ..kit.conventions import caveat, marked
+from ..kit.html import Html, anchor, block, conventions, html, joined, small, tag, text
+from ..kit.shapes import var
+from ..trace.layers import layers_by_kind, n_layers
+from ..trace.operations import sections
+from ..trace.parts import is_sparse
+from . import traits
+from .model_page import cache_growth, cache_growth_text, licence
+
+HUB = "https://huggingface.co"
+PAPERS = "https://arxiv.org/abs"
+
+NONE = "none"
+
+
+@disclosure.view("its sizes")
+def model_fact_sheet(model: Model, ways: Iterable[tuple[str, str | None]] = ()) -> Html:
+    """What a model is on one screen: a map of its parameters, its sizes, its sources; `ways` leads to more of it."""
+    return block(
+        tag("div", area_map.area_map_of_model_page(model), _facts(model), cls="ep-sheet"),
+        _links(model, tuple(ways)),
+        conventions(caveat([model.slug])),
+    )
+
+
+@memoized
+def _facts(model: Model) -> Html:
+    facts = [tag("div", tag("dt", name), tag("dd", content)) for name, content in _said(model)]
+    return tag("dl", *facts, cls="ep-sizes")
+
+
+def _said(model: Model) -> Iterable[tuple[Html, object]]:
+    """(what a size is called, the size)."""
+    counts, sizes = model.counts, model.counts.values()
+
+    def size(title: str, name: str) -> tuple[Html, object]:
+        said = marked(rounding.grouped(sizes[name]), name in model.default_sizes) if name in sizes else NONE
+        return html("{} {}", title, var(name)), said
+
+    def figure(n: int, name: str) -> Html:
+        return marked(tag("strong", rounding.grouped(n)), model.rests_on_default(name))
+
+    yield html("Parameters"), figure(counts.total, "total")
+    yield html("Active for a token"), figure(counts.active, "active")
+    of_kinds = f"of {len(layers_by_kind(model))} kinds" if len(layers_by_kind(model)) > 1 else ""
+    yield html("Layers"), _with(_size(model, rounding.grouped(n_layers(model)), "n_layers"), of_kinds)
+    yield size("Width", "d_model")
+    yield html("Heads / key–value heads"), _heads(model)
+    yield _feed_forward(model)
+    yield html("Experts of a token"), _size(model, traits.experts(model) or NONE, "n_experts", "n_experts_per_token")
+    yield size("Vocabulary", "vocab_size")
+    yield html("Context"), _context(model)
+    yield html("Positions"), traits.positions(model)
+    yield html("Norm"), traits.norms(model) or NONE
+    yield html("Activation"), traits.activation(model) or NONE
+    yield html("Cache, bytes a token"), _cache(model)
+    memory = rounding.decimal_bytes(values.number(model, "weight_bytes", given=Conditions()))
+    yield html("Memory in bfloat16"), marked(memory, model.rests_on_default("weight_bytes"))
+    if preset := model.preset:
+        yield html("Licence"), licence(preset)
+        yield html("Released"), values.date(preset.released)
+
+
+def _size(model: Model, said: object, *names: str) -> Html:
+    """A size, with a mark where it is a class's default."""
+    return marked(said, not model.default_sizes.isdisjoint(names))
+
+
+def _with(said: object, more: object) -> Html:
+    return html("{} {}", said, small(more)) if more else text(said)
+
+
+def _heads(model: Model) -> Html:
+    sizes, shared = model.counts.values(), traits.n_kv_heads(model)
+    if "n_heads" not in sizes:
+        return text(NONE)
+    said = html("{:,} / {}", sizes["n_heads"], "latents" if shared is None else rounding.grouped(shared))
+    return _size(model, said, "n_heads", "n_kv_heads")
+
+
+def _feed_forward(model: Model) -> tuple[Html, Html]:
+    """The inner width of the feed-forward part, or of one expert; where there are both, both."""
+    sizes = model.counts.values()
+    known = [name for name in ("d_ff_expert", "d_ff", "d_ff_dense") if name in sizes]
+    if not known:
+        return html("Feed-forward width"), text(NONE)
+    first, *others = known
+    more = joined((_size(model, html("{} {:,}", var(name), sizes[name]), name) for name in others), ", ")
+    title = "Width of an expert" if first == "d_ff_expert" else "Feed-forward width"
+    return html("{} {}", title, var(first)), _with(_size(model, rounding.grouped(sizes[first]), first), more)
+
+
+def _context(model: Model) -> Html:
+    end, _ = model.longest_context
+    return text("not in the config") if end is None else marked(f"{end:,} tokens", model.has_default_context)
+
+
+def _cache(model: Model) -> Html:
+    early, later = cache_growth(model), values.number(model, "cache_bytes_per_token")
+    shown = marked(rounding.grouped(early), model.rests_on_default("cache_bytes_per_token"))
+    return _with(shown, f"{rounding.grouped(later)} once windows are full" if later != early else "")
+
+
+# Where to read on
+
+
+def _links(model: Model, ways: tuple[tuple[str, str | None], ...]) -> Html:
+    links = [tag("li", anchor(said, address)) for said, address in (*_elsewhere(model.preset), *ways) if address]
+    return tag("ul", *links, cls="ep-ways") if links else Html()
+
+
+def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
+    """The model's page on the hub, its config, and the papers that its sources name."""
+    if preset is None:
+        return
+    if preset.hub:
+        yield f"{preset.hub} on the hub", f"{HUB}/{preset.hub}"
+        if preset.sources.config.startswith(f"{preset.hub}, config.json"):
+            yield "config.json", f"{HUB}/{preset.hub}/blob/main/config.json"
+    for paper in arxiv_papers(preset):
+        yield f"arXiv {paper}, a source", f"{PAPERS}/{paper}"
+
+
+def arxiv_papers(preset: Preset) -> list[str]:
+    """The papers on arXiv that a preset's sources name, by number."""
+    published = preset.published
+    figures = (published, *published.other) if published else ()
+    sources = [preset.sources.config, preset.released_source, *(figure.source for figure in figures)]
+    return list(dict.fromkeys(re.findall(r"arXiv[: ](\d{4}\.\d{4,5})", " ".join(filter(None, sources)))))
+
+
+# The results of the long parts of a page
+
+
+def section_summary(slug: str, name: str) -> Html:
+    """What a long part of a model's page comes to, in a line: it stands where the part is folded."""
+    return RESULTS[name](presets.model(slug))
+
+
+def _context_of_results(model: Model) -> int:
+    """4,096 tokens, or as many as the position table allows."""
+    return contexts(model)[min(2, len(contexts(model)) - 1)]
+
+
+def _figure(model: Model, name: str) -> int:
+    return int(values.number(model, name, given=Conditions(_context_of_results(model))))
+
+
+def _every_parameter(model: Model) -> Html:
+    n = _figure(model, "tensors")
+    return html("{:,} tensors, {:,} parameters", n, model.counts.total)
+
+
+def _five_tokens(model: Model) -> Html:
+    n = sum(1 for _ in sections(model).operations())
+    return html("{:,} steps, each kind of layer once", n)
+
+
+def _kv_cache(model: Model) -> Html:
+    size = rounding.decimal_bytes(_figure(model, "cache_bytes"))
+    return html("{}; {} at {:,} tokens", cache_growth_text(model, "bytes a token"), size, _context_of_results(model))
+
+
+def _flops(model: Model) -> Html:
+    one, whole = (rounding.flops(_figure(model, name)) for name in ("decode_flops", "prefill_flops"))
+    return html("{} for a token at {:,}, {} to read them all", one, _context_of_results(model), whole)
+
+
+def _where_the_flops_go(model: Model) -> Html:
+    share = rounding.percent(_figure(model, "score_flops"), _figure(model, "prefill_flops"))
+    return html("{} over pairs of tokens in a text of {:,}", share, _context_of_results(model))
+
+
+def _memory(model: Model) -> Html:
+    weights, training = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "training_bytes"))
+    return html("{} of weights; {} to train on a text of {:,}", weights, training, _context_of_results(model))
+
+
+def _which_number(model: Model) -> Html:
+    counts = model.counts
+    said = [
+        html("{:,} in all", counts.total),
+        html("{:,} active", counts.active) if is_sparse(model) else "",
+        html("{:,} without the tables", counts.non_embedding) if counts.embedding else "",
+    ]
+    return joined(filter(None, said), ", ")
+
+
+def layer_summary(model: Model, layer: Node) -> Html:
+    """What a kind of layer comes to."""
+    count = sum(int(w.count) // int(w.layer_count) for w in model.counts.weights if w.layers == layer.layers)
+    n = len(layer.layers or ())
+    return html("{:,} parameters in each of {:,} layers", count, n) if n > 1 else html("{:,} parameters", count)
+
+
+RESULTS: dict[str, Callable[[Model], Html]] = {
+    "Every parameter": _every_parameter,
+    "What happens to five tokens": _five_tokens,
+    "KV cache": _kv_cache,
+    "FLOPs": _flops,
+    "Where the FLOPs go": _where_the_flops_go,
+    "Memory": _memory,
+    "Which number is meant": _which_number,
+}

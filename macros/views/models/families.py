@@ -1,0 +1,302 @@
+"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of
+sizes."""
+
+from __future__ import annotations
+
+import math as maths
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ..charts.catalogue_entries import year
+from ..kit import disclosure, rounding, values
+from ..kit.arguments import unknown
+from ..kit.conventions import caveat
+from ..kit.html import Cell, Html, Link, anchor, block, conventions, html, joined, linked, number, table, tag
+from ..kit.svg import (
+    DATA,
+    GREEN,
+    VIOLET,
+    Frame,
+    Kind,
+    Scale,
+    axes,
+    box_distance,
+    element,
+    figure,
+    framed,
+    label,
+    legend,
+    mark,
+    powers,
+    svg,
+)
+from ..kit.text_boxes import Box, text_box
+from ..trace.layers import has_fixed_state
+from ..trace.parts import is_sparse
+from .catalogue import COMPARE, iso_date
+from .model_page import presets_in_order
+from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
+
+# Years that count as much as a factor of two in size where the earlier model of a line is looked for.
+HALF_A_YEAR = 0.5
+
+
+def family_members(family: str) -> list[str]:
+    """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
+    slugs = [slug for slug, p in presets_in_order() if p.family == family]
+    if not slugs:
+        raise unknown(
+            f"family = {family!r}: no model has it", family, sorted({p.family for _, p in presets_in_order()})
+        )
+    return slugs
+
+
+def _released(model: Model) -> object:
+    return presets.preset(model.slug).released
+
+
+def predecessor(model: Model) -> Model | None:
+    """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
+    is."""
+    released = _released(model)
+    line = disclosure.models(family_members(presets.preset(model.slug).family))
+    earlier = [m for m in line if _is_earlier(_released(m), released)]
+
+    def kind(m: Model) -> tuple[bool, bool]:
+        return is_sparse(m), any(k.row is not None for k in m.counts.kept)
+
+    def distance(m: Model) -> float:
+        return (
+            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(_released(m))) / HALF_A_YEAR
+        )
+
+    return min([m for m in earlier if kind(m) == kind(model)] or earlier, key=distance, default=None)
+
+
+def _is_earlier(a: object, b: object) -> bool:
+    """Whether one date is before another, as far as both are known: May 2024 is not before 6 May 2024."""
+    a, b = iso_date(a), iso_date(b)
+    n = min(len(a), len(b))
+    return a[:n] < b[:n]
+
+
+# The table
+
+
+def family_changes(family: str, link: Link | None = None, page_link: Link | None = None) -> Html:
+    """The models of a family in the order of release, and what each changed."""
+    slugs = family_members(family)
+    known = disclosure.models(slugs)
+    if not known:
+        names = ", ".join(presets.preset(s).name for s in slugs)
+        return tag("p", html("The sizes of {} are {}.", names, disclosure.UNDISCLOSED), cls="ep-undisclosed")
+    having = [i for i in range(len(TRAITS)) if any(trait_values(m)[i] is not None for m in known)]
+    same = [
+        i
+        for i in having
+        if len(known) > 1 and not TRAITS[i].column.is_number and len({trait_values(m)[i] for m in known}) == 1
+    ]
+    own_keys = [i for i in having if i == KV_HEADS and all(trait_values(m)[i] == trait_values(m)[HEADS] for m in known)]
+    shown = [i for i in having if i not in same + own_keys]
+    as_table = table(
+        f"{family} in the order of release",
+        ["Model", number("Parameters"), *(TRAITS[i].column for i in shown)],
+        [_changed(slug, shown, link) for slug in slugs],
+        name=f"What {family} changed",
+        cls="ep-table ep-changes",
+    )
+    notes = []
+    if any(predecessor(m) for m in known):
+        notes.append(
+            html(
+                "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year "
+                "counts as much as a factor of two. What differs is bold, with what it was below."
+            )
+        )
+    if same or own_keys:
+        alike = ["a key and value for each head"] * bool(own_keys)
+        for i in same:
+            title = TRAITS[i].column.title
+            alike.append(html("{}: {}", title[0].lower() + title[1:], trait_values(known[0])[i]))
+        notes.append(html("The same in all: {}.", joined(alike, "; ")))
+    notes.append(
+        html(
+            "Cache is what one more token adds, at 2 bytes an element; at long "
+            "context windows are full and add nothing."
+        )
+    )
+    notes.append(caveat(slugs))
+    return block(as_table, conventions(*notes), data_compare=page_link(COMPARE) if page_link else None)
+
+
+def _changed(slug: str, shown: list[int], link: Link | None) -> list:
+    """The row of a model, beside the earlier one of its line."""
+    preset, model = presets.preset(slug), disclosure.model(slug)
+    head = linked(preset.name, slug, link) + _was(
+        tag("time", values.date(preset.released), datetime=iso_date(preset.released))
+    )
+    if model is None:
+        undisclosed = tag("span", disclosure.UNDISCLOSED, cls="ep-undisclosed")
+        return [head, undisclosed, *[Cell("", is_number=False)] * len(shown)]
+    old = predecessor(model)
+    if old:
+        head += _was(f"beside {old.name}")
+    c = model.counts
+    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
+    earlier = trait_values(old) if old else [None] * len(TRAITS)
+    return [head, total, *(_compared(TRAITS[i], trait_values(model)[i], earlier[i], old is not None) for i in shown)]
+
+
+def _was(content: object) -> Html:
+    """On a line of its own where there are styles, apart from what stands before it everywhere."""
+    return html(" {}", tag("span", content, cls="ep-was"))
+
+
+def _compared(trait: Trait, now: int | str | None, was: int | str | None, is_compared: bool) -> Html | str:
+    said = _said(now)
+    if not is_compared or now == was or (not trait.is_known and None in (now, was)):
+        return said
+    how = (
+        "new"
+        if was is None
+        else f"gone, was {_said(was)}"
+        if now is None
+        else f"{'↑' if now > was else '↓'} from {_said(was)}"
+        if isinstance(now, int) and isinstance(was, int)
+        else f"was {_said(was)}"
+    )
+    return tag("strong", said) + _was(how)
+
+
+def _said(value: int | str | None) -> str:
+    return "–" if value is None else rounding.grouped(value) if isinstance(value, int) else value
+
+
+# The chart
+
+NAME = 10.5  # the size of a name
+
+DENSE, SPARSE, STATE = (
+    Kind("dense", DATA, "circle"),
+    Kind("mixture of experts; the line leads down to what a token uses", VIOLET, "triangle"),
+    Kind("recurrent layers or convolutions, with attention or without", GREEN, "diamond"),
+)
+
+
+def family_chart(family: str, link: Link | None = None) -> Html:
+    """A family’s parameters by the date of release."""
+    models = disclosure.models(family_members(family))
+    if len(models) < 2:
+        return Html()
+    return _chart(family, tuple(m.slug for m in models), tuple(link(m.slug) if link else None for m in models))
+
+
+@memoized
+def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
+    models = disclosure.models(slugs)
+    years = [year(_released(m)) for m in models]
+    low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
+    first_year = maths.floor(min(years))
+    x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
+    step = 1 if x_ends[1] - x_ends[0] <= 4 else 2
+    year_ticks = [(v, str(v)) for v in range(int(x_ends[0]), int(x_ends[1]) + 1, step)]
+    kinds_of_models = [_kind(m) for m in models]
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        x, y = Scale(*x_ends, left, right, False), Scale(low / 1.6, high * 2, bottom, top)
+        drawn = [axes(x, y, year_ticks, _ticks(y.least, y.most), "released", "parameters")]
+        points = [(x(when), y(m.counts.total)) for m, when in zip(models, years)]
+        taken = [text_box(left + 4, top + 11, "parameters", "start", 11)]
+        for m, (px, py), kind, address in zip(models, points, kinds_of_models, links):
+            said = f"{m.name}: {m.counts.total:,} parameters"
+            if is_sparse(m):
+                below = y(m.counts.active)
+                down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
+                drawn.append(element("path", d=down, fill="none", stroke=kind.colour, stroke_width=1))
+                taken.append((px - 1, py, px + 1, below))
+                said += f", {m.counts.active:,} active"
+            drawn.append(mark(kind, px, py, said, address))
+        largest_first = sorted(zip(models, points), key=lambda pair: -pair[0].counts.total)
+        for m, own in largest_first:  # names where there is room
+            place = _room(m.name, own, [p for p in points if p is not own], taken, frame)
+            if place:
+                (px, py, side), box = place
+                taken.append(box)
+                drawn.append(label(px, py, m.name, side, NAME, halo=True))
+        kinds_drawn = [kind for kind in (DENSE, SPARSE, STATE) if kind in kinds_of_models]
+        below, height = legend(kinds_drawn, frame.height + 12)
+        content = joined([*drawn, below])
+        return svg(height, content, title, described, frame.width, frame.cls, "group" if any(links) else "img")
+
+    first, last = (values.date(_released(m)) for m in (models[0], models[-1]))
+    described = (
+        f"{len(models)} models from {first} to {last}, the smallest of "
+        f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
+    )
+    rows = [
+        [anchor(m.name, url), values.date(_released(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
+        for m, url in zip(models, links)
+    ]
+    as_table = table(
+        f"Sizes of {family}",
+        ["Model", "Released", number("Parameters"), number("Active")],
+        rows,
+        name=f"Sizes of {family}",
+    )
+    caption = html(
+        "{}, every model by its date of release. The axis of sizes is "
+        "logarithmic: each line is {} times the one below.",
+        family,
+        "ten" if high / low > 30 else "two",
+    )
+    title = f"{family}: parameters by date of release"
+    return figure([framed(draw)], caption, as_table, is_wide=True)
+
+
+def _kind(m: Model) -> Kind:
+    if has_fixed_state(m):
+        return STATE
+    return SPARSE if is_sparse(m) else DENSE
+
+
+def _ticks(least: float, most: float) -> list[tuple[float, str]]:
+    """Powers of ten; within a narrow range, doublings of one."""
+    if most / least > 100:
+        return powers(least, most)
+    start = 10 ** maths.floor(maths.log10(least))
+    return [(start * 2**k, rounding.short(start * 2**k, 2)) for k in range(12) if least <= start * 2**k <= most]
+
+
+# Beside a point: how far, and which end of the name is there.
+PLACES = (
+    (8, 3.5, "start"),
+    (-8, 3.5, "end"),
+    (0, -8, "middle"),
+    (0, 15, "middle"),
+    (8, -6, "start"),
+    (-8, -6, "end"),
+    (8, 13, "start"),
+    (-8, 13, "end"),
+)
+
+
+def _room(
+    name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
+) -> tuple[tuple[float, float, str], Box] | None:
+    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other, and its box."""
+    left, top, _, bottom = frame.plot
+    for dx, dy, side in PLACES:
+        x, y = own[0] + dx, own[1] + dy
+        box = text_box(x, y, name, side, NAME)
+        if (
+            left <= box[0]
+            and box[2] <= frame.width
+            and top - 6 <= box[1]
+            and box[3] <= bottom
+            and all(box_distance(box, other) > 1 for other in taken)
+            and all(box_distance(box, (*p, *p)) > box_distance(box, (*own, *own)) + 3 for p in others)
+        ):
+            return (x, y, side), box
+    return None

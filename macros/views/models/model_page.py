@@ -1,0 +1,359 @@
+"""What a model's page says besides its tables: who made it, its sources, what was checked; cards."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.checks import compare, reference
+from ...catalogue.preset_file import Preset
+from ...catalogue.presets import Model
+from ...counting.parameters import INDEX
+from ...engine.architectures import architectures
+from ...engine.errors import Problem
+from ...engine.files import place, read_text
+from ...engine.ops import Chunked, SlidingWindow
+from ...engine.steps import OF_SOURCE, Holds
+from ..kit import disclosure, rounding, values
+from ..kit.excerpts import LINE_END, listing
+from ..kit.html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
+from ..kit.shapes import tensor_name
+from ..tables.parameters import names_line
+from ..trace.layers import has_fixed_state, n_layers
+from ..trace.parts import is_sparse
+
+
+@memoized
+def model_intro(slug: str) -> Html:
+    """One sentence: what the model is, who made it, when, how large exactly."""
+    p = presets.preset(slug)
+    start = html("{} by {}, released {}", p.name, p.organization, values.date(p.released))
+    model = disclosure.model(slug)
+    if model is None:
+        return start + html(
+            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
+        )
+    counts = model.counts
+    part = html(" {}", _part(model)) if model.parts else ""
+    active = html(", of which a token uses <strong>{:,}</strong>", counts.active)
+    return html(
+        "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.{}",
+        start,
+        "exactly" if p.hub else "by the sizes of its paper",
+        counts.total,
+        active if is_sparse(model) else "",
+        part,
+    )
+
+
+def _part(model: Model) -> Html:
+    """Which part of a multimodal model the page is about, and which are left out, by the keys of its config.json."""
+    assert model.parts
+    left_out = joined((code(key) for key, _ in model.parts.left_out), ", ")
+    if model.parts.described is None:
+        return html("This is the language model without the parts that its config.json calls {}.", left_out)
+    return html("This is what its config.json calls {}, without {}.", code(model.parts.described), left_out)
+
+
+@memoized
+def model_sources(slug: str) -> Html:
+    """Where the preset's numbers come from, and when that was last looked up."""
+    p = presets.preset(slug)
+    facts: list[tuple[object, object]] = [("Config", p.sources.config)]
+    of_source: dict[str, list[str]] = {}
+    for key, source in p.sources.values.items():
+        of_source.setdefault(source, []).append(key)
+    for source, keys in of_source.items():
+        facts.append(("Values of its own", html("{}: {}", joined(map(code, keys), ", "), source)))
+    facts.append(("Last verified", values.date(p.sources.verified)))
+    if p.released_source or not isinstance(p.released, datetime.date):
+        day = "" if isinstance(p.released, datetime.date) else ", the day is not established"
+        source = html(": {}", p.released_source) if p.released_source else ""
+        facts.append(("Released", text(values.date(p.released) + day) + source))
+    if p.hub:
+        facts.append(("On the hub", code(p.hub)))
+        source = html(": {}", p.licence_source) if p.licence_source else ""
+        facts.append(("Licence of the weights", text(licence(p)) + source))
+    if p.aliases:
+        facts.append(("The same shapes", joined(map(code, p.aliases), ", ")))
+    if p.headline:
+        facts.append(("Called", p.headline))
+    if p.published:
+        kind = "exact" if p.published.exact else "rounded"
+        facts.append(("Published total", html("{:,}, {}: {}", p.published.parameters, kind, p.published.source)))
+        for figure in p.published.other:
+            said = html("{:,}: {}", figure.parameters, figure.source)
+            besides = html(", with {}", joined((e.name for e in figure.extra), ", ")) if figure.extra else ""
+            facts.append(("Also published", said + besides))
+        if p.published.active:
+            source = html(": {}", p.published.active_source) if p.published.active_source else ""
+            facts.append(("Published as active", text(p.published.active) + source))
+    if p.note:
+        facts.append(("Note", Html(re.sub(r"&#96;(.*?)&#96;", r"<code>\1</code>", str(text(p.note))))))
+    return tag("dl", *(tag("dt", name) + tag("dd", content) for name, content in facts), cls="ep-facts")
+
+
+def licence(p: Preset) -> str:
+    """The licence of a model's weights in words."""
+    return p.licence or ("not established" if p.hub else "weights not published")
+
+
+@memoized
+def model_checked(slug: str) -> Html:
+    """What this build held the model to, and what it could not check."""
+    model = disclosure.model(slug)
+    if model is None:
+        return tag("p", "There is nothing to check.")
+    counts, listed = model.counts, reference(slug)
+    total = _held_to_the_published(model)
+    if listed:
+        compare(counts, listed)
+        n = sum(int(w.copies) for w in counts.weights + counts.buffers)
+        names = html("All {:,} tensors, names and shapes, equal the reference list both ways.", n)
+    else:
+        names = text("There is no reference list of tensors.")
+    lines = [total, names, names_line(model), logit_check(model)]
+    return tag("ul", *(tag("li", line) for line in lines))
+
+
+def _held_to_the_published(model: Model) -> Html:
+    """What the count was held against: an exact figure with each difference by name, or a rounded one."""
+    total, published = model.counts.total, model.published
+    if published is None:
+        return text("No published total was found to hold the count against.")
+    if not published.exact:
+        rounded = html(
+            "The published total is rounded, {:,}: the count differs from it by {}.",
+            published.parameters,
+            rounding.signed_percent(total - published.parameters, published.parameters, 2),
+        )
+        alike = [f.source for f in published.other if f.exact and f.parameters == total and not f.extra]
+        return rounded + html(" The same number stands elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+    named = _named_differences(model)
+    if not named:
+        return html(
+            "The total equals the published {:,} exactly. A build in which it does not is refused.",
+            published.parameters,
+        )
+    more = published.parameters - total
+    return html(
+        "The published {:,} counts {:,} {} than the parameters, and each difference is named: {}. With them the sum is "
+        "exact, and a build in which it is not is refused.",
+        published.parameters,
+        abs(more),
+        "more" if more > 0 else "fewer",
+        joined(named, "; "),
+    )
+
+
+def _named_differences(model: Model) -> list[Html]:
+    """What an exact published figure counts besides the parameters, or leaves out, each with its count."""
+    buffers: dict[str, int] = {}
+    for w in model.counts.buffers:
+        buffers[w.name] = buffers.get(w.name, 0) + int(w.count)
+    named = [html("{}, stored and not trained ({:,})", tensor_name(name), n) for name, n in buffers.items()]
+    for extra in model.published.extra if model.published else ():
+        said = html("{:,}", extra.count) if extra.count > 0 else html("{:,} left out", -extra.count)
+        named.append(html("{} ({})", extra.name, said))
+    return named
+
+
+def logit_check(model: Model) -> Html:
+    """Whether the tests hold this model's forward pass against reference logits."""
+    held = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
+    if model.model_type in held:
+        return html(
+            "The same forward pass gives the reference logits of a small checkpoint "
+            "of this architecture, to one part in 100,000."
+        )
+    said = html(
+        "The numerics of this architecture were not checked against a reference "
+        "checkpoint; shapes and counts do not depend on them."
+    )
+    if not held:
+        return said
+    types = joined(map(code, sorted(held)), ", ")
+    return said + html(" Checkpoints of type {}, which have the same forward pass, were.", types)
+
+
+# What the field calls the kinds that `experts_and_attention` names.
+ABBREVIATIONS = {
+    "mixture of experts": "MoE",
+    "multi-head": "MHA",
+    "grouped-query": "GQA",
+    "multi-query": "MQA",
+    "latent": "MLA",
+    "sliding window": "SWA",
+    "recurrent": "SSM",
+}
+
+
+def experts_and_attention(model: Model) -> tuple[str, str]:
+    """(dense or mixture of experts, kinds of attention) in words."""
+    experts = "mixture of experts" if is_sparse(model) else "dense"
+    growing = [k for k in model.counts.kept if k.row is not None]
+    attention = []
+    if any(k.holds is INDEX for k in growing):
+        attention.append("sparse")
+    if any(k.holds is Holds.LATENT for k in growing):
+        attention.append("latent")
+    elif growing:
+        n, k = (model.trace.symbols.get(s, 0) for s in ("n_heads", "n_kv_heads"))
+        attention.append("multi-head" if k in (0, n) else "multi-query" if k == 1 else "grouped-query")
+    if any(isinstance(k.mask, SlidingWindow) for k in growing):
+        attention.append("sliding window")
+    if any(isinstance(k.mask, Chunked) for k in growing):
+        attention.append("chunked")
+    if any(k.is_shared for k in growing):
+        attention.append("shared caches")
+    if has_fixed_state(model):
+        attention.append("recurrent")
+    if any(k.holds in OF_SOURCE for k in model.counts.kept):
+        attention += ["bidirectional", "cross"]
+    if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
+        attention.append("bidirectional")
+    return experts, ", ".join(attention)
+
+
+@memoized
+def presets_in_order() -> tuple[tuple[str, Preset], ...]:
+    """Every slug with its preset: by family, in it by release, of one day the smallest first."""
+
+    def order(slug: str, preset: Preset) -> tuple:
+        size = presets.model(slug).counts.total if preset.config else 0
+        return preset.family.lower(), release_sort_key(preset), size
+
+    rows = [(slug, presets.preset(slug)) for slug in presets.paths()]
+    return tuple(sorted(rows, key=lambda row: order(*row)))
+
+
+def release_sort_key(p: Preset) -> str:
+    """A preset's date, to sort by: what is known only in part stands at its first possible day, as in the browser."""
+    return str(p.released)
+
+
+def cache_growth(model: Model) -> int:
+    """Bytes that one more token adds to the cache as long as no window is full, an indexer's keys included."""
+    return model.counts.cache_bytes_per_token_uncapped() + model.counts.index_bytes_per_token()
+
+
+def cache_growth_text(model: Model, unit: str) -> str:
+    """The same, and what it is later where windows fill up: `507,904 bytes a token, later 81,920`."""
+    now, later = cache_growth(model), model.counts.cache_bytes_per_token()
+    return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
+
+
+def model_cards(slugs: Iterable[str], link: Link | None = None) -> Html:
+    """A few models as cards, each the way to its page: exact total, layers and width, kind."""
+    listed = []
+    for slug in slugs:
+        p, model = presets.preset(slug), disclosure.model(slug)
+        if model is None:
+            said = html("{} by {}", disclosure.UNDISCLOSED, p.organization)
+        else:
+            said = html(
+                "{:,} parameters<br>{} layers of width {:,}<br>{}",
+                model.counts.total,
+                n_layers(model),
+                model.trace.symbols["d_model"],
+                experts_and_attention(model)[0],
+            )
+        listed.append(tag("li", tag("strong", linked(p.name, slug, link)), " ", said))
+    return tag("ul", *listed, cls="ep-cards")
+
+
+def how_many(what: str = "models") -> str:
+    """How many models, models with known sizes, or families the site has."""
+    sets = {
+        "models": presets.paths(),
+        "known": [s for s, p in presets_in_order() if p.config is not None],
+        "families": {p.family for _, p in presets_in_order()},
+    }
+    if what not in sets:
+        raise Problem(f"what = {what!r}", f"one of {', '.join(sets)}")
+    return rounding.grouped(len(sets[what]))
+
+
+@memoized
+def verification() -> Html:
+    """What the build held all models to, and how many models each check holds for."""
+    known = disclosure.models(slug for slug, _ in presets_in_order())
+    figures = [m.published for m in known if m.published]
+    n_listed = n_tensors = 0
+    for m in known:
+        m.verify()
+        if listed := reference(m.slug):
+            compare(m.counts, listed)
+            n_listed += 1
+            n_tensors += sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)
+    checks = (
+        (
+            "The published total, exact, is what the forward pass gives, with every difference named row by row",
+            sum(f.exact for f in figures),
+        ),
+        (
+            "The published total is rounded, and stands on the model’s page with its difference",
+            sum(not f.exact for f in figures),
+        ),
+        ("No total is published", len(known) - len(figures)),
+        (
+            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", n_tensors),
+            n_listed,
+        ),
+        ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
+        (
+            "The forward pass gives the reference logits of a small checkpoint of the same type",
+            sum(m.model_type in presets.goldens() for m in known),
+        ),
+        (html("The maker disclosed no sizes: nothing to check"), len(presets_in_order()) - len(known)),
+    )
+    rows = [(what, rounding.grouped(n)) for what, n in checks]
+    return table("Checks of this build", ["Check", number("Models")], rows, name="Checks")
+
+
+# Where a published total stands, by the words of its source; the first that fits.
+ORIGINS = (
+    (r"KerasHub", "KerasHub, in its list of presets"),
+    (
+        r"safetensors total|safetensors\.index\.json|headers? of .*safetensors",
+        "the header or index of a checkpoint on the Hugging Face Hub",
+    ),
+    (r"^arXiv", "the table of the maker’s paper"),
+    (r"model card|platform-docs|on GitHub, (?:.*/)?README|README_WEIGHTS", "the maker’s model card or README"),
+    (r"the name\b", "the name that the maker gave the model"),
+    (
+        r"benchmark|statistics|public tables|README|prints|by several|in total|total parameters|docs/source",
+        "a count by others: a benchmark, a study, a program’s output, a provider’s description",
+    ),
+)
+
+
+ELSEWHERE = "elsewhere, as the model’s page says"
+
+
+def source_kind(source: str) -> str:
+    """Which kind of source a published total has."""
+    return next((kind for words, kind in ORIGINS if re.search(words, source)), ELSEWHERE)
+
+
+@memoized
+def published_origins() -> Html:
+    """Where the published totals stand that the counts are held to: how many models each kind of source is for."""
+    found = Counter(source_kind(p.published.source) for _, p in presets_in_order() if p.published)
+    kinds = [kind for _, kind in ORIGINS] + [ELSEWHERE] * (ELSEWHERE in found)
+    rows = [(kind, rounding.grouped(found[kind])) for kind in kinds]
+    whole = Row(["All models with a published total", rounding.grouped(found.total())], "total")
+    return table(
+        "Where the published totals stand", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
+    )
+
+
+def preset_file(slug: str) -> Html:
+    """The TOML file of a preset, as it is."""
+    presets.preset(slug)
+    path = presets.paths()[slug]
+    return listing(place(path), joined(read_text(path).rstrip().split("\n"), LINE_END))

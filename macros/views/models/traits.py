@@ -1,0 +1,222 @@
+"""What tells one model from another besides its size: norms, positions, activation, experts, biases, context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.parts import INPUT_TABLES, Category
+from ...engine.ops import SlidingWindow
+from ...engine.steps import EVERY_NORM, ROPES, Role
+from ..kit.html import Column, number
+from ..kit.shapes import var
+from ..trace.layers import has_fixed_state, layers_by_kind, n_layers
+from ..trace.operations import OF_DISTANCE, Place, is_alibi, place_of_norm
+from ..trace.parts import is_sparse
+from ..words import descriptions
+from .model_page import cache_growth, experts_and_attention
+
+ACTIVATION_TITLES = {
+    Role.GELU: "GELU",
+    Role.GELU_TANH: "GELU",
+    Role.SILU: "SiLU",
+    Role.RELU: "ReLU",
+    Role.RELU_SQUARED: "squared ReLU",
+    Role.XIELU: "xIELU",
+}
+NORM_TITLES: dict[Role | None, str] = {
+    Role.LAYER_NORM: "LayerNorm",
+    Role.RMS_NORM: "RMSNorm",
+    Role.GATED_RMS_NORM: "RMSNorm",
+}
+
+
+def experts(m: Model) -> str:
+    """How many experts a token uses, of how many; empty for a dense model."""
+    sizes = m.counts.values()
+    if not is_sparse(m):
+        return ""
+    shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
+    return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
+
+
+# What mixes tokens, where it is called otherwise than a mixer.
+MIXERS: dict[Role | None, str] = {Role.CROSS_ATTENTION: "cross-attention"}
+
+
+def biases(m: Model) -> str:
+    """Which parts of the layers have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
+    having: dict[str, None] = {}
+    for part in m.counts.parts:
+        if part.layer is None or part.category is Category.NORMS:
+            continue
+        plain = [w for w in part.weights if w not in part.norms and not w.name.endswith(INNER_BIASES)]
+        with_bias = [w for w in plain if w.name.endswith("bias")]
+        if not with_bias:
+            continue
+        matrices = [w for w in plain if len(w.shape) > 1 and not w.name.endswith(("bias", "A_log"))]
+        title = "attention" if part.is_attention else MIXERS.get(part.role, "mixer")
+        if part.category is Category.FEED_FORWARD:
+            title = "feed-forward"
+        gives = [g for w in with_bias if (g := descriptions.of_tensor(w.name).gives)]
+        if len(with_bias) < len(matrices):
+            title = ", ".join(gives) if title == "attention" and gives else f"part of {title}"
+        having[title] = None
+    if any(w.layers is None and w.name.endswith(HEAD_BIAS) for w in m.counts.weights):
+        having["the head"] = None
+    for title, has_it in inner_biases(m).items():
+        if has_it:
+            having[title] = None
+    titles = list(having)
+    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1]))) if titles else "none"
+
+
+HEAD_BIAS = ("lm_head.bias", "decoder.bias", "predictions.bias")
+CONVOLUTION, STEP_SIZE = ("conv1d.bias", "conv_1d.bias", "conv.conv.bias"), ("dt_bias", "dt_proj.bias")
+CHOICE = ("correction_bias", "expert_bias", "balancing_biases")
+BY_PLACE = ("position_bias",)  # a number for each place in a window, and no bias of a matrix
+INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE + BY_PLACE
+
+
+def inner_biases(m: Model) -> dict[str, bool]:
+    """Which of a layer's parts besides its matrices have a bias."""
+    names = [w.name for w in m.counts.weights + m.counts.buffers if w.layers is not None]
+    of_layers = [
+        node
+        for layer in layers_by_kind(m)
+        for node in layer.walk()
+        if node.role in EVERY_NORM and any(w.name.endswith("bias") for w in node.all_weights())
+    ]
+    return {
+        "convolution": any(name.endswith(CONVOLUTION) for name in names),
+        "step size": any(name.endswith(STEP_SIZE) for name in names),
+        "norms": not all(node.is_inside(Role.INDEXER) for node in of_layers),
+        "the indexer’s norm": any(node.is_inside(Role.INDEXER) for node in of_layers),
+        "choice of experts": any(name.endswith(CHOICE) for name in names),
+    }
+
+
+def norms(m: Model) -> str:
+    """The kind of norm, and what it stands before or after in a layer."""
+    titles: dict[str, None] = {}
+    places: set[Place] = set()
+    of_heads = False
+    for layer in layers_by_kind(m):
+        for node in layer.walk():
+            if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
+                descriptions.of_tensor(w.name).gives in ("q", "k") for w in node.weights if node.role in NORM_TITLES
+            ):
+                of_heads = True
+            elif node.parent is layer and node.role in NORM_TITLES:
+                titles[NORM_TITLES[node.role]] = None
+                place, _ = place_of_norm(node)
+                places.add(place if place in (Place.AFTER, Place.STREAM) else Place.BEFORE)
+    where = " and ".join(word for place, word in ((Place.BEFORE, "before"), (Place.AFTER, "after")) if place in places)
+    where = " and ".join([f"{where} each part"] * bool(where) + ["after each sum"] * (Place.STREAM in places))
+    return f"{', '.join(titles)} {where}" + (", q and k too" if of_heads else "") if titles else ""
+
+
+def positions(m: Model) -> str:
+    """How a token’s position comes in."""
+    roles = {n.role for n in m.trace.root.walk()}
+    turned = [
+        any(n.role in ROPES for n in layer.walk())
+        for layer in layers_by_kind(m)
+        if any(n.role is Role.ATTENTION for n in layer.walk())
+    ]
+    ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["sinusoidal"] * (Role.SINUSOIDS in roles)
+    ways += ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
+    ways += ["by the distance, learned"] * any(role in roles for role in OF_DISTANCE)
+    if any(turned):
+        ways.append("rotary" if all(turned) else "rotary, none in some layers")
+    return ", ".join(ways) or ("by the recurrence" if has_fixed_state(m) else "none")
+
+
+def window(m: Model) -> int | None:
+    """The size of the window, in a model that has layers with one."""
+    return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
+
+
+def activation(m: Model) -> str:
+    """The activation function of the first feed-forward part, or where there is none of what mixes tokens, and whether
+    it is gated.
+    """
+    for category in (Category.FEED_FORWARD, Category.MIXING):
+        for part in (p for p in m.counts.parts if p.category is category):
+            steps = {n.role for n in part.node.walk()}
+            slope = getattr(m.config, "gate_slope", None)
+            bends = (
+                [f"Swish of slope {slope}"]
+                if slope
+                else [title for role, title in ACTIVATION_TITLES.items() if role in steps]
+            )
+            gated = any(
+                n.function is np.multiply and len([a for a in n.inputs if a.ndim > 1]) == 2
+                for n in part.node.walk()
+                if not n.is_inside(*ACTIVATION_TITLES)
+            )
+            if bends:
+                return f"{bends[0]}, gated" if gated else bends[0]
+    return ""
+
+
+class Trait(NamedTuple):
+    """What models are compared by: its column, how to get it (None where a model has none).
+
+    `is_known` says that None means that a model has none, not that its source does not say.
+    """
+
+    column: Column
+    get: Callable[[Model], int | str | None]
+    is_known: bool = True
+
+
+def _symbol(name: str) -> Trait:
+    return Trait(number(var(name)), lambda m: m.counts.values().get(name))
+
+
+def n_kv_heads(m: Model) -> int | None:
+    """Key/value heads; None where latents are kept in their place."""
+    sizes = m.counts.values()
+    return None if "kv_lora_rank" in sizes else sizes.get("n_kv_heads", sizes.get("n_heads"))
+
+
+def later_growth(m: Model) -> int | None:
+    later = m.counts.cache_bytes_per_token()
+    return later if later != cache_growth(m) else None
+
+
+TRAITS = (
+    _symbol("d_model"),
+    Trait(number(var("n_layers")), n_layers),
+    _symbol("n_heads"),
+    Trait(number(var("n_kv_heads")), n_kv_heads),
+    _symbol("d_head"),
+    _symbol("kv_lora_rank"),
+    _symbol("d_ff"),
+    _symbol("d_ff_expert"),
+    Trait(Column("Experts of a token"), experts),
+    _symbol("vocab_size"),
+    Trait(number("Context"), lambda m: m.longest_context[0], is_known=False),
+    Trait(number("Cache, bytes per token"), cache_growth),
+    Trait(number("the same at long context"), later_growth),
+    Trait(Column("Attention"), lambda m: experts_and_attention(m)[1]),
+    Trait(number(var("sliding_window")), window),
+    Trait(Column("Positions"), positions),
+    Trait(Column("Activation"), activation),
+    Trait(Column("Norms"), norms),
+    Trait(Column("Biases"), biases),
+    Trait(Column("Head"), lambda m: "tied" if m.counts.is_tied else "its own"),
+)
+
+
+HEADS, KV_HEADS = 2, 3  # of TRAITS
+
+
+@memoized
+def trait_values(model: Model) -> tuple[int | str | None, ...]:
+    return tuple(None if (value := trait.get(model)) == "" else value for trait in TRAITS)

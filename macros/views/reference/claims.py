@@ -1,0 +1,348 @@
+"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole
+catalogue.
+
+A claim is quoted as it was made, in `claims.toml`, and a formula in `formulas.toml`; the arithmetic and the true figure
+are formulas over a model's sizes, evaluated here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...catalogue.toml_files import Text, checked, read_toml
+from ...engine.errors import Problem
+from ...engine.files import place
+from ..charts import catalogue_charts, catalogue_entries
+from ..kit import disclosure, rounding, values
+from ..kit.arguments import one_of, unknown
+from ..kit.conventions import caveat
+from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
+from ..kit.shapes import with_symbols
+from ..trace.layers import n_layers
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+
+FOLDER = Path(__file__).parent
+CLAIMS, FORMULAS = FOLDER / "claims.toml", FOLDER / "formulas.toml"
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and
+    `b.`."""
+
+    said: Text
+    claimed: Text
+    true: Text
+    of: Text  # what is counted
+    why: Text
+    models: tuple[Text, ...] = ()
+    context: Positive | None = None
+    digits: Positive | None = None
+
+
+@cache
+def claims() -> dict[str, tuple[Claim, ...]]:
+    """Every claim, by the group that a table shows: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`. Raises
+    `Problem`."""
+    return {
+        group: tuple(
+            checked(claim, Claim, f"{group}[{n}]", CLAIMS) for n, claim in enumerate(checked(rows, list, group, CLAIMS))
+        )
+        for group, rows in read_toml(CLAIMS).items()
+    }
+
+
+GPT2_TOKENS = "The capital of France is"
+GPT2_IDS_SAID, GPT2_IDS = (464, 3361, 295, 2238, 318), (464, 3139, 286, 4881, 318)
+
+
+Lookup = Callable[[str | None, str], int | Fraction | None]
+
+
+def _nothing(owner: str | None, name: str) -> None:
+    """The sizes of no model."""
+
+
+def _sizes(claim: Claim) -> Lookup | None:
+    """The sizes of the models that a claim is about; None where one of them is undisclosed."""
+    owners = "abcd" if len(claim.models) > 1 else (None,)
+    models = {owner: known for owner, slug in zip(owners, claim.models) if (known := disclosure.model(slug))}
+    if not claim.models:
+        return _nothing
+
+    def lookup(owner: str | None, name: str) -> int | Fraction:
+        if owner is not None and None in models:  # a tensor by two parts of its name
+            return values.number(models[None], f"{owner}.{name}", claim.context)
+        if owner not in models:
+            raise Problem(f"the claim “{claim.said}” names the model {owner!r}", f"correct {place(CLAIMS)}")
+        return values.number(models[owner], name, claim.context)
+
+    return lookup if len(models) == len(claim.models) else None
+
+
+def amount(figure: int | Fraction, digits: int | None = None) -> str:
+    """A figure of a claim: whole ones with every digit."""
+    return values.formatted(figure, digits=digits if Fraction(figure).denominator != 1 else None)
+
+
+def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
+    """By how much a claim is off: as a number, and of the true figure."""
+    if claimed == true:
+        return "none"
+    more = Fraction(claimed) - true
+    share = off(Fraction(claimed) / true) if true else ""
+    return html("+" if more > 0 else "") + html("{}<br>({})", amount(more, 3), share)
+
+
+def off(ratio: Fraction) -> str:
+    """How far from right: in percent, or as a factor where that says more."""
+    if ratio >= 3:
+        return f"{rounding.significant(ratio)} times too much"
+    return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)
+
+
+def arithmetic(expression: str) -> str:
+    """A formula as people write it."""
+    grouped = re.sub(r"\d{4,}", lambda m: f"{int(m[0]):,}", expression)
+    powers = re.sub(r"\s*\*\*\s*(\d)", lambda m: "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(m[1])], grouped)
+    return powers.replace(" * ", " × ").replace(" / ", " ÷ ").replace(" - ", " − ")
+
+
+def roomy(content: Html, why: str) -> Html:
+    """A cell's text, wide enough to be read where a table scrolls, and below it the reason."""
+    return tag("div", content, cls="ep-roomy") + tag("div", with_symbols(why), cls="ep-range ep-why")
+
+
+def claims_table(group: str, link: Link | None = None) -> Html:
+    """What is said beside what is computed, a row a claim: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
+    if group not in claims():
+        raise unknown(f"unknown group of claims {group!r}", group, claims())
+    return table(
+        f"{len(claims()[group])} claims",
+        ["What is said, and why it is so or not", number("What that gives"), number("Computed"), number("Difference")],
+        [_claim(claim, link) for claim in claims()[group]],
+        name=f"Claims and what is computed: {group.replace('-', ' ')}",
+        cls="ep-table ep-claims",
+    )
+
+
+def _claim(claim: Claim, link: Link | None) -> list:
+    lookup = _sizes(claim)
+    claimed = values.compute(claim.claimed, lookup or _nothing)
+    is_plain = re.fullmatch(r"\d+( \* 10 \*\* \d)?", claim.claimed)
+    worked = "" if is_plain else html("<br>{}", small(with_symbols(arithmetic(claim.claimed))))
+    names = joined((linked(presets.preset(s).name, s, link) for s in claim.models), ", ")
+    context = f" at a context of {claim.context:,}" if claim.context else ""
+    of = html("{}{}{}{}", with_symbols(claim.of), context, html(": ") if names else "", names)
+    said = html("“{}”{}<br>{}", with_symbols(claim.said), worked, small(of))
+    if lookup is None:
+        return [roomy(said, claim.why), amount(claimed, claim.digits), disclosure.UNDISCLOSED, "unknown"]
+    true = values.compute(claim.true, lookup)
+    why = re.sub(r"\{(.+?)\}", lambda m: amount(values.compute(m[1], lookup)), claim.why)
+    return [roomy(said, why), amount(claimed, claim.digits), amount(true, claim.digits), difference(claimed, true)]
+
+
+def token_ids_claim() -> Html:
+    """The token ids of the seed's sentence beside GPT-2's own, and how many differ."""
+    wrong = sum(a != b for a, b in zip(GPT2_IDS_SAID, GPT2_IDS))
+    said = [tag("strong", a) if a != b else a for a, b in zip(GPT2_IDS_SAID, GPT2_IDS)]
+    return table(
+        html("Token ids: {} of {} are another token’s", wrong, len(GPT2_IDS)),
+        ["Token", *map(number, GPT2_TOKENS.split())],
+        [["said", *said], ["GPT-2’s tokenizer", *GPT2_IDS]],
+        name="Token ids",
+    )
+
+
+# Formulas over the whole catalogue
+
+
+class Formula(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A formula in circulation: how it is written, as a formula over sizes, what it is meant to give, what it leaves
+    out."""
+
+    title: Text
+    claimed: Text
+    true: Text
+    of: Text
+    why: Text
+    needs: Text | None = None  # a size that a model must have for the formula to be about it
+    context: Positive | None = None
+    assumes: tuple[Text, ...] = ()  # differences of sizes that are 0 in the models that the formula was made for
+
+
+@cache
+def formulas() -> dict[str, Formula]:
+    """Every formula in circulation by its key, such as `12LD2`. Raises `Problem`."""
+    return {key: checked(formula, Formula, key, FORMULAS) for key, formula in read_toml(FORMULAS).items()}
+
+
+def formula_of(key: str) -> Formula:
+    """The formula of a key. Raises `Problem` with the nearest."""
+    if key not in formulas():
+        raise unknown(f"unknown formula {key!r}", key, formulas())
+    return formulas()[key]
+
+
+def _size(model: Model, name: str, context: int | None) -> int | Fraction:
+    """A size as a calculator reads it from a config, which takes the usual default where one is missing."""
+    sizes = model.counts.values()
+    if name == "n_layers":
+        return n_layers(model)
+    if name == "n_kv_heads" and name not in sizes:
+        return sizes["n_heads"]
+    if name == "d_head" and name not in sizes:
+        return Fraction(sizes["d_model"], sizes["n_heads"])
+    if name == "spare_experts":  # all routed experts but one of each layer
+        return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in model.counts.weights if w.routed)
+    return values.number(model, name, context)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a formula gives for a model, and what the model has."""
+
+    entry: catalogue_entries.Entry
+    claimed: Fraction
+    true: int | Fraction
+    is_as_assumed: bool
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        return self.claimed / self.true
+
+
+@memoized
+def results(key: str) -> tuple[Result, ...]:
+    """What a formula gives for each model that it is about."""
+    f, given = formula_of(key), []
+    for entry in catalogue_entries.entries():
+        model = presets.model(entry.slug)
+        if f.needs and f.needs not in model.counts.values():
+            continue
+        if f.context and (model.longest_context[0] or 0) < f.context:
+            continue
+
+        def size(owner: str | None, name: str, model: Model = model) -> int | Fraction:
+            return _size(model, name, f.context)
+
+        if true := values.number(model, f.true, f.context):
+            is_as_assumed = not any(values.compute(difference, size) for difference in f.assumes)
+            given.append(Result(entry, Fraction(values.compute(f.claimed, size)), true, is_as_assumed))
+    return tuple(given)
+
+
+NEAR = Fraction(1, 20)
+COUNTED: Mapping[str, Callable[[Result], bool]] = {
+    "models": lambda result: True,
+    "exact": lambda result: result.ratio == 1,
+    "exact as assumed": lambda result: result.ratio == 1 and result.is_as_assumed,
+    "within 5%": lambda result: abs(result.ratio - 1) <= NEAR,
+    "too low": lambda result: result.ratio < 1 - NEAR,
+    "too high": lambda result: result.ratio > 1 + NEAR,
+}
+BY_CHANCE = "exact by chance"
+
+
+def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
+    """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
+    `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those `exact by chance`."""
+    given = results(key)
+    if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
+        return str(sum(COUNTED[what](result) for result in given))
+    if what == BY_CHANCE:
+        by_chance = [r for r in given if r.ratio == 1 and not r.is_as_assumed]
+        return joined((linked(result.entry.name, result.entry.slug, link) for result in by_chance), ", ") or "none"
+    if len({result.ratio for result in given}) == 1:
+        return html("all alike ({})", off(given[0].ratio))
+    furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
+    return html("{} ({})", linked(furthest.entry.name, furthest.entry.slug, link), off(furthest.ratio))
+
+
+def formulas_table(link: Link | None = None) -> Html:
+    """Every formula in circulation over the whole catalogue: how often it holds, where it fails most, and why."""
+    rows = []
+    for key, f in formulas().items():
+        ends = dict.fromkeys(formula_result(key, what, link) for what in ("lowest", "highest"))
+        counts = [formula_result(key, what) for what in ("models", "within 5%", "too low", "too high")]
+        rows.append([roomy(html("{}<br>{}", f.title, small(f.of)), f.why), *counts, joined(ends, "<br>")])
+    as_table = table(
+        f"{len(formulas())} formulas over the catalogue",
+        [
+            "Formula, and what it leaves out",
+            number("Models"),
+            number(html("Within 5%")),
+            number("Too low"),
+            number("Too high"),
+            "Lowest and highest",
+        ],
+        rows,
+        name="Formulas over the catalogue",
+    )
+    return block(
+        as_table,
+        conventions(
+            html(
+                "A formula is held against the models that it is about, one at a context against those that allow it. "
+                "Too low and too high: by more than 5%."
+            ),
+            html(
+                "A size that a config leaves out is taken as calculators take it: n_kv_heads = n_heads, d_head = D/N."
+            ),
+        ),
+    )
+
+
+def formula_table(key: str, link: Link | None = None) -> Html:
+    """A formula for each model: what it gives, what the model has, the difference."""
+    f, given = formula_of(key), results(key)
+    rows = [
+        [
+            linked(result.entry.name, result.entry.slug, link),
+            amount(result.claimed, 9),
+            rounding.grouped(result.true),
+            off(result.ratio) if result.ratio != 1 else "exact",
+            catalogue_entries.DESIGN_KINDS[result.entry.kind].title,
+        ]
+        for result in sorted(given, key=lambda result: result.ratio)
+    ]
+    as_table = table(
+        html("{}, {}: {} models, from the lowest to the highest", f.title, f.of, len(given)),
+        ["Model", number("The formula"), number("The model"), number("Off by"), "Kind"],
+        rows,
+        name=f"{f.title} for each model",
+    )
+    if "cache" not in f.true:
+        return as_table
+    counted = "The model: what a token adds while no window is full, without an indexer’s keys."
+    return block(as_table, conventions(counted, caveat(result.entry.slug for result in given)))
+
+
+def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
+    """A formula's error for every model of the catalogue, as a chart and behind it as a table."""
+    given, f = results(key), formula_of(key)
+    caption = html(
+        "{} for {} models: what the formula gives, divided by what the model has. "
+        "{} points lie within 5% of the thick line, {} below, {} above.",
+        f.title,
+        len(given),
+        *(formula_result(key, what) for what in ("within 5%", "too low", "too high")),
+    )
+    return catalogue_charts.ratio_chart(
+        [(result.entry, result.ratio) for result in given],
+        caption,
+        formula_table(key, link),
+        f"The error of {f.title} for every model",
+        link,
+    )

@@ -1,0 +1,120 @@
+"""What is covered: every model type and every mechanism, each with what it was checked against."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.independent import comparison
+from ...catalogue.presets import Model
+from ...engine import terms
+from ...engine.architectures import architectures
+from ...engine.array import Node
+from ...engine.steps import Role
+from ..kit import disclosure, rounding, values
+from ..kit.html import Html, block, code, conventions, html, joined, number, table
+
+# What every model has, or what only holds other steps: no mechanism.
+PLAIN = {Role.FORWARD, Role.LAYER, Role.LINEAR, Role.CONV1D, Role.EMBED, Role.LAST_ROW, Role.UNEMBED, Role.WEIGHTED_SUM}
+OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
+
+
+class Use(NamedTuple):
+    """Where a mechanism stands: the model types, and how many models of the catalogue."""
+
+    types: set[str]
+    models: set[str]
+
+
+def disclosed_models() -> list[Model]:
+    """The models of the catalogue whose sizes are known."""
+    return disclosure.models(presets.paths())
+
+
+def coverage_summary() -> Html:
+    """How many model types, forward passes and models there are, and how many of them were checked in which way."""
+    made, types = comparison(), architectures()
+    held = presets.goldens() & types.keys()
+    of_catalogue = {m.model_type for m in disclosed_models()}
+    rows = (
+        ("Model types that are read", len(types)),
+        ("Forward passes, each shared by the types of one block", len({a.forward for a in types.values()})),
+        ("Types whose scores equal those of a reference checkpoint", len(held)),
+        ("Types compared with transformers: tensors, scores, FLOPs, cache", len(made.types)),
+        ("Types with a model in the catalogue", len(of_catalogue)),
+        ("Models with known sizes", len(disclosed_models())),
+    )
+    versions = joined((f"{name} {version}" for name, version in made.versions.items()), ", ")
+    return block(
+        table(
+            "What is covered",
+            ["", number("Number")],
+            [(what, rounding.grouped(n)) for what, n in rows],
+            name="How much is covered",
+        ),
+        conventions(html("Compared on {} with {}.", values.date(made.date), versions)),
+    )
+
+
+def coverage_types() -> Html:
+    """Every model type: its forward pass, what its scores were held against, and how many models have it."""
+    made, held = comparison(), presets.goldens()
+    models: defaultdict[str, int] = defaultdict(int)
+    for model in disclosed_models():
+        models[model.model_type] += 1
+    rows = [
+        (
+            code(name),
+            code(architecture.name),
+            "checkpoint" if name in held else "–",
+            code(made.types[name].by) if name in made.types else made.absent.get(name, "–"),
+            rounding.grouped(models[name]) if models[name] else "–",
+        )
+        for name, architecture in architectures().items()
+    ]
+    columns = ["Model type", "Forward pass", "Reference scores", "Compared with transformers’", number("Models")]
+    return block(
+        table("Model types", columns, rows, name="Model types, and what each was checked against"),
+        conventions(
+            "Checkpoint: scores and hidden states of small random weights, from transformers, to one part in 100,000.",
+            "Compared: names and shapes of all tensors, scores, FLOPs by torch’s counter, numbers in the cache.",
+        ),
+    )
+
+
+def _terms(node: Node) -> list[str]:
+    """The field's terms of a step; whatever chooses among experts is a router, also where it is a plain linear map."""
+    said = [term for term in terms.of(node).split(", ") if term]
+    return [*said, "router"] if node.role is Role.MIXTURE_OF_EXPERTS else said
+
+
+@memoized
+def mechanism_uses() -> dict[str, Use]:
+    """Each mechanism by the field’s term, with the types and models that have it."""
+    found: dict[str, Use] = {}
+    for model in disclosed_models():
+        nodes = (node for node in model.trace.root.walk() if node.role is not None and node.role not in PLAIN)
+        for term in {term for node in nodes for term in _terms(node) if term not in OF_ANY_MODEL}:
+            use = found.setdefault(term, Use(set(), set()))
+            use.types.add(model.model_type)
+            use.models.add(model.slug)
+    return found
+
+
+def coverage_mechanisms() -> Html:
+    """Every mechanism that a model of the catalogue has: in how many types and models, and whether it was checked."""
+    held, compared = presets.goldens(), comparison().types
+    rows = [
+        (
+            term,
+            rounding.grouped(len(use.types)),
+            rounding.grouped(len(use.types & held)),
+            rounding.grouped(len(use.types & compared.keys())),
+            rounding.grouped(len(use.models)),
+        )
+        for term, use in sorted(mechanism_uses().items(), key=lambda item: (-len(item[1].models), item[0].lower()))
+    ]
+    columns = ["Mechanism", *map(number, ("Types", "With a checkpoint", "Compared", "Models"))]
+    return table("Mechanisms", columns, rows, name="Mechanisms, and in how many types and models each stands")

@@ -1,0 +1,1 @@
+"""Tables of a model's tensors and parameters, and the formulas that add up to them."""

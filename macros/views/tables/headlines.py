@@ -1,0 +1,110 @@
+"""Which counts of a model give the figure that its maker calls it by: "7B", "A2.7B"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from ...catalogue.presets import Model
+from ..kit import rounding
+from ..kit.html import Html, html, joined, text
+
+_SHORT = re.compile(r"[~≈]?(\d+)(?:\.(\d+))?([MBT])")
+_NAMES = {"M": "millions", "B": "billions", "T": "trillions"}
+_PLACES = ("", "tens of ", "hundreds of ")
+
+
+class Reading(NamedTuple):
+    """A count that may be meant by "the size"."""
+
+    what: str
+    parameters: int
+
+
+def headline(model: Model, said: str) -> Html:
+    """Every count of a model that a maker's headline comes from, by rounding or by cutting off."""
+    return matching_readings(
+        said.removeprefix("A"), active_readings(model) if said.startswith("A") else size_readings(model)
+    )
+
+
+def active_readings(model: Model) -> list[Reading]:
+    """The counts of what one token uses."""
+    return [
+        Reading("active per token", model.counts.active),
+        Reading("active without the input table", model.counts.active_excluding_input_embedding),
+    ]
+
+
+def size_readings(model: Model) -> list[Reading]:
+    """Every count that may be a model's headline: the total first, with what its file holds besides, and without
+    tables."""
+    counts, file = model.counts, model.published_file
+    vision, prediction = (model.published.of_part(part) if model.published else 0 for part in ("vision", "prediction"))
+    input_table = counts.active - counts.active_excluding_input_embedding
+    readings = [
+        Reading("the total", counts.total),
+        Reading("the total with the vision part", counts.total + vision),
+        Reading("the total with the MTP module", counts.total + prediction),
+        Reading("the total without the input table", counts.total - input_table),
+        Reading("non-embedding", counts.non_embedding),
+        Reading("non-embedding with the MTP module", counts.non_embedding + prediction),
+        *([Reading("the numbers in the published file", file.parameters)] if file else ()),
+        *(active_readings(model) if counts.active != counts.total else ()),
+    ]
+    first_of: dict[int, Reading] = {}
+    for reading in readings:
+        first_of.setdefault(reading.parameters, reading)
+    return list(first_of.values())
+
+
+def matching_readings(said: str, readings: list[Reading]) -> Html:
+    """The readings that a short figure comes from, each with the way; else how far the first is off.
+
+    Of several that come out alike to three digits, the first stands for all.
+    """
+    parts = _SHORT.fullmatch(said.strip())
+    if parts is None:
+        return text("a name, not a count")
+    whole, decimals, unit = parts.groups(default="")
+    last_digit = Fraction(rounding.SCALES[unit], 10 ** len(decimals))
+    figure = int(whole + decimals) * last_digit
+    lines: dict[tuple[str, str], Html] = {}
+    for what, n in readings:
+        if way := _way(n, figure, last_digit, whole, unit):
+            lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", what, way, n))
+    if not lines:
+        what, n = readings[0]
+        return html("no count here gives it, rounded or cut off: {}, {:,}, {}", what, n, difference_text(n, figure))
+    return joined([*(["more than one count gives it:"] if len(lines) > 1 else []), *lines.values()], "<br>")
+
+
+def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) -> str:
+    """How a count gives a figure, at the finest place that does; nothing where none does."""
+    for place, (step, name) in enumerate(zip(_steps(figure, last_digit, whole), _PLACES)):
+        ways = [
+            *(["rounded"] if figure - step / 2 <= n < figure + step / 2 else []),
+            *(["cut off"] if figure <= n < figure + step else []),
+        ]
+        if ways:
+            return " or ".join(ways) + (f" to {name}{_NAMES[unit]}" if place else "")
+    return ""
+
+
+def _steps(figure: Fraction, last_digit: Fraction, whole: str) -> Iterator[Fraction]:
+    """One in the last digit of a figure, and in those before it as far as all behind them are noughts."""
+    step = last_digit
+    for _ in whole:
+        yield step
+        step *= 10
+        if figure % step:
+            return
+
+
+def difference_text(n: int, figure: int | Fraction) -> Html:
+    """How far a count is from a figure."""
+    share = Fraction(n) / figure - 1
+    percent = rounding.signed_percent(share.numerator, share.denominator, 2)
+    return html("is less than 0.01% from it") if "<" in percent else html("is {} from it", percent)

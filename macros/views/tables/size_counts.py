@@ -1,0 +1,171 @@
+"""The counts of a model that are all called "the size", each difference explained down to zero."""
+
+from __future__ import annotations
+
+from ...cache.memory import memoized
+from ...catalogue import preset_file
+from ...catalogue.presets import Model
+from ...counting.parts import HEAD, INPUT_TABLES
+from ...engine.tensors import Weight
+from ..kit import disclosure, rounding
+from ..kit.html import Html, Row, block, conventions, heading, html, number, table
+from ..kit.shapes import tensor_name, var
+from ..trace.parts import is_sparse
+from . import headlines
+
+
+@memoized
+@disclosure.view("every count of it")
+def which_number(model: Model) -> Html:
+    """The counts that are all called "the size", each difference explained down to zero."""
+    counts, preset, published = model.counts, model.preset, model.published
+    figures = [published, *published.other] if published else []
+    total = _result("Unique trainable parameters", counts.total)
+
+    why = "each tensor once, the tied table too" if counts.is_tied else "each tensor once"
+    start = [_result("Unique trainable parameters", counts.total, why)]
+    if preset and preset.headline:
+        start.insert(0, Row(["The maker’s headline", preset.headline, headlines.headline(model, preset.headline)]))
+    sections = [("The model", start)]
+    if counts.embedding:
+        tables = [_step(tensor_name(w.name), -int(w.count), use) for w, use in _tables(model)]
+        rest = _result(
+            "Non-embedding",
+            counts.non_embedding,
+            "what the scaling laws of Kaplan et al. count; Chinchilla’s count all",
+        )
+        sections.append(("Without the tables at both ends", [total, *tables, rest]))
+    if is_sparse(model):
+        sections.append(("What one token uses", _active(model, total)))
+    alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
+    if alike:
+        sections.append(
+            (
+                "Counted alike elsewhere",
+                [_result("Published", f.parameters, html("{}; the same number", f.source)) for f in alike],
+            )
+        )
+    sections += [(f.source, _published(model, f, total)) for f in figures if f not in alike]
+    return block(
+        table(
+            html("Which number is “the size” of {}?", model.name),
+            ["Which number", number("Count"), "What it means"],
+            *([heading(title, 3), *rows] for title, rows in sections),
+            name=f"The counts of {model.name}",
+            cls="ep-table ep-which",
+        ),
+        conventions(
+            _contradiction(model),
+            html("Lines that start with + or − lead from the count above them to the one below."),
+        ),
+    )
+
+
+def _result(title: str, n: int, why: object = "") -> Row:
+    return Row([title, rounding.grouped(n), why], "total")
+
+
+def _step(title: object, n: int, why: object) -> Row:
+    return Row([title, html("+" if n > 0 else "") + rounding.grouped(n), why], "ep-step")
+
+
+def _active(model: Model, total: Row) -> list[Row]:
+    """From the total to what a token uses, by both conventions, and what the maker gives."""
+    counts, published = model.counts, model.published
+    idle: dict[tuple[str, int, int], list[Weight]] = {}
+    for w in counts.weights:
+        if w.routed is not None and int(w.active) != int(w.count):
+            held, used = map(int, w.routed)
+            idle.setdefault((w.name, held, used), []).append(w)  # of every kind of layer
+    rows = [total]
+    for (name, held, used), weights in idle.items():
+        n = sum(int(w.layer_count) for w in weights)
+        left_out = sum(int(w.active) - int(w.count) for w in weights)
+        layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
+        why = f"{held - used:,} of {held:,} experts that a token does not choose, {layers}"
+        rows.append(_step(tensor_name(name), left_out, why))
+    multiplied = html("what one token uses; tables and head in full")
+    rows.append(_result("Active per token", counts.active, multiplied))
+    excluding = counts.active_excluding_input_embedding
+    if excluding != counts.active:
+        rows += [
+            _step("the input table", excluding - counts.active, "a look-up of one row"),
+            _result("Active without the input table", excluding, "another convention in use"),
+        ]
+    if published and published.active:
+        source = html("; {}", published.active_source) if published.active_source else ""
+        rows.append(
+            Row(
+                [
+                    "The maker’s figure",
+                    published.active,
+                    headlines.matching_readings(published.active, headlines.active_readings(model)) + source,
+                ]
+            )
+        )
+    return rows
+
+
+def _tables(model: Model) -> list[tuple[Weight, str]]:
+    """The tables at either end of the model, each with what it is used for."""
+    uses: dict[Weight, list[str]] = {}
+    for node in model.trace.root.children:
+        for role, what in (
+            (INPUT_TABLES[0], "the input table"),
+            (INPUT_TABLES[1], "the position table"),
+            (HEAD, "the head"),
+        ):
+            for w in node.all_weights() if node.role is role else ():
+                if not w.is_buffer:
+                    uses.setdefault(w, []).append(what)
+    return [(w, " and ".join(dict.fromkeys(what))) for w, what in uses.items()]
+
+
+def _published(model: Model, published: preset_file.Published, total: Row) -> list[Row]:
+    """From the total to a published figure, each difference by name and count."""
+    counts = model.counts
+    if not published.exact:
+        n = published.parameters
+        why = html(
+            "the count {}; nothing exact can be held to a rounded figure", headlines.difference_text(counts.total, n)
+        )
+        return [total, _step("rounded there", n - counts.total, why), _result("Published, rounded", n)]
+    rows, explained = [total], counts.total
+    for name in dict.fromkeys(w.name for w in counts.buffers):
+        n = sum(int(w.count) for w in counts.buffers if w.name == name)
+        rows.append(_step(tensor_name(name), n, html("a buffer: stored, not trained")))
+        explained += n
+    for extra in published.extra:
+        why = "counted there, no part of this forward pass" if extra.count > 0 else "not counted there"
+        rows.append(_step(extra.name, extra.count, why))
+        explained += extra.count
+    rest = html("unexplained: {}", rounding.grouped(published.parameters - explained))
+    return [*rows, _result("Published", published.parameters, rest)]
+
+
+def _contradiction(model: Model) -> Html | str:
+    """A config whose heads together are not as wide as the model: a design, or a slip of a paper."""
+    sizes = model.counts.values()
+    if not {"n_heads", "d_head", "d_model"} <= sizes.keys():
+        return ""
+    together = sizes["n_heads"] * sizes["d_head"]
+    if together == sizes["d_model"]:
+        return ""
+    product = html(
+        "{} × {} = {:,} × {:,} = {:,}", var("n_heads"), var("d_head"), sizes["n_heads"], sizes["d_head"], together
+    )
+    width = html("{} = {:,}", var("d_model"), sizes["d_model"])
+    if any("d_head" in d.symbols for w in model.counts.weights for d in w.shape):
+        return html(
+            "The heads together are not as wide as the model: {}, and {}. "
+            "The projections change the width on the way in and out.",
+            product,
+            width,
+        )
+    return html(
+        "The source contradicts itself: {}, and {} (a difference of {}). Attention is taken to be as wide as {} here.",
+        product,
+        width,
+        rounding.grouped(together - sizes["d_model"]),
+        var("d_model"),
+    )

@@ -1,0 +1,1 @@
+"""The forward pass as a reader follows it: layers, parts, operations in their order, the walkthrough."""

@@ -1,0 +1,85 @@
+"""A model's layers: their kinds, how many there are, and which ones, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...catalogue.presets import Model
+from ...engine.array import Node
+from ...engine.steps import OF_SOURCE
+from ..words import descriptions
+
+ORDINALS = {
+    2: "second",
+    3: "third",
+    4: "fourth",
+    5: "fifth",
+    6: "sixth",
+    7: "seventh",
+    8: "eighth",
+    9: "ninth",
+    10: "tenth",
+}
+
+
+def layers_by_kind(model: Model) -> list[Node]:
+    """The layers as they are traced, each kind once."""
+    return [node for node in model.trace.root.children if node.layers is not None]
+
+
+def n_layers(model: Model) -> int:
+    """Layers of all kinds."""
+    return sum(int(node.layer_count) for node in layers_by_kind(model))
+
+
+def layer_title(node: Node, model: Model) -> tuple[str, str]:
+    """(`Layer × 32`, its kind in words, which is empty where the model has one kind only)."""
+    n = len(node.layers or ())
+    return "Layer" + (f" × {n}" if n > 1 else ""), descriptions.of_kind(node.kind) if len(
+        layers_by_kind(model)
+    ) > 1 else ""
+
+
+def layer_range(layers: Iterable[int] | None) -> str:
+    """Which layers, in words: `layer 0`, `layers 0–2`, `every sixth layer from 5`, `layers 0–4 and 6–10`."""
+    indices = sorted(layers or ())
+    if not indices:
+        return ""
+    if len(indices) == 1:
+        return f"layer {indices[0]}"
+    steps = {b - a for a, b in zip(indices, indices[1:])}
+    if steps == {1}:
+        return f"layers {indices[0]}–{indices[-1]}"
+    if len(steps) == 1 and len(indices) > 2:
+        [step] = steps
+        return f"every {_ordinal(step)} layer from {indices[0]} to {indices[-1]}"
+    runs, start = [], indices[0]
+    for a, b in zip(indices, [*indices[1:], None]):
+        if b is None or b != a + 1:
+            runs.append(str(start) if start == a else f"{start}–{a}")
+            start = b
+    step = _skipped(indices)
+    if step and len(runs) > 3:
+        return f"layers {indices[0]}–{indices[-1]} without every {_ordinal(step)}"
+    if len(runs) <= 6:
+        return f"layers {', '.join(runs[:-1])} and {runs[-1]}"
+    return f"layers {', '.join(runs[:5])} … {runs[-1]} ({len(indices)} in all)"
+
+
+def _skipped(indices: list[int]) -> int | None:
+    """n where every nth number is left out between the first and the last."""
+    if indices[-1] - indices[0] >= 2 * len(indices):
+        return None  # more are left out than are there
+    present = set(indices)
+    gaps = [i for i in range(indices[0], indices[-1]) if i not in present]
+    steps = {b - a for a, b in zip(gaps, gaps[1:])}
+    return steps.pop() if len(steps) == 1 and len(gaps) > 1 else None
+
+
+def _ordinal(n: int) -> str:
+    return ORDINALS.get(n, f"{n}th")
+
+
+def has_fixed_state(model: Model) -> bool:
+    """Whether some layers keep a state whose size does not depend on the context."""
+    return any(k.row is None and k.holds not in OF_SOURCE for k in model.counts.kept)

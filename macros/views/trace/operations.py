@@ -1,0 +1,427 @@
+"""The trace as a reader follows it: operations in their order, in the sections that their steps make.
+
+An operation is a step, or a NumPy call between the steps that means something; the rest is glue and left out. The
+walkthrough, the diagrams and the drawings of single multiplications show these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...engine.array import Node, ShapeArray
+from ...engine.dims import Dim, Poly
+from ...engine.steps import EVERY_NORM, NORMS, ROPES, Role
+from ...engine.tensors import Cached, Weight
+from ..kit import values
+from ..kit.arguments import unknown
+from ..words import descriptions
+from ..words.descriptions import Words
+
+Shape = tuple[Dim, ...]
+
+# Steps that are one operation though they call another step.
+ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES}
+# Operations whose title says which of q, k and v they work on.
+NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
+
+
+class Factor(NamedTuple):
+    """What goes into an operation: its shape, and whether it is a weight."""
+
+    shape: Shape
+    is_weight: bool
+
+
+@dataclass
+class Operation:
+    """One operation: its words, what goes in and out, the weights used here for the first time or again, its FLOPs."""
+
+    node: Node
+    words: Words
+    factors: list[Factor]  # multiplied if there are several
+    outputs: list[Shape]
+    weights: list[Weight] = field(default_factory=list)
+    about: str = ""
+    times: int = 1
+
+    @property
+    def flops(self) -> Poly:
+        """Of all its copies in one layer."""
+        return self.node.flops * self.times if self.times > 1 else self.node.flops
+
+    @property
+    def key(self) -> tuple:
+        """What two operations have in common that are shown as one, twice."""
+        return (
+            self.words.title,
+            self.about,
+            tuple(tuple(d.expr for d in factor.shape) for factor in self.factors),
+            tuple(tuple(d.expr for d in shape) for shape in self.outputs),
+        )
+
+
+@dataclass
+class Section:
+    """A step that holds others: a layer, attention."""
+
+    is_large_result: ClassVar = True
+    node: Node
+    words: Words
+    content: list[Operation | Section] = field(default_factory=list)
+
+    def operations(self) -> Iterator[tuple[Operation, int]]:
+        """Every operation below, with the number of equal layers that it stands for."""
+        for item in self.content:
+            if isinstance(item, Operation):
+                yield item, 1
+            else:
+                for operation, n in item.operations():
+                    yield operation, n * int(item.node.layer_count)
+
+
+def is_section(node: Node) -> bool:
+    """Whether a step is shown as a heading with operations below: it calls other steps."""
+    return node.role not in ONE_OPERATION and any(c.step for c in node.children)
+
+
+@memoized
+def sections(model: Model) -> Section:
+    """The whole forward pass."""
+    return sections_of(model.trace.root)
+
+
+def sections_of(root: Node) -> Section:
+    """A whole forward pass by the root of its trace."""
+    return _section(root, set())
+
+
+def _section(node: Node, seen: set[Weight]) -> Section:
+    section = Section(node, descriptions.of_step(node))
+    for child in node.children:
+        if is_section(child):
+            section.content.append(_section(child, seen))
+            continue
+        operation = _of_step(child) if child.step else _of_call(child, node, seen)
+        if operation is None:
+            continue
+        seen.update(operation.weights)
+        last = section.content[-1] if section.content else None
+        if isinstance(last, Operation) and not operation.weights and not last.weights and last.key == operation.key:
+            last.times += 1
+        else:
+            section.content.append(operation)
+    return section
+
+
+@memoized
+def words_of_weights(model: Model) -> dict[Weight, Words]:
+    """What each weight is for, in the words of the first operation that uses it."""
+    said: dict[Weight, Words] = {}
+    for operation, _ in sections(model).operations():
+        for w in operation.weights:
+            said.setdefault(w, operation.words)
+    return said
+
+
+def multiplication(model: Model, what: str) -> Operation:
+    """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
+    products = [o for o, _ in sections(model).operations() if o.flops.terms and len(o.factors) == 2]
+    for product in products:
+        if product.node.role == what or any(values.is_named(w.name, what) for w in product.weights):
+            return product
+    names = (values.short_name(o.weights[0].name) if o.weights else str(o.node.role) for o in products)
+    raise unknown(f"{model.slug} has no multiplication {what!r}", what, dict.fromkeys(names))
+
+
+# A step
+
+
+def _of_step(node: Node) -> Operation:
+    """A step, in the words of its weight where it has one, else of the step itself."""
+    weights = node.all_weights() or _weights_in(node)
+    of_weight = (
+        descriptions.of_weight(weights[0].name) if weights and node.role in descriptions.NAMED_BY_WEIGHT else None
+    )
+    said = own = descriptions.of_step(node)
+    if of_weight:
+        said = of_weight._replace(
+            equation=of_weight.equation or own.equation,
+            why=of_weight.why or own.why,
+            term=_terms(of_weight, own) if node.role in EVERY_NORM else of_weight.term,
+        )
+    said = said._replace(equation=_as_stored(said.equation, node, weights))
+    if node.role in NORMS:
+        is_last = place_of_norm(node)[0] is Place.LAST
+        said = said._replace(
+            title=_title_of_norm(node) or said.title, term=f"final norm, {said.term}" if is_last else said.term
+        )
+    about = single_content(node.inputs[0]) if node.role in NAMED and node.inputs else ""
+    return Operation(node, said, _factors_of_step(node), _shapes(node.outputs), weights, about)
+
+
+def _terms(*said: Words) -> str:
+    """The terms of several words, each once: where a norm stands, and which norm it is."""
+    return ", ".join(dict.fromkeys(term for words in said for term in words.term.split(", ") if term))
+
+
+def _factors_of_step(node: Node) -> list[Factor]:
+    """The operands of the step's one contraction, or of its own rule; otherwise what it works on."""
+    products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
+    if len(products) == 1:
+        return _operands(products[0])
+    numbers = [a for a in node.inputs if a.dtype.kind == "f"]
+    if node.own_flops is not None:
+        data, *others = numbers
+        return [
+            Factor(data.shape, False),
+            *(
+                Factor(_facing(a.shape, data.shape[-1]), True) if is_from_weight(a) else Factor(a.shape, False)
+                for a in others
+            ),
+        ]
+    if products:
+        return [Factor(a.shape, is_from_weight(a)) for a in numbers if a.ndim > 1]
+    return [Factor(a.shape, False) for a in node.inputs[:1]]
+
+
+def _operands(product: Node) -> list[Factor]:
+    """The operands of a contraction; a weight matrix the way round in which the vector meets it."""
+    letters, _, result = product.note.partition("->")
+    terms, factors = letters.split(","), []
+    for i, (term, a) in enumerate(zip(terms, product.inputs)):
+        if not is_from_weight(a):
+            factors.append(Factor(a.shape, False))
+            continue
+        others = "".join(terms[:i] + terms[i + 1 :])
+        order = sorted(
+            term, key=lambda axis: 0 if axis in result and axis in others else 1 if axis not in result else 2
+        )
+        factors.append(Factor(tuple(a.shape[term.index(axis)] for axis in order), True))
+    return factors
+
+
+def _facing(shape: Shape, inner: Dim) -> Shape:
+    """A stack of matrices the way round in which a vector of `inner` numbers meets them."""
+    if len(shape) > 1 and shape[-1].expr == inner.expr and shape[-2].expr != inner.expr:
+        return (*shape[:-2], shape[-1], shape[-2])
+    return shape
+
+
+# A norm
+
+
+class Place(Enum):
+    """Where a norm stands."""
+
+    FIRST = "before the first layer"
+    LAST = "after the last layer"
+    READ = "after the last layer of an encoder"
+    BEFORE = "before a part of a layer"
+    AFTER = "after a part of a layer"
+    STREAM = "in the residual stream"
+
+
+def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
+    """Where a norm stands, and the part of the layer that it stands before or after.
+
+    It follows from what takes its result and from where its input comes; None where these do not say.
+    """
+    around = node.parent
+    if around is None:
+        return None, None
+    siblings = around.children
+    if around.parent is None:
+        place, source = siblings.index(node), _child(around, node.inputs[0])
+        before, behind = (any(n.layers is not None for n in some) for some in (siblings[:place], siblings[place:]))
+        if before and behind:
+            return Place.READ if source is not None and source.layers is not None else Place.FIRST, None
+        return Place.LAST if before else Place.FIRST, None
+    if around.layers is None:
+        return None, None
+    source = _child(around, node.inputs[0])
+    if source is not None and is_section(source):
+        return Place.AFTER, source
+    takers = [n for n in siblings if any(a is node.outputs[0] for a in n.inputs)]
+    if any(n.function is np.add for n in takers):
+        return Place.STREAM, None
+    for taker in takers:
+        if is_section(taker):
+            return Place.BEFORE, taker
+    return (Place.STREAM if source is not None and source.function is np.add else None), None
+
+
+def _title_of_norm(node: Node) -> str:
+    place, part = place_of_norm(node)
+    if part is not None:
+        return (
+            f"Normalise what {descriptions.in_a_sentence(part)} found"
+            if place is Place.AFTER
+            else f"Normalise before {descriptions.in_a_sentence(part)}"
+        )
+    titles = {
+        Place.FIRST: "Normalise the embeddings",
+        Place.LAST: "Normalise the last time",
+        Place.READ: "Normalise what was read",
+        Place.STREAM: "Normalise the residual stream",
+    }
+    return titles[place] if place in titles else ""
+
+
+# A NumPy call
+
+
+def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
+    """A NumPy call outside the steps, or None where it is glue."""
+    weights, outputs = _weights_in(node), _shapes(node.outputs)
+    factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
+    new = [w for w in weights if w not in seen]
+    if new:
+        return Operation(node, descriptions.of_tensor(new[0].name), factors, outputs, new)
+    if node.function is np.einsum:
+        if node.own_flops is None:
+            return None
+        return Operation(node, descriptions.of_numpy("einsum"), _operands(node), outputs, weights)
+    data = [a for a in node.inputs if a.dtype.kind == "f" and a.ndim >= 2 and not isinstance(a.source, Weight)]
+    if not data or len(data) < len(factors):
+        return None
+
+    def called(name: str, about: str = "") -> Operation:
+        return Operation(node, descriptions.of_numpy(name), factors, outputs, about=about)
+
+    match node.function:
+        case np.add if len(data) == 2:
+            return Operation(node, _words_of_sum(node, around), factors, outputs)
+        case np.multiply if len(data) == 2:
+            return called("multiply")
+        case np.multiply if around.parent is None:
+            return called("scale_embeddings")
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (3, 2):
+            return called("reshape", single_content(data[0]))
+        case np.reshape if (len(outputs[0]), data[0].ndim) == (2, 3):
+            return called("merge")
+        case np.split if not is_from_weight(data[0]):
+            return called("split", array_content(data[0]))
+        case np.concatenate if any(isinstance(a.source, Cached) for a in node.inputs):
+            return called("cache", single_content(data[0]))
+        case np.concatenate:
+            return called("concatenate")
+    return None
+
+
+# Steps that find what a head adds to a score by the distance.
+OF_DISTANCE = (Role.RELATIVE_BIAS, Role.RELATIVE_LOGITS)
+
+
+def is_distance_bias(node: Node) -> bool:
+    """Whether a call adds to the scores what a step found that rates distances."""
+    makers = (a.source for a in node.inputs if isinstance(a.source, Node))
+    return node.function is np.add and any(maker.is_inside(*OF_DISTANCE) for maker in makers)
+
+
+def is_alibi(node: Node) -> bool:
+    """Whether a call adds a term to the scores of each head that nothing was trained for, in the place of position
+    embeddings.
+    """
+    inside = node.parent.role if node.parent else None
+    makers = {a.source.role for a in node.inputs if isinstance(a.source, Node)}
+    is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
+    return is_of_scores and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
+
+
+_MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
+
+
+def _as_stored(equation: str, node: Node, weights: Iterable[Weight]) -> str:
+    """The equation of a product with a matrix, or of a LayerNorm, for what the file has: a matrix is turned where it is
+    stored [out, in]; a bias is added and a scale multiplied by where there is one.
+    """
+    has_bias = any(w.name.endswith("bias") for w in weights)
+    if node.role is Role.LAYER_NORM:
+        without = equation if has_bias else equation.removesuffix(" + b")
+        return without if any(w.name.endswith("weight") for w in weights) else without.replace(r" \odot g", "")
+    if node.role not in (Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR):
+        return equation
+    is_turned = node.role is Role.LINEAR
+    if node.role is Role.EXPERT_LINEAR:
+        x, matrices = node.inputs[:2]
+        is_turned = matrices.shape[-1].expr == x.shape[-1].expr
+    return _MATRIX.sub(lambda m: (m[0] if is_turned else m[1]) + (" + b" if has_bias else ""), equation)
+
+
+def _words_of_sum(node: Node, around: Node) -> Words:
+    """An addition: to the residual stream in a layer, of two tables before the first."""
+    sources = [_child(around, a) for a in node.inputs]
+    if any(s is not None and s.role in (Role.EMBED_POSITIONS, Role.SINUSOIDS) for s in sources):
+        return descriptions.of_numpy("positions")
+    if is_alibi(node):
+        return descriptions.of_numpy("alibi")
+    if is_distance_bias(node) and around.role is Role.ATTENTION:
+        return descriptions.of_numpy("distance")
+    sources = [_child(around, s.inputs[0]) if s is not None and s.role in NORMS else s for s in sources]
+    parts = [descriptions.in_a_sentence(s) for s in sources if s is not None and is_section(s) and s.layers is None]
+    said = descriptions.of_numpy("residual" if around.layers is not None else "add")
+    return said._replace(title=f"{said.title} what {' and '.join(parts)} found") if parts else said
+
+
+# An array
+
+
+def _shapes(arrays: Iterable[ShapeArray]) -> list[Shape]:
+    return [a.shape for a in arrays]
+
+
+def _weights_in(node: Node) -> list[Weight]:
+    """The weights that go into a call as they are."""
+    return [a.source for a in node.inputs if isinstance(a.source, Weight)]
+
+
+def _child(around: Node, a: ShapeArray) -> Node | None:
+    """The call inside of `around` that an array was made in; None for a weight and for what comes from outside."""
+    node = a.source if isinstance(a.source, Node) else None
+    while node is not None and node.parent is not around:
+        node = node.parent
+    return node
+
+
+def is_from_weight(a: ShapeArray) -> bool:
+    """Whether an array is a weight, or one only reshaped, cut or rescaled."""
+    for _ in range(8):
+        if isinstance(a.source, Weight):
+            return True
+        if not isinstance(a.source, Node) or len(a.source.inputs) != 1:
+            return False
+        a = a.source.inputs[0]
+    return False
+
+
+def array_content(a: ShapeArray, depth: int = 12) -> str:
+    """What an array holds, from where it was made: `q`, or `q, k, v`; empty where the names do not say."""
+    if isinstance(a.source, Cached):
+        return str(a.source.holds)
+    if not isinstance(a.source, Node) or not depth:
+        return ""
+    node = a.source
+    if node.function is np.split:
+        names = array_content(node.inputs[0], depth - 1).split(", ")
+        place = next(i for i, piece in enumerate(node.outputs) if piece is a)
+        return names[place] if len(names) == len(node.outputs) else ""
+    while node.parent is not None and not is_section(node.parent):
+        node = node.parent
+    for w in node.weights:
+        if gives := descriptions.of_tensor(w.name).gives:
+            return gives
+    return array_content(node.inputs[0], depth - 1) if node.inputs else ""
+
+
+def single_content(a: ShapeArray) -> str:
+    """What an array holds where it is one thing, not several still in one vector."""
+    held = array_content(a)
+    return "" if "," in held else held

@@ -1,0 +1,61 @@
+"""What the parts of a model are called: `Attention × 32 layers`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.parts import Group, grouped
+from ...engine.tensors import Weight
+from ..kit.html import Html, html, terms_beside, text
+from ..words import descriptions
+from .layers import layer_range, layers_by_kind
+
+
+@memoized
+def groups(model: Model) -> list[Group]:
+    """The model's parts by their titles."""
+    return grouped(model.counts.parts, descriptions.group)
+
+
+def group_title(group: Group, model: Model) -> Html:
+    """`Attention × 32 layers · grouped-query attention`."""
+    return group_name(group, model) + terms_beside(group_terms(group))
+
+
+def group_name(group: Group, model: Model) -> Html:
+    """`Attention × 32 layers`, or with the layers where there are several kinds."""
+    names = {node.layers: descriptions.of_kind(node.kind) for node in layers_by_kind(model)}
+    where, n = layer_range(group.layers), len(group.layers or ())
+    if where and len(names) > 1:
+        return html("{} in {} ({})", group.title, Html(where), names[group.layers])
+    return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
+
+
+def group_terms(group: Group) -> tuple[str, ...]:
+    """What the field calls the steps of a group, those left out that its title says already."""
+    terms = ", ".join(term for part in group.parts for term in descriptions.of_step(part.node).term.split(", "))
+    return descriptions.Words(group.title, term=terms).terms
+
+
+def group_id(group: Group, model: Model) -> str:
+    """The address of a part in the model's table of every parameter."""
+    alike = [other for other in groups(model) if other.title == group.title]
+    which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
+    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {group.title}{which}".lower())
+
+
+def is_sparse(model: Model) -> bool:
+    """Whether a token uses some of the parameters only: a mixture of experts."""
+    return model.counts.active != model.counts.total
+
+
+def expert_counts(weights: Iterable[Weight]) -> tuple[int, int] | None:
+    """(the routed experts, those that a token uses) of the first weight that has some; None where none has."""
+    for w in weights:
+        if w.routed is not None:
+            held, used = w.routed
+            return int(held), int(used)
+    return None

@@ -1,0 +1,377 @@
+"""Life of a tensor: each operation of one forward pass, in words, as an equation, in symbols and in numbers."""
+
+from __future__ import annotations
+
+import math as maths
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...engine.array import Node
+from ...engine.dims import Poly
+from ...engine.errors import Problem, nearest
+from ...engine.steps import Role
+from ...engine.tensors import Weight
+from ..kit import disclosure, rounding
+from ..kit.arguments import unknown, whole_number
+from ..kit.context_limits import end_of_positions
+from ..kit.conventions import FLOP_CONVENTIONS, caveat
+from ..kit.equations import math
+from ..kit.html import Html, block, conventions, heading, html, joined, small, table, tag, terms_beside
+from ..kit.shapes import expression, in_numbers, in_symbols, tensor_name
+from ..words import descriptions
+from ..words.descriptions import Words
+from .layers import layer_range, layer_title
+from .operations import Factor, Operation, Section, Shape, sections
+from .parts import expert_counts
+
+Sizes = Mapping[str, int]
+
+
+@memoized
+@disclosure.view("what happens inside it")
+def walkthrough(
+    model: Model, tokens: int = 5, context: int | None = None, depth: str = "steps", part: str | None = None
+) -> Html:
+    """Each operation of one forward pass over `tokens` new tokens that see `context` (by default themselves only).
+
+    With `part`, such as `attention` or `mamba`, those of this part of a layer alone.
+    """
+    if depth not in ("steps", "parts"):
+        raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
+    values, whole = symbol_values(model, tokens, context), sections(model)
+    shown = whole if part is None else _section_of(whole, part, model)
+    flops = sum(operation.flops.at(values) * n for operation, n in shown.operations())
+    count = model.counts.total if part is None else _in_each_layer(_own_weights(shown.node))
+    said = html(
+        "{} parameters{}, {} FLOPs for {} that {} {:,}.",
+        rounding.grouped(count),
+        "" if part is None else " in each layer",
+        rounding.grouped(flops),
+        _tokens(values["T"], "new "),
+        "sees" if values["T"] == 1 else "see",
+        values["S"],
+    )
+    return block(
+        tag(
+            "ol",
+            _each_explained_once(_content(shown, model, values, depth, {}, _nothing)),
+            tag("li", _what("In all"), _meta(said), cls="ep-step total"),
+            cls="ep-walk",
+            aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
+        ),
+        conventions(
+            html(
+                "T = {}, S = {} of context. A matrix is shown the way round in which the vector meets it; the file may "
+                "store it the other way round.",
+                _tokens(values["T"], "new "),
+                _tokens(values["S"]),
+            ),
+            *FLOP_CONVENTIONS,
+            caveat([model.slug]),
+        ),
+    )
+
+
+def _nothing(operation: Operation) -> str:
+    return ""
+
+
+def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
+    """Each operation of a forward pass, with something more to each."""
+    entries = _content(whole, model, symbol_values(model, tokens, None), "steps", {}, more)
+    return tag("ol", _each_explained_once(entries), cls="ep-walk", aria_label="One forward pass, step by step")
+
+
+def _section_of(whole: Section, part: str, model: Model) -> Section:
+    """The part of a layer of this role, the first where several kinds of layers have one. Raises `Problem`."""
+    parts = {str(item.node.role): item for item in reversed(_parts_of_layers(whole)) if isinstance(item, Section)}
+    if part not in parts:
+        raise unknown(f"part = {part!r}: no layer of {model.slug} has one", part, parts)
+    return parts[part]
+
+
+def _parts_of_layers(whole: Section) -> list[Operation | Section]:
+    """What the layers are made of, each kind of layer once."""
+    layers = (item for item in whole.content if isinstance(item, Section) and item.node.layers is not None)
+    return [item for layer in layers for item in layer.content]
+
+
+@memoized
+@disclosure.view("its shapes")
+def recap(model: Model, tokens: int = 5) -> Html:
+    """What each station of a forward pass gives, by its shape: a layer of each kind, part by part."""
+    values, rows = symbol_values(model, tokens, None), []
+    for item in sections(model).content:
+        if isinstance(item, Section) and item.node.layers is not None:
+            rows.append(heading(_layer(item.node, model), 3))
+            rows += [_station(inner, values) for inner in item.content]
+        else:
+            rows.append(_station(item, values))
+    return table(
+        html("The shapes on the way through {}", model.name),
+        ["Station", "What it gives", "In numbers"],
+        rows,
+        name=f"Shapes on the way through {model.name}",
+    )
+
+
+def _station(item: Operation | Section, values: Sizes) -> list[Html]:
+    outputs = [o.shape for o in item.node.outputs][:1]
+    return [
+        html("{}{}", item.words.title, terms_beside(item.words.terms)),
+        joined(map(in_symbols, outputs)),
+        joined(in_numbers(shape, values) for shape in outputs),
+    ]
+
+
+def shape_after(slug: str, step: str, tokens: int = 5) -> Html | str:
+    """The shape of what a step gives, in numbers: `embed`, `attention`, `feed_forward`, `layer`, `unembed`."""
+    model = disclosure.model(slug)
+    if model is None:
+        return disclosure.UNDISCLOSED
+    whole = sections(model)
+    shapes = {str(i.node.role): i.node.outputs[0].shape for i in reversed([*whole.content, *_parts_of_layers(whole)])}
+    shapes.pop("None", None)
+    if step not in shapes:
+        raise unknown(f"step = {step!r}: {slug} has no such station", step, shapes)
+    return in_numbers(shapes[step], symbol_values(model, tokens, None))
+
+
+def _own_weights(node: Node) -> list[Weight]:
+    """The weights of a part, without what is only stored."""
+    return [w for w in node.all_weights() if not w.is_buffer]
+
+
+def _tokens(n: int, which: str = "") -> str:
+    return f"{n:,} {which}token{'s' if n != 1 else ''}"
+
+
+def symbol_values(model: Model, tokens: int, context: int | None) -> Sizes:
+    """The value of every symbol at these tokens. Raises `Problem`."""
+    whole_number(tokens, "tokens")
+    context = tokens if context is None else whole_number(context, "context")
+    if context < tokens:
+        raise Problem(f"context = {context} is less than tokens = {tokens}", "the context counts the new tokens too")
+    end = end_of_positions(model)
+    if end is not None and context > end:
+        raise Problem(
+            f"context = {context:,} is beyond the position table of {model.slug}, {end:,}", "ask for fewer tokens"
+        )
+    return model.counts.values(T=tokens, S=context)
+
+
+# Entries
+
+
+def _what(title: object, terms: Iterable[str] = (), more: object = "") -> Html:
+    return tag("div", tag("strong", title), terms_beside(terms), more, cls="ep-what")
+
+
+def _meta(said: object) -> Html:
+    return tag("div", said, cls="ep-meta")
+
+
+def _why(said: str) -> Html | str:
+    return tag("div", said, cls="ep-why") if said else ""
+
+
+def _each_explained_once(entries: Html) -> Html:
+    """Of equal explanations only the first."""
+    given: set[str] = set()
+
+    def first(why: re.Match) -> str:
+        if why[0] in given:
+            return ""
+        given.add(why[0])
+        return why[0]
+
+    return Html(re.sub(r'<div class="ep-why">.*?</div>', first, entries))
+
+
+def _content(
+    section: Section,
+    model: Model,
+    values: Sizes,
+    depth: str,
+    given: dict[Html, Html],
+    more: Callable[[Operation], object],
+) -> Html:
+    """The entries of a section; with the depth `parts`, one for each part of a layer.
+
+    `given` has the layer in which each part stands: one that stands in another kind of layer too is not written again.
+    `more` gives what stands below an operation.
+    """
+    is_outside_of_parts = section.node.parent is None or section.node.layers is not None
+    entries = []
+    for item in section.content:
+        if isinstance(item, Operation):
+            if depth == "steps" or is_outside_of_parts:
+                entries.append(_operation(item, values, with_scale(item, model), more(item)))
+        elif item.node.layers is not None:
+            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
+            entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
+        elif depth == "parts":
+            entries.append(_part(item, values))
+        else:
+            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
+            if first := given.get(inner):
+                same = html("The same steps, sizes and numbers of parameters as in the {} above.", first)
+                entries.append(
+                    tag("li", _what(item.words.title, item.words.terms), tag("div", same, cls="ep-meta"), cls="ep-part")
+                )
+                continue
+            given[inner] = html("layers of the kind “{}”", descriptions.of_kind(section.node.kind))
+            said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
+            entries.append(tag("li", *said, inner, cls="ep-part"))
+    return joined(entries)
+
+
+def _layer(node: Node, model: Model) -> Html:
+    title, kind = layer_title(node, model)
+    where = small(html("({})", Html(layer_range(node.layers))))
+    return html("{}{} {}", title, html(": {}", kind) if kind else "", where)
+
+
+def _touched(node: Node) -> Html | str:
+    """What one token touches of a part that chooses among experts; empty for any other."""
+    own = _own_weights(node)
+    experts = expert_counts(own)
+    if experts is None or all(w.routed is not None for w in own):
+        return ""
+    held, used = experts
+    return _meta(
+        html(
+            "One token touches {:,} of the {:,} experts: {} of the {} parameters that this part has in each layer.",
+            used,
+            held,
+            rounding.grouped(sum(int(w.active) // int(w.layer_count) for w in own)),
+            rounding.grouped(_in_each_layer(own)),
+        )
+    )
+
+
+def _in_each_layer(weights: Iterable[Weight]) -> int:
+    return sum(int(w.count) // int(w.layer_count) for w in weights)
+
+
+def _part(section: Section, values: Sizes) -> Html:
+    """A part of a layer as one entry."""
+    node = section.node
+    count = _in_each_layer(_own_weights(node))
+    return tag(
+        "li",
+        _what(section.words.title, section.words.terms),
+        _shapes([Factor(node.inputs[0].shape, False)], [o.shape for o in node.outputs], values),
+        _meta(html("{} parameters in each layer · {}", rounding.grouped(count), _flops(node.flops, values))),
+        _why(section.words.why),
+        cls="ep-step",
+    )
+
+
+def _operation(operation: Operation, values: Sizes, said: Words, more: object) -> Html:
+    about = html(" ({})", operation.about) if operation.about else ""
+    times = f" × {operation.times}" if operation.times > 1 else ""
+    equation = html(' <span class="ep-eq">{}</span>', math(said.equation)) if said.equation else ""
+    has_flops = bool(operation.flops.terms)
+    between = "×" if has_flops and len(operation.factors) == 2 else "and"
+    return tag(
+        "li",
+        _what(html("{}{}{}", said.title, about, times), said.terms, equation),
+        _shapes(operation.factors, operation.outputs, values, between),
+        *(_weight(w) for w in operation.weights),
+        _meta(_flops(operation.flops, values)) if has_flops else "",
+        _why(said.why),
+        more,
+        cls="ep-step",
+    )
+
+
+def _shapes(factors: Iterable[Factor], outputs: Iterable[Shape], values: Sizes, between: str = "×") -> Html:
+    """What goes in and what comes out, in symbols and below that in numbers."""
+
+    def flow(show: Callable[[Shape], Html]) -> Html:
+        left = joined(
+            (tag("span", show(shape), cls="weight" if is_weight else "data") for shape, is_weight in factors),
+            f" {between} ",
+        )
+        right = joined((tag("span", show(shape), cls="data") for shape in outputs), ", ")
+        return html("{} → {}", left, right) if left else right
+
+    in_figures = flow(lambda shape: in_numbers(shape, values))
+    return tag("div", flow(in_symbols), cls="ep-shapes") + tag("div", in_figures, cls="ep-shapes ep-numbers")
+
+
+def _weight(w: Weight) -> Html:
+    """A weight's name, its shape, and its parameters in each layer."""
+    each = " in each layer" if w.layers is not None and len(w.layers) > 1 else ""
+    used = f", of which a token uses {rounding.grouped(int(w.active) // int(w.layer_count))}" if w.routed else ""
+    said = html(
+        "{} {}{}: {} {}{}{}",
+        tensor_name(w.name),
+        f"{int(w.members):,} × " if w.members is not None else "",
+        in_symbols(w.shape),
+        rounding.grouped(_in_each_layer([w])),
+        "stored numbers, not trained" if w.is_buffer else "parameters",
+        each,
+        used,
+    )
+    return tag("div", said, cls="ep-tensor")
+
+
+def _flops(p: Poly, values: Sizes) -> Html:
+    return html("{} = {} FLOPs", expression(p), rounding.grouped(p.at(values)))
+
+
+# The scale of the scores
+
+
+def score_scale(node: Node) -> float:
+    """By which number a step of scores multiplies them."""
+    return maths.prod(n.factor for n in node.walk())
+
+
+def _width_of_query(node: Node) -> Poly:
+    return node.inputs[0].shape[-1].expr
+
+
+def _width_before_latents(node: Node) -> Poly:
+    """Numbers of a query before it asks the latents: those without position, and those that turn."""
+    asking, _, turning, *_ = node.inputs
+    query = asking.source.inputs[0] if isinstance(asking.source, Node) else asking
+    return query.shape[-1].expr + turning.shape[-1].expr
+
+
+# Over how many numbers the product of a query and a key sums, by the step that multiplies it.
+WIDTHS: dict[Role | None, Callable[[Node], Poly]] = {
+    Role.SCORES: _width_of_query,
+    Role.INDEX_SCORES: _width_of_query,
+    Role.LATENT_SCORES: _width_before_latents,
+}
+
+
+def with_scale(operation: Operation, model: Model) -> Words:
+    """The words of an operation, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
+    said = operation.words
+    if operation.node.role not in WIDTHS:
+        return said
+    width, by = WIDTHS[operation.node.role](operation.node), score_scale(operation.node)
+    before, product, after = re.split("[⟨⟩]", said.equation)
+    of_root, why = by * maths.sqrt(width.at(model.counts.values())), said.why
+    if not maths.isclose(by, 1):
+        is_in_config = by in vars(model.config).values()  # the config has the factor itself
+        if maths.isclose(of_root, 1):
+            under = rf"\sqrt{{{width.latex()}}}"
+        elif is_in_config and maths.isclose(round(1 / by), 1 / by):
+            under = f"{round(1 / by)}"
+        elif maths.isclose(round(by**-2), by**-2):
+            under = rf"\sqrt{{{round(by**-2)}}}"
+        else:
+            under = rf"\sqrt{{{width.latex()}}}"
+            before += rf"{rounding.significant(Fraction(of_root), 4)} \cdot "
+            effect = "sharper" if of_root > 1 else "more even"
+            why += f" The number in front makes the shares that come of the scores {effect}."
+        product = rf"\frac{{{product}}}{{{under}}}"
+    return said._replace(equation=before + product + after, why=why)

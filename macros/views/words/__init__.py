@@ -1,0 +1,1 @@
+"""Words: plain explanations of steps and weights, the notation of sizes."""

@@ -1,0 +1,268 @@
+"""Plain words for steps and weights: what an operation does, its equation, why it is there; and the field's terms.
+
+The words are data: `steps.toml` by a step's role, `weights.toml` by the last parts of a tensor's checkpoint name,
+`calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, when it is first asked for. A
+family with names of its own adds tables there, nothing else. What has none falls back to the step's docstring and its
+name; a test lists those, so that none of the presets needs it.
+
+The term of a step is said by the engine (`terms`), that of a weight or a NumPy call beside its plain words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from ...catalogue.toml_files import Text, checked, read_toml
+from ...engine import terms
+from ...engine.array import Node
+from ...engine.errors import Problem, nearest
+from ...engine.files import place
+from ...engine.steps import Role
+
+FOLDER = Path(__file__).parent
+STEPS, WEIGHTS = FOLDER / "steps.toml", FOLDER / "weights.toml"
+CALLS, KINDS = FOLDER / "calls.toml", FOLDER / "kinds.toml"
+
+
+class Words(NamedTuple):
+    """What happens (title), its equation as LaTeX, why, the name of what comes out (`q`), and the field's term."""
+
+    title: str
+    equation: str = ""
+    why: str = ""
+    gives: str = ""
+    term: str = ""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The field's terms, those left out that the title says already."""
+        terms = dict.fromkeys(term for term in self.term.split(", ") if term)
+        return tuple(term for term in terms if term.lower() != self.title.lower())
+
+
+# The files
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The words of a table: of a step inside another one, they are all."""
+
+    title: Text
+    equation: Text = ""
+    why: Text = ""
+
+    @property
+    def words(self) -> Words:
+        return Words(self.title, self.equation, self.why)
+
+
+class StepTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of `steps.toml`: the field's term is the role's."""
+
+    like: Text = ""
+    in_a_sentence: Text = ""
+    heading: Text = ""
+    factors: tuple[Text, Text] | None = None
+    product: Text = ""
+    inside: dict[str, Any] = {}
+
+
+class CallTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of `calls.toml`, which says the field's term."""
+
+    term: Text
+
+    @property
+    def words(self) -> Words:
+        return super().words._replace(term=self.term)
+
+
+class WeightTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of `weights.toml`: of a norm, the field's term is that of its step."""
+
+    names: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    gives: Text = ""
+    term: Text = ""
+    like: Text = ""
+    step: Text = ""
+
+    @property
+    def words(self) -> Words:
+        return super().words._replace(gives=self.gives, term=self.term)
+
+
+Around = tuple[Role | None, Role | None]  # the role of the step around a step, and its own
+
+
+@cache
+def _step_tables() -> dict[Role | Around | None, StepTable]:
+    """The tables of `steps.toml`. Raises `Problem`."""
+    tables: dict[Role | Around | None, StepTable] = {}
+    above: dict[str, Mapping[str, Any]] = {}
+    for name, found in read_toml(STEPS).items():
+        role = _role(name, STEPS)
+        above[name] = _completed(found, name, above, STEPS)
+        tables[role] = table = checked(above[name], StepTable, name, STEPS)
+        if (table.factors is None) != (table.product == ""):
+            raise Problem(f"{name}: factors without a product, or the reverse", "give both or none", place(STEPS))
+        for around, inner in table.inside.items():
+            key = f"{name}.inside.{around}"
+            tables[_role(around, STEPS, key), role] = checked(inner, StepTable, key, STEPS)
+    return tables
+
+
+@cache
+def steps() -> dict[Role | Around | None, Words]:
+    """The words of steps, by their role or by the role of the step around them and their own. Raises `Problem`."""
+    return {key: table.words for key, table in _step_tables().items()}
+
+
+@cache
+def weights() -> dict[str, Words]:
+    """The words of weights, by the end of a tensor's name. Raises `Problem`."""
+    words: dict[str, Words] = {}
+    above: dict[str, Mapping[str, Any]] = {}
+    for n, found in enumerate(_weight_tables(), 1):
+        key = f"weight {n}"
+        if isinstance(found, Mapping) and isinstance(names := found.get("names"), list) and names:
+            key = f"weight {names[0]}"
+        completed = _completed(found, key, above, WEIGHTS)
+        table = checked(completed, WeightTable, key, WEIGHTS)
+        said = table.words
+        for name in table.names:
+            if name in words:
+                raise Problem(f"{key}.names: {name} has words already", "leave it in one table", place(WEIGHTS))
+            words[name], above[name] = said, completed
+    return words
+
+
+def _weight_tables() -> list[Any]:
+    found = read_toml(WEIGHTS)
+    for name in found.keys() - {"weight"}:
+        raise Problem(f"{name}: unknown table", "begin it with [[weight]]", place(WEIGHTS))
+    return checked(found.get("weight", []), list, "weight", WEIGHTS)
+
+
+def _completed(found: Any, key: str, above: Mapping[str, Mapping[str, Any]], path: Path) -> Any:
+    """A table with what it leaves out, where it says which other one or which step gives that."""
+    if not isinstance(found, Mapping):
+        return found
+    given: dict[str, Any] = {}
+    if isinstance(like := found.get("like"), str):
+        if like not in above:
+            mend = nearest(like, above, "name one that stands further up")
+            raise Problem(f"{key}.like = {like!r}: no table above has that name", mend, place(path))
+        given = {name: value for name, value in above[like].items() if name not in ("names", "inside")}
+    elif path == WEIGHTS and isinstance(step := found.get("step"), str):
+        role = _role(step, path, f"{key}.step")
+        if role not in steps():
+            raise Problem(f"{key}.step = {step!r}: the step has no words", "write them here", place(path))
+        said = steps()[role]
+        given = {"title": said.title, "equation": said.equation, "why": said.why, "term": role.term}
+    return {**{name: value for name, value in given.items() if value}, **found}
+
+
+def _role(name: str, path: Path, key: str = "") -> Role:
+    """The role whose name this is, in lower case."""
+    roles = {role.name.lower(): role for role in Role}
+    if name not in roles:
+        raise Problem(
+            f"{key or name}: no step has the role {name!r}",
+            nearest(name, roles, "macros/engine/steps.py has the roles"),
+            place(path),
+        )
+    return roles[name]
+
+
+@cache
+def calls() -> dict[str, Words]:
+    """The words of NumPy's calls between the steps. Raises `Problem`."""
+    return {name: checked(found, CallTable, name, CALLS).words for name, found in read_toml(CALLS).items()}
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """The words of kinds of layers, as the architectures name them. Raises `Problem`."""
+    return {name: checked(found, str, name, KINDS) for name, found in read_toml(KINDS).items()}
+
+
+# What is asked for
+
+# Steps that say little by themselves: their weight's name says what they are for.
+NAMED_BY_WEIGHT = frozenset(
+    {Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR, Role.LAYER_NORM, Role.RMS_NORM, Role.HEAD_NORMS, Role.GATED_RMS_NORM}
+)
+
+
+def of_kind(kind: object) -> str:
+    """The kind of a layer in words: `sliding, moe` is sliding window, mixture of experts."""
+    name, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
+    if not number.isdigit():
+        name, number = str(kind), ""
+    return ", ".join(kinds().get(part, part) for part in name.split(", ")) + (f" {number}" if number else "")
+
+
+@cache
+def of_weight(name: str) -> Words | None:
+    """The words of a tensor, by the longest tail of its name that has some, its number left out if need be."""
+    known = weights()
+    parts = [p for p in name.split(".") if not p.startswith("{")]
+    whole = ".".join(parts)
+    for suffix in (".weight", ".bias"):
+        if whole.endswith(suffix) and whole not in known:
+            parts = whole.removesuffix(suffix).split(".")
+    for tail in [parts, parts[:-1]] if parts[-1].isdigit() else [parts]:
+        for start in range(max(0, len(tail) - 5), len(tail)):
+            words = known.get(".".join(tail[start:]))
+            if words:
+                return words
+    return None
+
+
+def of_step(node: Node) -> Words:
+    """The words of a step: of its role inside that of the step around it, of its role, or else its docstring's."""
+    return of_call(node.role, node.parent.role if node.parent else None, node.doc)._replace(term=terms.of(node))
+
+
+def of_call(role: Role | None, inside: Role | None, doc: str) -> Words:
+    """The same, by its role, that of the step around it and its docstring."""
+    return steps().get((inside, role)) or steps().get(role) or of_docstring(doc)
+
+
+def of_docstring(doc: str) -> Words:
+    """Words for a step that has none: the first sentence of its docstring."""
+    return Words(doc.partition(": [")[0].partition(": same shape")[0].rstrip("."))
+
+
+def of_tensor(name: str) -> Words:
+    """The words of a tensor, or its name where it has none."""
+    return of_weight(name) or Words(name.removesuffix(".weight").rpartition(".")[2].replace("_", " ").capitalize())
+
+
+def of_numpy(call: str) -> Words:
+    """The words of a NumPy call between the steps. Raises `Problem`."""
+    if call not in calls():
+        raise Problem(f"[{call}] is missing", "add the table", place(CALLS))
+    return calls()[call]
+
+
+def group(node: Node) -> str:
+    """The heading of the part that a step is."""
+    table = _step_tables().get(node.role)
+    return (table and table.heading) or of_step(node).title
+
+
+def in_a_sentence(node: Node) -> str:
+    """The name of the part that a step is, inside a sentence: `attention`, `the feed-forward part`."""
+    table = _step_tables().get(node.role)
+    return (table and table.in_a_sentence) or of_step(node).title.lower()
+
+
+def factors(role: Role | None) -> tuple[str, str, str]:
+    """The factors and the product of two arrays, neither of them a weight, by the role of the step."""
+    table = _step_tables().get(role)
+    return (*table.factors, table.product) if table and table.factors else ("A", "B", "C")

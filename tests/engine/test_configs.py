@@ -1,0 +1,43 @@
+"""A config is checked whole when it is read, before anything runs: its lists by layer and its rotary embedding too."""
+
+from __future__ import annotations
+
+import pytest
+from reference.configs import configs
+
+from macros.engine.architectures import architectures
+from macros.engine.architectures.config import fields_of
+from macros.engine.errors import Problem
+from macros.engine.keys import language_part
+
+# Types that do not read a key of their small config, and why.
+UNREAD = {
+    ("smollm3", "layer_types"): "windows are off",
+    ("modernbert", "rope_parameters"): "has a table for each kind of layer, and nothing beside these",
+}
+WRONG = {
+    "rope_parameters": {"rope_type": "nonsense"},
+    **dict.fromkeys(("layer_types", "mlp_layer_types", "layers_block_type", "block_types"), ["nonsense"]),
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_wrong_list_or_table_is_refused_when_the_config_is_read(key):
+    read = set()
+    for model_type, whole in configs().items():
+        config, (raw, _) = architectures()[model_type].config, language_part(whole)
+        if any(k.key == key for k in fields_of(config)):
+            raw = {name: value for name, value in raw.items() if name != "rope_scaling"}
+            try:
+                config.read(raw | {key: WRONG[key]})
+                read.add((model_type, key))
+            except Problem as problem:
+                assert "nonsense" in str(problem) or " has 1 " in str(problem)
+    assert read == {one for one in UNREAD if one[1] == key}
+
+
+def test_what_is_checked_is_a_property_of_some_architecture():
+    classes = {architecture.config for architecture in architectures().values()}
+    for checked in {config.checked for config in classes}:
+        those = [config for config in classes if config.checked == checked]
+        assert all(any(isinstance(getattr(config, name, None), property) for config in those) for name in checked)

@@ -1,0 +1,166 @@
+"""Three kinds of cache and no fourth: functools' for what is pure, `memoized` and `Latest` for what comes from presets,
+`cached_on_disk` for what outlives the process. Every module is read, and none is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "macros"
+PURE = {"cache", "lru_cache", "cached_property"}
+ROOM = {"memoized", "cached_on_disk"}
+LIKE_A_CACHE = ("cache", "memo", "once", "remember", "kept", "keep")
+
+# In these rooms nothing knows presets: tests/test_rooms.py.
+WITHOUT_PRESETS = {"cache", "engine", "counting", "browser"}
+
+# What is pure besides: a function of plain values, or of files that the preview takes in by building anew.
+OF_PLAIN_VALUES = set(
+    """
+    catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
+    catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
+    site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
+    site/mkdocs_pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
+    views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
+    views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
+    views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
+    views/diagrams/model_diagrams:to_section views/guide/matmul:drawing views/kit/equations:math
+    views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
+    views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
+    views/kit/text_width:text_width views/reference/claims:claims views/reference/claims:formulas
+    views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
+    views/reference/rooms:imported views/words/descriptions:_step_tables views/words/descriptions:calls
+    views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
+    views/words/descriptions:weights views/words/notation:config_keys views/words/notation:config_sizes
+    """.split()
+)
+
+# What looks like a cache and is none, or is one of the three by other means.
+BY_HAND = {
+    "api/tables:self._length": "pure: how many rows a table has that makes them one by one",
+    "cache/disk:self.states": "what a store compares, for as long as it is open",
+    "catalogue/presets:also": "a setting",
+    "engine/architectures/__init__:_registered": "what `@architecture` lists",
+    "engine/array:self._flops": "pure: with slots there is no cached_property",
+    "engine/array:self._weights": "pure: with slots there is no cached_property",
+    "engine/dims:self._hash": "pure: with slots there is no cached_property",
+    "engine/dims:self._is_free": "pure: with slots there is no cached_property",
+    "engine/dims:self._symbols": "pure: with slots there is no cached_property",
+    "engine/dims:self._text": "pure: with slots there is no cached_property",
+    "engine/trace:self._leaves": "the trace itself: a weight is one leaf",
+    "site/mkdocs_elsewhere:_tools": "of the build under way",
+    "site/mkdocs_markdown:glossary": "of the build under way",
+    "site/mkdocs_markdown:lines": "of the page under way",
+    "site/mkdocs_pages:page.markdown": "a page whose calls Jinja has to read",
+    "site/mkdocs_pages:whole": "of the page under way",
+    "site/mkdocs_published:listed": "of the build under way",
+    "site/mkdocs_published:places": "of the build under way",
+    "site/mkdocs_published:waiting": "of the build under way",
+    "site/mkdocs_search:entries": "of the build under way",
+    "views/diagrams/dataflow:self.outside": "the drawing itself: an item is drawn in one place",
+    "views/diagrams/dataflow:self.states": "the drawing itself: an item is drawn in one place",
+    "views/diagrams/model_diagrams:item.written": "of a drawing, which goes with its page",
+}
+
+
+def modules() -> dict[str, ast.Module]:
+    """Each module by its path in the package, without its ending."""
+    return {
+        path.relative_to(PACKAGE).with_suffix("").as_posix(): ast.parse(path.read_text("utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def decorators(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(what is decorated, by what)."""
+    for node in ast.walk(tree):
+        for decorator in getattr(node, "decorator_list", ()):
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            yield node.name, called.attr if isinstance(called, ast.Attribute) else ast.unparse(called)
+
+
+def assigned(node: ast.stmt) -> list[ast.expr]:
+    """What a statement gives a value to."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+
+
+EMPTY = {"{}", "[]", "dict()", "list()", "set()", "OrderedDict()", "WeakKeyDictionary()", "WeakValueDictionary()"}
+
+
+def by_hand(tree: ast.Module) -> set[str]:
+    """What is looked up before it is computed and then kept, and what is empty when a module begins."""
+    found = {
+        ast.unparse(target)
+        for node in tree.body
+        if getattr(node, "value", None) is not None
+        and (ast.unparse(node.value).removeprefix("weakref.") in EMPTY or "defaultdict(" in ast.unparse(node.value))
+        for target in assigned(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "__missing__":
+            found.add("__missing__")
+        if isinstance(node, ast.If):
+            asked = {
+                ast.unparse(test.comparators[0] if isinstance(test.ops[0], ast.NotIn) else test.left)
+                for test in ast.walk(node.test)
+                if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.Is)
+            }
+            kept = [target for inside in node.body for target in assigned(inside)]
+            places = [one.value if isinstance(one, ast.Subscript) else one for one in kept]
+            found |= {ast.unparse(place) for place in places if isinstance(place, ast.Attribute)} & asked
+    return found
+
+
+def wrong(name: str, tree: ast.Module) -> set[str]:
+    """The decorators of a module that are caches by their name, and none of the three."""
+    return {
+        f"{name}:{function} @{decorator}"
+        for function, decorator in decorators(tree)
+        if decorator not in PURE | ROOM and any(word in decorator.lower() for word in LIKE_A_CACHE)
+    }
+
+
+def test_there_are_three_kinds_of_cache():
+    found = {name: by_hand(tree) for name, tree in modules().items() if name != "cache/memory"}
+    found["cache/disk"] -= {"_wholes", "_stores"}  # of the build under way
+    assert {f"{name}:{place}" for name, places in found.items() for place in places} == BY_HAND.keys()
+    assert not [one for name, tree in modules().items() for one in wrong(name, tree)]
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("known = {}", "known"),
+        ("known: dict[str, int] = {}", "known"),
+        ("known = weakref.WeakKeyDictionary()", "known"),
+        ("known = collections.defaultdict(list)", "known"),
+        ("def f(self, x):\n  if x not in self.known:\n    self.known[x] = g(x)\n  return self.known[x]", "self.known"),
+        ("def f(self):\n  if self.known is None:\n    self.known = g()\n  return self.known", "self.known"),
+        ("class K(dict):\n  def __missing__(self, x):\n    self[x] = g(x)", "__missing__"),
+    ],
+)
+def test_a_fourth_kind_is_seen(source, place):
+    assert by_hand(ast.parse(source)) == {place}
+
+
+def test_a_decorator_of_a_fourth_kind_is_seen():
+    source = "@once\ndef f(): ...\n@kit.remembered(5)\ndef g(): ...\n@functools.lru_cache(5)\ndef h(): ..."
+    assert wrong("m", ast.parse(source)) == {"m:f @once", "m:g @remembered"}
+
+
+def test_what_depends_on_presets_is_memoized():
+    """functools' caches would hide from the preview what a result was made from: they are for functions of plain
+    values. A property lives as long as its object.
+    """
+    found = {
+        f"{name}:{function}"
+        for name, tree in modules().items()
+        if name.partition("/")[0] not in WITHOUT_PRESETS
+        for function, decorator in decorators(tree)
+        if decorator in PURE - {"cached_property"}
+    }
+    assert found == OF_PLAIN_VALUES
