@@ -107,7 +107,8 @@ def trial(case: Case, folder: Path) -> None:
             given = macros()[case["macro"]](*case["args"], **case["kwargs"])
     except Problem as problem:
         line = str(problem)
-        assert not re.search(r"Error\b|unhashable|out of range|NoneType", re.sub(r"'.*?'|\".*?\"", "", line)), line
+        if case["macro"] != "python_example":  # which quotes what Python says of the example
+            assert not re.search(r"Error\b|unhashable|out of range|NoneType", re.sub(r"'.*?'|\".*?\"", "", line)), line
         return refused(problem)
     has_no_markup_of_ours(str(given))
 
