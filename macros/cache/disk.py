@@ -16,6 +16,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
@@ -49,6 +50,7 @@ class SpillFile:
 
     def __init__(self):
         self.file = tempfile.TemporaryFile()
+        weakref.finalize(self, self.file.close)
 
     def put(self, content: bytes) -> tuple[int, int]:
         """Where it is to be found: where it begins, and its length."""
