@@ -7,6 +7,7 @@ import http.server
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -153,10 +154,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(content)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A browser that leaves a page early breaks off what it was being sent."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def served(folder, handler=Handler):
     """An address at which the folder, which may still be empty, is served; it ends in a slash."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
+    with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}{SUBPATH}/"
         server.shutdown()

@@ -141,9 +141,9 @@ def test_a_formula_has_the_font_that_stretches(open_page, shell):
     page = open_page(shell)
     page.evaluate("document.fonts.ready")
     assert page.evaluate("document.fonts.check('16px \"STIX Two Math\"', 'x')")
-    high, plain = page.evaluate("""() => { const m = [...document.querySelectorAll("math mo")]
-        return ["⌊", "+"].map(sign => m.find(e => e.textContent === sign).getBoundingClientRect().height) }""")
-    assert high > 1.8 * plain
+    page.wait_for_function("""() => { const m = [...document.querySelectorAll("math mo")]
+        const [high, plain] = ["⌊", "+"].map(sign => m.find(e => e.textContent === sign).getBoundingClientRect().height)
+        return high > 1.8 * plain }""")  # a page that is busy swaps its font a moment after it is there
 
 
 def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, shell):
