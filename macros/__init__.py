@@ -15,22 +15,34 @@ from .api import one_package
 
 if TYPE_CHECKING:
     from .api.catalogue import models
+    from .api.choices import Choices
     from .api.comparison import Comparison, compare
+    from .api.engines import EngineFit
     from .api.fits import Fit, fits
     from .api.model import Formula, Model, Parameters, load
+    from .api.offloading import Offloaded, offload
+    from .api.parallel import splits, traffic
     from .api.pictures import Picture
     from .api.running import Prediction, run
+    from .api.sharing import Speculative, shared_prefix, speculative
     from .api.tables import Quantity, Table
+    from .api.training import Training, train
     from .engine.errors import Problem
 
 _PLACES = {
     "api.catalogue": ("models",),
+    "api.choices": ("Choices",),
     "api.comparison": ("Comparison", "compare"),
+    "api.engines": ("EngineFit",),
     "api.fits": ("Fit", "fits"),
     "api.model": ("Formula", "Model", "Parameters", "load"),
+    "api.offloading": ("Offloaded", "offload"),
+    "api.parallel": ("splits", "traffic"),
     "api.pictures": ("Picture",),
     "api.running": ("Prediction", "run"),
+    "api.sharing": ("Speculative", "shared_prefix", "speculative"),
     "api.tables": ("Quantity", "Table"),
+    "api.training": ("Training", "train"),
     "engine.errors": ("Problem",),
 }
 
@@ -39,6 +51,12 @@ __all__ = [
     "models",
     "compare",
     "fits",
+    "splits",
+    "traffic",
+    "offload",
+    "shared_prefix",
+    "speculative",
+    "train",
     "run",
     "Model",
     "Parameters",
@@ -47,7 +65,12 @@ __all__ = [
     "Quantity",
     "Table",
     "Comparison",
+    "Choices",
     "Fit",
+    "EngineFit",
+    "Offloaded",
+    "Speculative",
+    "Training",
     "Prediction",
     "Problem",
 ]

@@ -1,8 +1,17 @@
-"""The command line from the repository: `python -m macros` is what `every-parameter` is where it is installed."""
+"""The command line: `python -m macros` in the repository, `every-parameter` where it is installed."""
 
 import sys
 
-from .cli.commands import main
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit status. What it takes is imported here, where Ctrl-C ends it without a word."""
+    try:
+        from .cli.commands import main as run
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,11 +20,13 @@ from urllib.parse import urlsplit
 import pytest
 from copies import ROOT, build
 from fuzzing import CI
+from sampling import COMMIT, WHOLE, sampled
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
 FEW = 20  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
+MOST = 60  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
 
 
 def pytest_addoption(parser):
@@ -43,6 +45,12 @@ def pytest_configure(config):
             config.add_cleanup(stack.pop_all().close)
     else:
         config.site = config.workerinput["site"]
+
+
+def pytest_report_header():
+    return (
+        "samples: all cases" if WHOLE else f"samples: those of {COMMIT[:12] or 'no commit'}; WHOLE=yes takes all cases"
+    )
 
 
 def pytest_xdist_auto_num_workers():
@@ -85,6 +93,11 @@ def pytest_collection_modifyitems(config, items):
             kept = set(map(id, of_kind))
             config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
             left_out += [item for item in rest if id(item) not in kept]
+    elif CI and config.option.few is None and not (WHOLE or named or config.option.keyword or config.option.markexpr):
+        rest, chosen = chosen, share_of_many(chosen)
+        kept = set(map(id, chosen))
+        config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(kept)
+        left_out += [item for item in rest if id(item) not in kept]
     config.hook.pytest_deselected(items=left_out)
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
@@ -98,6 +111,14 @@ def allowed(item) -> int:
     """The seconds that a test is given; what does not say needs few."""
     timeout = item.get_closest_marker("timeout")
     return timeout.args[0] if timeout else 0
+
+
+def share_of_many(items):
+    """All cases of tests that have few, and at least half of MOST of the others', which ones the commit says."""
+    cases = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    return [case for name, of_one in cases.items() for case in sampled(of_one, -(-len(of_one) // MOST), name)]
 
 
 def few_of_each(items, few):
@@ -195,12 +216,16 @@ def site(site_folder, pytestconfig):
     return pytestconfig.site[1]
 
 
+def chromium_path():
+    """Where Chromium is; None for none."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Chromium. Without one the tests in a browser are skipped, unless CI is set."""
-    path = os.environ.get("CHROMIUM") or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None
-    )
+    path = chromium_path()
     if not path:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium found: install it, or name it in CHROMIUM")
     from playwright.sync_api import sync_playwright
@@ -283,6 +308,15 @@ def own_assets(site_folder):
 def overflow(page):
     """By how many pixels the page is wider than the screen."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def ignored(page):
+    """What a tool says of the parts of an address that it does not take: one line, not too long."""
+    line = page.get_by_role("alert").filter(has_text="Ignored parts of the link")
+    line.wait_for()
+    said = line.inner_text()
+    assert len(said) < 1500
+    return said
 
 
 def until(page, is_so, arg=None, seconds=30):

@@ -29,19 +29,19 @@ NAV = f"\nnot_in_nav: |\n  {NOT_IN_NAV}\n  /guide/new*.md\n"
 NAV += "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
 
 
-def small_site(folder: Path) -> Path:
+def small_site(folder: Path, presets: tuple[str, ...] = PRESETS, pages: dict[str, str] = PAGES, nav: str = NAV) -> Path:
     """A copy of the site with a few presets and pages."""
-    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets"))
-    for name in PRESETS:
+    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets", "__pycache__"))
+    for name in presets:
         (folder / f"macros/presets/{name}.toml").parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / f"macros/presets/{name}.toml", folder / f"macros/presets/{name}.toml")
     for name in ("assets", "overrides", "includes"):
         shutil.copytree(ROOT / "docs" / name, folder / "docs" / name)
-    for name, text in PAGES.items():
+    for name, text in pages.items():
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "docs" / name).write_text(text, "utf-8")
     config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    (folder / "mkdocs.yml").write_text(config[: config.index("\nnav:")] + NAV, "utf-8")
+    (folder / "mkdocs.yml").write_text(config[: config.index("\nnav:")] + nav, "utf-8")
     return folder
 
 

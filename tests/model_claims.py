@@ -20,6 +20,7 @@ from macros.counting.accelerators import accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
+from macros.counting.speculative import speculation
 from macros.engine.array import Node, ShapeArray
 from macros.engine.ops import Chunked, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import EVERY_NORM, FEED_FORWARDS, ROPES, Holds, Role
@@ -114,6 +115,44 @@ def feed_forward_share(model: Model, of_layers: bool = False) -> float:
 
 
 # Variants that a page names
+
+
+@claim
+def llama_8b_throughput() -> None:
+    """Bandwidth limits Llama 3 8B at 4,096 tokens on an H100 for every batch drawn; from 512 on, the caches are nearly
+    all that is read, and eight times the batch gains less than a tenth.
+    """
+    costs, h100 = costs_of(of("llama3-8b").counts), accelerators()["h100"]
+    rates = {}
+    for batch in (2**k for k in range(13)):
+        bound = costs.bound(1, Conditions(4096, batch, accelerator=h100))
+        assert bound.memory_seconds > bound.compute_seconds
+        rates[batch] = batch / bound.seconds
+    assert rates[4096] < rates[512] * Fraction(11, 10)
+
+
+@claim
+def drafts_of_mixtures() -> None:
+    """Where half of the free draft tokens are accepted, Mixtral 8x7B is slower for one text; DeepSeek-V3 at a batch of
+    256, where nearly all experts are read, is faster.
+    """
+    h200 = accelerators()["h200"]
+    one, many = (costs_of(of(slug).counts) for slug in ("mixtral-8x7b", "deepseek-v3"))
+    half = Fraction(1, 2)
+    for k in (1, 2, 4, 8):
+        assert speculation(one, None, half, k, Conditions(4096, accelerator=h200)).speedup < 1
+    given = Conditions(4096, 256, "fp8", devices=8, accelerator=h200)
+    assert speculation(many, None, half, 1, given).speedup > 1
+    assert many.weight_bytes_read(1, 256, "fp8") > many.weight_bytes("fp8") * 95 // 100
+
+
+@claim
+def experts_of_gpt_oss() -> None:
+    """Routed experts are most of gpt-oss-120b, and a token reads few of them: 4 of 128."""
+    weights = of("gpt-oss-120b").counts.weights
+    routed = [w for w in weights if w.routed is not None]
+    assert sum(int(w.count) for w in routed) * 10 > 9 * sum(int(w.count) for w in weights)
+    assert {tuple(map(int, w.routed)) for w in routed if w.routed} == {(128, 4)}
 
 
 @claim
@@ -880,6 +919,18 @@ def latents_are_not_divided():
     assert costs.split_cache_bytes(8192, 8) == costs.split_cache_bytes(8192, 1)
 
 
+@claim
+def deepseek_v3_is_not_split_over_nine():
+    """Neither DeepSeek-V3's heads nor its layers divide by the nine H100 that its bytes in FP8 would need; the next
+    split is tensor parallel, with whole experts on each device."""
+    given = Conditions(32768, format="fp8")
+    needed = -(-sum(costs_of(of("deepseek-v3").counts).inference_bytes(1, given).values()) // (80 * 10**9))
+    assert needed == 9 and size("deepseek-v3", "n_heads") % 9 and size("deepseek-v3", "n_layers") % 9
+    assert not costs_of(of("deepseek-v3").counts).splits(9)
+    least = costs_of(of("deepseek-v3").counts).least_split(given, 80 * 10**9)
+    assert least and least.tensor == least.expert == least.devices
+
+
 # Memory and time
 
 
@@ -918,7 +969,7 @@ def no_batch_is_enough_for_llama_8b():
     m = of("llama3-8b")
     per_byte = m.counts.decode_flops(4096) / costs_of(m.counts).cache_bytes_read(1, 4096)
     for a in accelerators().values():
-        assert per_byte < a.peak() / a.bytes_per_second
+        assert (peak := a.peak()) is None or per_byte < peak / a.bytes_per_second
         assert costs_of(m.counts).critical_batch(Conditions(4096, accelerator=a)) is None
 
 

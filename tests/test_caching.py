@@ -23,6 +23,8 @@ OF_PLAIN_VALUES = set(
     """
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
     catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
+    catalogue/engine_records:logs catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded
+    catalogue/measurements:published catalogue/training_runs:stated site/search/asked:_topics site/search/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
     site/mkdocs_pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
@@ -33,7 +35,8 @@ OF_PLAIN_VALUES = set(
     views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
     views/kit/text_width:text_width views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
-    views/reference/rooms:imported views/words/descriptions:_step_tables views/words/descriptions:calls
+    views/reference/rooms:imported views/reference/style:style
+    views/words/descriptions:_step_tables views/words/descriptions:calls
     views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
     views/words/descriptions:weights views/words/notation:config_keys views/words/notation:config_sizes
     """.split()
@@ -44,6 +47,15 @@ BY_HAND = {
     "api/tables:self._length": "pure: how many rows a table has that makes them one by one",
     "cache/disk:self.states": "what a store compares, for as long as it is open",
     "catalogue/presets:also": "a setting",
+    "cli/commands:sys.stderr": "a stream that was closed, of the process",
+    "cli/commands:sys.stdin": "a stream that was closed, of the process",
+    "cli/commands:sys.stdout": "a stream that was closed, of the process",
+    "counting/capacity:self._bytes_at": "pure: what each context and type come to, of the model itself",
+    "counting/links:_PARTS": "pure: of costs that do not change, and goes with them",
+    "counting/serving:_STEPS": "pure: of costs that do not change, and goes with them",
+    "counting/weight_formats:self._sizes": "pure: the sizes in one format, of the model itself",
+    "counting/weight_formats:self._quantizers": "pure: what each quantizer comes to, of the model itself",
+    "counting/gguf:self._kept": "pure: what each format comes to, of the file itself",
     "engine/architectures/__init__:_registered": "what `@architecture` lists",
     "engine/array:self._flops": "pure: with slots there is no cached_property",
     "engine/array:self._weights": "pure: with slots there is no cached_property",
@@ -55,6 +67,7 @@ BY_HAND = {
     "site/mkdocs_elsewhere:_tools": "of the build under way",
     "site/mkdocs_markdown:glossary": "of the build under way",
     "site/mkdocs_markdown:lines": "of the page under way",
+    "site/mkdocs_output:under_way": "of the build under way",
     "site/mkdocs_pages:page.markdown": "a page whose calls Jinja has to read",
     "site/mkdocs_pages:whole": "of the page under way",
     "site/mkdocs_published:listed": "of the build under way",

@@ -23,6 +23,7 @@ from copies import small_site
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from reference import golden, goldens
+from sampling import sampled
 
 from macros.catalogue import presets
 from macros.site import requirements
@@ -169,12 +170,13 @@ def core(wheel, tmp_path_factory) -> Path:
     return python
 
 
-BESIDES_NUMPY = 25_000_000  # bytes
+# Bytes of the wheel (10 MB), msgspec, ml_dtypes, safetensors, Rich and Pygments, with their compiled modules.
+BESIDES_NUMPY = 26_000_000
 
 
 @pytest.mark.slow("installs the wheel")
 def test_the_core_is_small(core):
-    """NumPy, and 25 MB of all else."""
+    """NumPy, and 26 MB of all else."""
     packages = next(core.parent.parent.glob("lib/python*/site-packages"))
     files = [path for path in packages.rglob("*") if path.is_file()]
     besides = [path for path in files if not path.relative_to(packages).parts[0].startswith("numpy")]
@@ -355,7 +357,7 @@ TOOLS_ARE_THERE = """() => [...document.querySelectorAll(".ep-tool")].every(e =>
 @pytest.mark.browser
 @pytest.mark.slow("builds a site of somebody else's with the wheel, and looks at it")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", sampled(THEMES, 3))
 def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path):
     """Nothing is black or empty, by day or by night, no script complains, no other host is asked, no link is broken."""
     pages = their_site(tmp_path, theme)
@@ -368,6 +370,7 @@ def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path)
     with served(tmp_path / "site") as address:
         for page in map(open_page, (address + page for page in pages)):
             until(page, TOOLS_ARE_THERE)
+            page.wait_for_load_state("networkidle")  # the theme's search worker complains of a page that closes before
             assert not page.evaluate(EMPTY) and not page.evaluate(BLACK)
             size = "document.querySelector('.ep-table').computedStyleMap().get('font-size').value"
             assert 13 < page.evaluate(size) < 16
@@ -389,7 +392,7 @@ def broken_links(text: str, site: Path, page: str) -> list[str]:
 
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
+@pytest.mark.parametrize("resolution", sampled(["lowest-direct", "highest"], 2))
 def test_both_ends_of_the_ranges_work(resolution, tmp_path):
     """Mend: narrow the range in pyproject.toml to what works, and say there why."""
     python, requirements = environment(tmp_path / "venv"), tmp_path / "requirements.txt"

@@ -43,6 +43,7 @@ BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
         "hooks",
         "mkdocs_elsewhere",
         "mkdocs_markdown",
+        "mkdocs_output",
         "mkdocs_pages",
         "mkdocs_published",
         "preview.",

@@ -54,7 +54,7 @@ def prose(markdown: str) -> str:
         (r"\{\{.*?\}\}|\{%.*?%\}|\$\$.*?\$\$", "…"),
         (r"\$[^$\n]+\$|`[^`\n]+`", "…"),
         (r"\[([^\]]*)\]\([^)]*\)", r"\1"),
-        (r"<?https?://[^\s)>]+>?|</?\w+[^>]*>|\{[:#.][^}]*\}", ""),
+        (r"<?https?://[^\s)>]+>?|</?\w+[^>]*>|\s*\{ ?[:#.][^}]*\}", ""),
     ):
         markdown = re.sub(pattern, mark, markdown, flags=re.S | re.M)
     return markdown
@@ -97,12 +97,12 @@ def strings(source: str) -> list[str]:
 
 
 def texts_of(table: object) -> list[str]:
-    """The texts of a TOML file, but for configs."""
+    """The texts of a TOML file, except configs and anchors."""
     match table:
         case str():
             return [table]
         case dict():
-            return [said for key, value in table.items() if key != "config" for said in texts_of(value)]
+            return [said for key, value in table.items() if key not in ("config", "anchor") for said in texts_of(value)]
         case list():
             return [said for value in table for said in texts_of(value)]
     return []
@@ -118,7 +118,7 @@ def found() -> dict[str, list[str]]:
     modules = [*(ROOT / "macros" / "views").rglob("*.py"), ROOT / "macros" / "site" / "model_pages.py"]
     modules += (ROOT / "macros" / "counting").rglob("formats.py")
     generated = [said for path in sorted(modules) for said in strings(path.read_text("utf-8"))]
-    tables = sorted((ROOT / "macros").rglob("*.toml"))
+    tables = sorted(path for path in (ROOT / "macros").rglob("*.toml") if path.name != "style.toml")  # wrong on purpose
     presets = [said for path in tables for said in texts_of(tomllib.loads(path.read_text("utf-8")))]
     places = {**pages, "generated": list(dict.fromkeys(generated)), "presets": list(dict.fromkeys(presets))}
     return {place: said for place, said in places.items() if said}

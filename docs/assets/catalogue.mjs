@@ -3,7 +3,10 @@
 // unfiltered.
 
 const LIST = ".ep-catalogue",
+  LEAST = "4096", // tokens of context
   SORTER = "./vendor/sortable-tablesort.mjs" // not ours: it is not looked into for types
+/** @type {Record<string, string>} */
+const CALLED = { licence: "license", "cache-bytes-a-token": "kv-cache-bytes-token" } // columns, in addresses before
 const number = new Intl.NumberFormat("en")
 
 /**
@@ -79,7 +82,8 @@ function mount(table, sort) {
         (!given.cache_kb || Number(cache ?? NaN) <= 1000 * Number(given.cache_kb)) &&
         (!given.context || Number(context ?? NaN) >= Number(given.context)) &&
         (!given.memory || Number(memory.split(" ")[format] || NaN) <= Number(given.memory)) &&
-        (!given.since || released >= given.since)
+        (!given.since || released >= given.since) &&
+        (!able || able.has(slugOf(row)))
       )
       if (!row.hidden) shown++
       explain(row, i, words)
@@ -87,6 +91,36 @@ function mount(table, sort) {
     const all = number.format(rows.length),
       said = shown === rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
     for (const place of [form.querySelector("[role=status]"), table.caption]) if (place) place.textContent = said
+  }
+
+  // Which models fit on a machine: known once the rule and its data are there, and while nothing is wrong with it.
+  /** @type {Set<string>?} */
+  let able = null
+  let asked = ""
+  const slugOf = (/** @type {HTMLTableRowElement} */ row) => row.dataset.names?.split(" ")[0] ?? ""
+  async function fit(/** @type {HTMLFormElement} */ form) {
+    const { on = "", at = LEAST } = values(),
+      problem = /** @type {HTMLElement?} */ (form.querySelector("[role=alert]")),
+      mine = `${on} ${at}`
+    if (mine === asked) return
+    asked = mine
+    let slugs = null,
+      wrong = ""
+    if (on) {
+      const { modelsThatFit } = await import("./fitting.mjs")
+      try {
+        slugs = await modelsThatFit(on, at)
+      } catch (error) {
+        wrong = `Fits on: ${error instanceof Error ? error.message : error}`
+      }
+    }
+    if (mine !== asked) return // it says something else by now
+    able = slugs
+    if (problem) {
+      problem.textContent = wrong
+      problem.hidden = !wrong
+    }
+    filter(form)
   }
 
   // A model found by another's name says whose shapes it has.
@@ -126,7 +160,8 @@ function mount(table, sort) {
     for (const field of form?.elements ?? [])
       if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && given.has(field.name))
         field.value = given.get(field.name) ?? ""
-    const by = names.indexOf(given.get("sort") ?? "")
+    const sort = given.get("sort") ?? "",
+      by = names.indexOf(CALLED[sort] ?? sort)
     if (by >= 0) order(headings[by], given.get("order") === "ascending" ? "ascending" : "descending")
   }
 
@@ -135,16 +170,19 @@ function mount(table, sort) {
   form.addEventListener("submit", event => event.preventDefault())
   form.addEventListener("input", () => {
     filter(form)
+    fit(form)
     remember()
   })
   form.addEventListener("reset", () =>
     setTimeout(() => {
       filter(form)
+      fit(form)
       remember()
     }),
   )
   form.hidden = false
   filter(form)
+  fit(form)
 }
 
 const plain = (/** @type {string} */ s) =>

@@ -1,5 +1,5 @@
-// Opens a drawing in the whole window, where all of it fits and can be looked at nearer: a button above each one.
-// The drawings themselves are in the page; without this script they are as they are.
+// A button above each diagram opens it in the whole window, where it fits and can be zoomed. The diagrams themselves
+// are in the page, and need no script.
 
 const STEP = 1.25 // a click or a key
 const NEAREST = 3
@@ -11,7 +11,7 @@ function mount() {
     const figure = canvas.parentElement,
       drawing = canvas.firstElementChild
     if (!(drawing instanceof SVGSVGElement) || !figure || figure.querySelector(":scope > .ep-open")) continue
-    const button = labelled("Open the whole drawing", () => open(figure, drawing))
+    const button = labelled("Open full diagram", () => open(figure, drawing))
     button.className = "ep-open"
     button.setAttribute("aria-haspopup", "dialog")
     canvas.before(button)
@@ -55,7 +55,7 @@ function open(figure, drawing) {
   dialog.setAttribute("aria-label", figure.getAttribute("aria-label") ?? "")
   place.tabIndex = 0 // the arrow keys scroll it
   place.setAttribute("role", "group")
-  place.setAttribute("aria-label", "Drawing")
+  place.setAttribute("aria-label", "Diagram")
   place.autofocus = true
 
   const fitting = () => Math.min(place.clientWidth / width, place.clientHeight / height, 1)
@@ -73,9 +73,9 @@ function open(figure, drawing) {
   const by = (/** @type {number} */ factor) => zoom(factor && (scale || fitting()) * factor)
 
   tools.append(
-    labelled("Nearer", () => by(STEP)),
-    labelled("Farther", () => by(1 / STEP)),
-    labelled("Whole", () => by(0)),
+    labelled("Zoom in", () => by(STEP)),
+    labelled("Zoom out", () => by(1 / STEP)),
+    labelled("Fit to window", () => by(0)),
     labelled("Close", () => dialog.close()),
   )
   place.append(whole)

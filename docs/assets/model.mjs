@@ -4,11 +4,14 @@ import { M, MODULES, py } from "./engine/engine.mjs"
 
 export { py }
 export const FIGURES = M["counting.figures"].FIGURES,
-  FORMATS = M["counting.formats"].FORMATS,
+  WEIGHTS = M["counting.formats"].WEIGHTS,
+  formatMeant = M["counting.formats"].format_meant,
+  cacheMeant = M["counting.formats"].cache_meant,
   CACHE_BYTES = M["counting.formats"].CACHE_BYTES
 export const fieldsOf = M["engine.architectures.config"].fields_of
-const { Problem } = M["engine.errors"],
-  { ShapeError } = M["engine.rules"]
+export const BOUNDS = M["engine.bounds"]
+export const { named, Problem, shorten } = M["engine.errors"]
+const { ShapeError } = M["engine.rules"]
 
 // Whether an error says what is wrong with a config; any other is a mistake in here.
 export const isProblem = (/** @type {unknown} */ error) => py.isinstance(error, [Problem, ShapeError])
@@ -18,11 +21,64 @@ export const said = (/** @type {unknown} */ error) =>
 export const VARIATIONS = M["engine.variations"].VARIATIONS
 export const continued = M["engine.keys"].continued
 
+// What is asked for, by its name and as it is written: a whole number, a share, or one of several names.
+const { whole, share, one_of } = M["counting.asked"]
+export const asked = {
+  whole: (/** @type {string} */ name, /** @type {string} */ text, /** @type {bigint} */ most) =>
+    whole(name, /^\d+$/.test(text) && text.length <= BOUNDS.MOST_DIGITS ? BigInt(text) : text, most),
+  share,
+  oneOf: one_of,
+}
+
+/**
+ * JSON from elsewhere; throws a problem, as the command line says it.
+ * @param {string} source
+ */
+export function parsed(source) {
+  const { whole, special_float, check_data } = M["engine.json_data"]
+  if (source.length > BOUNDS.LARGEST_TEXT) throw tooLarge(source.length, BOUNDS.LARGEST_TEXT)
+  let value
+  try {
+    value = py.parse(source, { whole, table: special_float })
+  } catch (error) {
+    throw error instanceof SyntaxError ? Problem(error.message, "check it") : error
+  }
+  check_data(value)
+  return value
+}
+function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
+  const [bytes, limit] = [BigInt(size), most].map(n => py.format(n, ","))
+  return Problem(`cannot be read: it has ${bytes} bytes, more than ${limit}`, "check the file")
+}
+
+/**
+ * The text of a file, or of a part of it, whose size is looked at first; throws a problem.
+ * @param {Blob} file
+ * @param {bigint} most
+ */
+export async function textOf(file, most) {
+  if (file.size > most) throw tooLarge(file.size, most)
+  let data
+  try {
+    data = await file.arrayBuffer()
+  } catch (error) {
+    throw Problem(`cannot be read: ${said(error)}`, "choose a file")
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(data)
+  } catch {
+    throw Problem("is not UTF-8", "choose a file of text")
+  }
+}
+
 /** @returns {error is Engine.Problem} */
 const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Problem])
 
 // The type that a model type is read as: a multimodal model's is that of its text.
 const ofText = (/** @type {unknown} */ type) => [`${type}`, `${type}_text`].find(name => Object.hasOwn(MODULES, name))
+// The architecture of a config's keys; its forward pass is loaded.
+export const architectureOf = (/** @type {Engine.Keys} */ raw) =>
+  M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
 const script = (/** @type {string} */ name) => import(`./engine/${name}.mjs`)
 
 // Loads the forward pass of a model type, once; says so where there is none.
@@ -75,10 +131,11 @@ export async function described(raw) {
  * @returns {Engine.Model}
  */
 export function model(raw) {
-  const architecture = M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
+  const architecture = architectureOf(raw)
   const [config, unread] = architecture.config.read(raw),
     head = headOf(architecture.name, raw)
-  const counts = M["counting.parameters"].Counts(M["engine.forward"].trace(architecture, config, head))
+  const trace = M["engine.forward"].trace(architecture, config, head),
+    counts = M["counting.parameters"].Counts(trace, raw, architecture)
   const sizes = M["engine.keys"].sizes_among(unread, raw),
     unknown = unread.filter(name => !sizes.includes(name))
   return {
@@ -87,6 +144,7 @@ export function model(raw) {
     head,
     sizes,
     unknown,
+    otherwise: [...architecture.config.read_otherwise(raw)],
     counts,
     costs: M["counting.costs"].of(counts),
     architecture: architecture.name,
@@ -161,19 +219,36 @@ export const tensorsOf = model =>
     name,
     shape.map(Number),
   ])
-// The parts of names that some published files lack or add.
-export const spellingsOf = (/** @type {Engine.Model} */ model) => {
-  const { stored_prefixes, spellings } = M["engine.architectures"]._registered.read(
-    ofText(model.raw.read("model_type")),
-  )
-  return { prefixes: [...stored_prefixes], parts: py.entries(spellings) }
+/**
+ * Where a model's tensors stand in a file, however it spells and packs them.
+ * @param {Engine.Model} model
+ * @param {Map<string, number[] | null>} stored the names of a file's tensors, each with its shape or null
+ */
+export const layoutOf = ({ raw, config, head }, stored) => {
+  const architecture = architectureOf(raw)
+  /** @type {Engine.Dict<string, bigint[] | null>} */
+  const shapes = new py.Dict()
+  for (const [name, shape] of stored) shapes.put(name, shape && shape.map(BigInt))
+  const renamed = M["engine.forward"].renaming(architecture, config, head)
+  return M["engine.layouts"].Layout(architecture, shapes, renamed)
 }
 
 export const accelerator = (/** @type {object} */ given) => py.apply(M["counting.accelerators"].Accelerator, [], given)
+export const OWN_MACHINE = M["counting.own_machine"].EXAMPLE
+/**
+ * A machine by its slug, or as one writes it. Throws a Problem.
+ * @param {string} text
+ * @param {Map<string, Engine.Accelerator>} known
+ */
+export const machine = (text, known) => M["counting.own_machine"].named(text, new py.Dict([...known]))
 export const conditions = (/** @type {object} */ given) => py.apply(M["counting.conditions"].Conditions, [], given)
 /**
  * @param {Engine.Model} model
  * @param {string} name
  * @param {Engine.Conditions} given
+ * @returns {Engine.Exact | null} null where time is asked for of an amount of memory alone
  */
-export const figure = (model, name, given) => FIGURES.read(name).of(model.counts, given)
+export const figure = (model, name, given) => {
+  const known = FIGURES.read(name)
+  return given.accelerator || !known.needs.includes("accelerator") ? known.of(model.counts, given) : null
+}

@@ -3,11 +3,12 @@
 // their own.
 
 const SCRIPTS = { "figure.diagram": "./diagram.mjs", ".ep-catalogue": "./catalogue.mjs" } // of what not every page has
-const SCROLLS = ".ep-math, .ep-figure, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
+const SCROLLS = ".ep-math, .ep-figure, .ep-beside, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
 /** @type {Record<string, string>} */
 const LABELS = {
   "ep-math": "Formula",
   "ep-figure": "Figure",
+  "ep-beside": "Side by side",
   "ep-canvas": "Diagram",
   "md-typeset__scrollwrap": "Table",
   "md-typeset__table": "Table",
@@ -36,14 +37,26 @@ function keep(/** @type {HTMLElement?} */ box) {
   if (stays) box.style.setProperty("--ep-name", `${width}px`)
 }
 
+/** @type {WeakMap<HTMLElement, string[]>} */
+const given = new WeakMap() // the attributes that a box has while it scrolls; what it has of its own it keeps
 function update(/** @type {HTMLElement} */ box) {
-  const scrolls = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible"
-  if (scrolls === box.hasAttribute("tabindex")) return
-  if (scrolls) {
-    box.tabIndex = 0
-    if (box.localName !== "figure") box.setAttribute("role", "group")
-    box.setAttribute("aria-label", LABELS[box.classList[0]])
-  } else for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name)
+  const scrolls = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible",
+    before = given.get(box)
+  if (scrolls === Boolean(before)) return
+  if (before) {
+    for (const name of before) box.removeAttribute(name)
+    given.delete(box)
+    return
+  }
+  const role = box.localName === "figure" ? [] : [["role", "group"]],
+    missing = [["tabindex", "0"], ...role, ["aria-label", LABELS[box.classList[0]]]].filter(
+      ([name]) => !box.hasAttribute(name),
+    )
+  for (const [name, value] of missing) box.setAttribute(name, value)
+  given.set(
+    box,
+    missing.map(([name]) => name),
+  )
 }
 
 let observed = new WeakSet()

@@ -1,6 +1,6 @@
-// One step at a time: a walk through a forward pass as single operations, each with its box of the diagram lit, its
-// matrices to scale, and all that the walk says of it. By buttons, by keys, and by the address. Without this script the
-// whole walk stands there.
+// One step at a time: a walk through a forward pass, one operation at a time, with its box in the diagram highlighted,
+// its matrices to scale, and its text. Moved by buttons, keys and the address. Without this script the page shows the
+// whole walk.
 
 import { make, replace } from "./tools/elements.mjs"
 
@@ -74,7 +74,7 @@ export function mount(walk, number) {
     start.hidden = true
     back.disabled = at === 0
     next.disabled = at === steps.length - 1
-    place.textContent = `${at + 1} of ${steps.length}`
+    place.textContent = `Step ${at + 1} of ${steps.length}`
     const names = [where, part].flatMap(li => li?.querySelector(":scope > .ep-what")?.textContent ?? [])
     for (const twin of copy.querySelectorAll("[id]")) twin.removeAttribute("id")
     for (const buttons of copy.querySelectorAll(".ep-copy")) buttons.remove()
@@ -134,7 +134,7 @@ const nameOf = (/** @type {Element} */ box) =>
   box.getAttribute("aria-label") ??
   [...box.querySelectorAll("text:not([class])")].map(line => line.textContent.trim()).join(" ")
 
-// The matrices of a step, from the shapes that it says: blue what is data, grey what is weights, all to one scale.
+// The matrices of a step, from its shapes: data blue, weights gray, all to the same scale.
 function scaled(/** @type {Element} */ step) {
   const shapes = [...step.querySelectorAll(":scope > .ep-shapes.ep-numbers > span")].map(span => ({
     isWeight: span.classList.contains("weight"),
@@ -175,7 +175,7 @@ function scaled(/** @type {Element} */ step) {
     make(
       "p",
       { class: "ep-conventions" },
-      `To one scale${thin ? "; a side too thin to see is drawn thicker" : ""}. The last is what comes out.`,
+      `Drawn to the same scale${thin ? "; sides too thin to see are drawn thicker" : ""}. The last one is the output.`,
     ),
   )
 }

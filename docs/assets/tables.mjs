@@ -93,7 +93,7 @@ export function mount(/** @type {HTMLTableElement} */ table) {
   for (const [name, format, ending, type] of FORMATS) {
     const copying = button(name, `Copy this table as ${name}`, async () => {
       await copy(format(cells(table)))
-      copying.textContent = "copied"
+      copying.textContent = "Copied"
       setTimeout(() => {
         copying.textContent = name
       }, 1500)

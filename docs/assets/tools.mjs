@@ -2,7 +2,14 @@
 // other page does. Tables of models lead there.
 
 /** @type {Record<string, string>} */
-const TOOLS = { "what-if": "what-if", config: "what-if", compare: "compare", capitals: "capitals" }
+const TOOLS = {
+  "what-if": "what-if",
+  config: "what-if",
+  compare: "compare",
+  fits: "fits",
+  plan: "plan",
+  capitals: "capitals",
+}
 
 async function start() {
   /** @type {NodeListOf<HTMLOListElement>} */
@@ -54,13 +61,13 @@ function ticks(/** @type {HTMLTableElement} */ table) {
       else chosen.delete(slug(link))
       const way = Object.assign(document.createElement("a"), {
         href: `${compare}?models=${[...chosen].join()}`,
-        textContent: `Compare the ${chosen.size} models that are ticked`,
+        textContent: `Compare the ${chosen.size} selected models`,
       })
       said.replaceChildren(
         ...(chosen.size < 2
-          ? [chosen.size ? "One model is ticked: tick another to compare them." : ""]
+          ? [chosen.size ? "One model is selected. Select another to compare them." : ""]
           : chosen.size > MOST
-            ? [`${chosen.size} models are ticked: up to ${MOST} stand side by side.`]
+            ? [`${chosen.size} models are selected. You can compare at most ${MOST}.`]
             : [way]),
       )
     })

@@ -1,4 +1,4 @@
-"""The catalogue as a table: every model that has a preset, filtered and sorted."""
+"""The catalog as a table: every model that has a preset, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def models(
     sort_by: str = "model",
     descending: bool = False,
 ) -> Table:
-    """The models of the catalogue, a row for each; what a maker has not disclosed is None.
+    """The models of the catalog, a row for each; what a maker has not disclosed is None.
 
     Filters go together; of names, case does not count. Parameters are the total. `cache_bytes_per_token` is that of
     bfloat16 at long context, `decode_flops` are those of a token at a context of 4,096. What has no value in the column
@@ -59,7 +59,7 @@ def models(
 
 
 def _row(slug: str, preset: presets.Preset) -> dict[str, Any]:
-    """The catalogue's row of a model, all of it side by side."""
+    """The catalog's row of a model, all of it side by side."""
     said = row(slug, preset, presets.model(slug) if preset.config is not None else None)
     kept, flops = said["kv_cache"], said["flops"]
     flat = {

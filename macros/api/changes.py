@@ -50,6 +50,7 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
         other = Model(
             f"{model.slug} with {said}", raw, model.architecture, config, None, model.unknown, None, model.head
         )
+        other.folder = model.folder
         _ = other.trace  # which says where sizes do not fit together
     except Problem as problem:
         raise Problem(problem.what, problem.mend, f"{model.slug} with {said}") from None

@@ -18,7 +18,7 @@ from ..data.costs import plain_number
 from ..engine.errors import Problem
 from . import model as loading
 from .changes import hyperparameters
-from .conditions import conditions, warn, warn_beyond
+from .conditions import check_split, conditions, warn, warn_beyond
 from .fits import Asked, Fit, Memory, as_conditions, fit, memory
 from .tables import Table, one_type
 
@@ -33,7 +33,7 @@ TIMES = ("decode_seconds", "tokens_per_second", "prefill_seconds")
 
 class Side(NamedTuple):
     """A model: its hyperparameters, how many layers it has of each kind, what its parts have of its parameters, its
-    figures by name, and whether it fits into the memory that was asked about.
+    figures by name, whether it fits into the memory that was asked about, and the format of its weights.
     """
 
     model: Model
@@ -42,10 +42,14 @@ class Side(NamedTuple):
     parts: dict[str, int]
     figures: dict[str, int | Fraction | None]
     fit: Fit | None
+    weights: str  # their format
 
 
 def side(model: Model, given: Conditions, on: Memory | None) -> Side:
-    """What is said of a model under these conditions."""
+    """What is said of a model under these conditions. Raises `Problem` where its sizes allow no split over so many
+    devices.
+    """
+    check_split(model, given)
     layers: dict[str, int] = {}
     for node in model.trace.root.children:
         if node.layers is not None:
@@ -56,7 +60,9 @@ def side(model: Model, given: Conditions, on: Memory | None) -> Side:
         parts[part.name] = parts.get(part.name, 0) + part.count
     names = COUNTS + COSTS + (TIMES if on and on.accelerator else ())
     figures = {name: FIGURES[name].compute(costs_of(model.counts), given) for name in names}
-    return Side(model, hyperparameters(model), layers, parts, figures, fit(model, given, on) if on else None)
+    answer = fit(model, given, on) if on else None
+    said = model.counts.formats.said(given.format)
+    return Side(model, hyperparameters(model), layers, parts, figures, answer, said)
 
 
 def differing_names(sides: Sequence[Side]) -> list[str]:
@@ -88,7 +94,7 @@ def compare(
     *models: Asked,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "bfloat16",
+    weights: str = "published",
     cache: str = "bfloat16",
     devices: int = 1,
     on: str | None = None,
@@ -99,7 +105,7 @@ def compare(
     one step; seconds and ratios are floats. Raises `Problem`.
     """
     if len(models) < 2:
-        raise Problem("compare needs two models or more", "of one alone, load tells everything")
+        raise Problem("compare needs two or more models", "use load for a single one")
     given, machine = conditions(context, batch, weights, cache, devices), memory(on) if on is not None else None
     given = replace(given, accelerator=machine and machine.accelerator)
     sides: list[Side] = []
@@ -116,7 +122,7 @@ def _groups(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is said of a model, in the order of a row."""
     kept = data["memory"] or {"bytes": {}}
     return [
-        {name: data[name] for name in ("model", "name", "architecture")},
+        {name: data[name] for name in ("model", "name", "architecture", "weights")},
         data["hyperparameters"],
         {f"layers_{kind}": n for kind, n in data["layers"].items()},
         {f"parameters_{part}": n for part, n in data["parts"].items()},
@@ -135,6 +141,7 @@ def _data(one: Side) -> dict[str, Any]:
         "model": one.model.slug,
         "name": one.model.name,
         "architecture": one.model.architecture.name,
+        "weights": one.weights,
         "hyperparameters": one.hyperparameters,
         "layers": one.layers,
         "parts": one.parts,
@@ -146,6 +153,7 @@ def _data(one: Side) -> dict[str, Any]:
             "total_bytes": answer.total,
             "left_bytes": answer.left,
             "fits": answer.is_enough,
+            "split": answer.split.degrees,
         },
     }
 

@@ -2,66 +2,72 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ..catalogue.presets import Model
 from ..counting.accelerators import Accelerator, accelerators
+from ..counting.asked import one_of, whole
 from ..counting.conditions import Conditions
-from ..counting.formats import CACHE_BYTES, FORMATS
+from ..counting.costs import of as costs_of
+from ..counting.formats import CACHE_BYTES, WEIGHTS, cache_meant, format_meant
+from ..counting.own_machine import EXAMPLE, machine
 from ..data.costs import Asked
 from ..data.model import beyond
+from ..engine.bounds import MOST_DEVICES, MOST_TEXTS, MOST_TOKENS
 from ..engine.errors import Problem, nearest, shorten
-
-MOST_TOKENS, MOST_TEXTS, MOST_DEVICES = 10**9 - 1, 10**9 - 1, 65536
 
 
 def conditions(
-    context: int = 4096, batch: int = 1, weights: str = "bfloat16", cache: str = "bfloat16", devices: int = 1
+    context: int = 4096, batch: int = 1, weights: str = "published", cache: str = "bfloat16", devices: int = 1
 ) -> Conditions:
-    """Tokens of context, texts at once, the formats of weights and cache, devices that share the model.
+    """Tokens of context, batch size, the formats of weights (`published`: the maker’s own; `Q4_K_M`: a GGUF file’s)
+    and cache, devices that share the model.
 
     The same defaults as on the command line. Raises `Problem` that names the argument.
     """
     return Conditions(
         whole("context", context, MOST_TOKENS),
         whole("batch", batch, MOST_TEXTS),
-        one_of("weights", weights, FORMATS),
-        one_of("cache", cache, CACHE_BYTES),
+        one_of("weights", format_meant(weights), WEIGHTS),
+        one_of("cache", cache_meant(cache), CACHE_BYTES),
         whole("devices", devices, MOST_DEVICES),
     )
 
 
-def whole(name: str, value: Any, most: int) -> int:
-    """A whole number above 0, NumPy's too. Raises `Problem`."""
+def accelerator(name: str) -> Accelerator:
+    """An accelerator by its slug, or one's own, as `24GB,1008GB/s,165TFLOPS`. Raises `Problem`."""
     try:
-        n = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        n = 0
-    if not 0 < n <= most:
-        raise Problem(f"{name} = {shorten(value)}: expected a whole number from 1 to {most:,}", "correct it")
-    return n
+        found = machine(name, accelerators()) if isinstance(name, str) else None
+    except Problem as problem:
+        raise problem.at(f"on = {shorten(name)}") from None
+    if found is None:
+        otherwise = f"one as {EXAMPLE}, or one of {', '.join(accelerators())}"
+        raise Problem(f"on = {shorten(name)}: no accelerator", nearest(name, accelerators(), otherwise))
+    if found.accelerator is None:
+        raise Problem(f"on = {shorten(name)}: a figure of time needs a bandwidth", f"write it as in {EXAMPLE}")
+    return found.accelerator
 
 
-def one_of(name: str, value: Any, known: Mapping[str, object]) -> str:
-    """One of several names. Raises `Problem` with the nearest."""
-    if not isinstance(value, str) or value not in known:
-        raise Problem(f"{name} = {shorten(value)}: no such format", nearest(value, known, f"one of {', '.join(known)}"))
-    return value
+@contextmanager
+def problems_of(model: Model) -> Iterator[None]:
+    """A problem in here is the model's: its name stands in front."""
+    try:
+        yield
+    except Problem as problem:
+        raise problem.at(model.name) from None
 
 
-def accelerator(slug: str) -> Accelerator:
-    """An accelerator by its slug. Raises `Problem`."""
-    if slug not in accelerators():
-        raise Problem(f"on = {shorten(slug)}: no accelerator", nearest(slug, accelerators(), ", ".join(accelerators())))
-    return accelerators()[slug]
+def check_split(model: Model, given: Conditions) -> None:
+    """Raises `Problem` where the model's sizes allow no split over so many devices."""
+    with problems_of(model):
+        costs_of(model.counts).check_split(given)
 
 
-def warn_beyond(model: Model, context: int) -> None:
+def warn_beyond(model: Model, context: int, depth: int = 4) -> None:
     """Warns where a context is longer than the model was made for; of the line that asked for a figure."""
-    warn(beyond(model, Asked((context,))), 4)
+    warn(beyond(model, Asked((context,))), depth)
 
 
 def warn(lines: Iterable[str], depth: int = 3) -> None:

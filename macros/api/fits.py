@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from ..catalogue.presets import Model
 from ..counting.accelerators import Accelerator, accelerators
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..engine.errors import Problem, nearest, shorten
-from ..views.kit.rounding import BYTES as UNITS
+from ..counting.fitting import BEST
+from ..counting.formats import PUBLISHED
+from ..counting.own_machine import Machine, memory_of, named
+from ..counting.splits import Split
+from ..engine.errors import Problem, shorten
 from ..views.kit.rounding import decimal_bytes
 from . import model as loading
-from .conditions import conditions, warn, warn_beyond
+from .choices import Choices, best_format, machines_that_hold, models_that_fit
+from .conditions import check_split, conditions, warn, warn_beyond
+from .engines import EngineFit, as_row, engine_fit, engine_named
 from .tables import Row, Table, Tabular, table_of
 
 TERMS = {"weights": "weights", "cache": "KV cache", "activations": "largest operation"}
-MOST_DEVICES = 64  # no larger number is tried
 
 
 class Memory(NamedTuple):
@@ -33,46 +35,42 @@ class Memory(NamedTuple):
 
 
 def memory(name: str) -> Memory:
-    """An accelerator's slug, or an amount such as 24GB. Raises `Problem` with the nearest known slug."""
+    """An accelerator's slug, an amount such as 24GB, or a machine of one's own, as `24GB,1008GB/s,165TFLOPS`. Raises
+    `Problem` with the nearest known slug."""
     if not isinstance(name, str):
         raise Problem(f"--on {shorten(name)}: neither an accelerator nor a size", "give text, such as h100 or 24GB")
-    if name in accelerators():
-        known = accelerators()[name]
-        return Memory(known.name, known.memory_bytes, known)
-    if amount := _amount(name):
-        return amount
-    otherwise = f"known ones: {', '.join(accelerators())}; or an amount of memory, such as 24GB"
-    raise Problem(f"--on {name[:60]!r}: neither an accelerator nor a size", nearest(name, accelerators(), otherwise))
+    try:
+        found = named(name, accelerators())
+    except Problem as problem:
+        raise problem.at(f"--on {shorten(name)}") from None
+    return Memory(found.name, found.memory_bytes, found.accelerator)
 
 
 def amount(text: str, option: str) -> int:
     """Bytes from an amount such as 24GB. Raises `Problem`."""
-    if said := _amount(text):
+    if (said := memory_of(text)) and said.size:
         return said.size
     raise Problem(f"{option} {shorten(text)}: no amount of memory", "write it as in 24GB")
 
 
-def _amount(text: str) -> Memory | None:
-    parts = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]i?B)", text, re.I)
-    unit = next((u for u in UNITS if parts and u.lower() == parts[2].lower()), None)
-    size = int(Fraction(parts[1]) * UNITS[unit]) if parts and unit else 0
-    return Memory(f"{parts[1]} {unit}", size) if parts and size else None
-
-
 @dataclass(frozen=True)
 class Fit(Tabular):
-    """The answer, true or false: bytes on the fullest device by term, how long a context could be, how many devices it
-    takes.
+    """The answer, true or false: how the model is split, bytes on the fullest device by term, how long a context could
+    be, how many devices it takes.
 
-    `longest_context` is None where no context fills the memory, `enough_devices` where even `MOST_DEVICES` are too few.
+    `longest_context` is None where no context fills the memory; `enough`, the split over the fewest devices that hold
+    it, where there is none. Of a model with latents, `by_sequences` is the least that splits attention by sequences,
+    with the bytes on its fullest device.
     """
 
     model: Model
     given: Conditions
     on: Memory
+    split: Split
     terms: dict[str, int]
     longest_context: int | None
-    enough_devices: int | None
+    enough: Split | None
+    by_sequences: tuple[Split, int] | None
 
     def __bool__(self) -> bool:
         return self.is_enough
@@ -88,6 +86,11 @@ class Fit(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """The object of `every-parameter fits --format json`."""
         return as_data(self)
+
+    @property
+    def enough_devices(self) -> int | None:
+        """How many devices are enough; None where no number that is tried is."""
+        return self.enough and self.enough.devices
 
     @property
     def total(self) -> int:
@@ -106,19 +109,26 @@ class Fit(Tabular):
     def place(self) -> str:
         """`H100 SXM (80.0 GB)`, `4 × H100 SXM (80.0 GB each)`, `24 GB`."""
         size = f" ({decimal_bytes(self.on.size)}{' each' if self.given.devices > 1 else ''})"
-        several = f"{self.given.devices} × " if self.given.devices > 1 else ""
-        return f"{several}{self.on.name}{size if self.on.accelerator else ''}"
+        several = f"{self.given.devices:,} × " if self.given.devices > 1 else ""
+        listed = self.on.accelerator is not None and bool(self.on.accelerator.sources)  # what one wrote says its size
+        return f"{several}{self.on.name}{size if listed else ''}"
+
+    @property
+    def weights(self) -> str:
+        """In which format the weights were taken: `in fp8`, `as published (experts in mxfp4, the rest in bfloat16)`."""
+        return self.model.counts.formats.phrase(self.given.format)
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        texts = f"{self.given.batch:,} texts of " if self.given.batch > 1 else ""
+        sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         on_each = " on the fullest" if self.given.devices > 1 else ""
-        rest = f"{decimal_bytes(abs(self.left))} {'are left' if self.is_enough else 'are missing'}"
+        rest = f"{decimal_bytes(abs(self.left))} {'left' if self.is_enough else 'missing'}"
         does = "fits" if self.is_enough else "does not fit"
+        split = f", {self.split.said}," if self.given.devices > 1 else ""
         return (
-            f"{self.model.name} in {self.given.format} {does} on {self.place} at "
-            f"{texts}{self.given.tokens:,} tokens with a cache in {self.given.dtype}: "
+            f"{self.model.name} {self.weights} {does} on {self.place}{split} at "
+            f"{sequences}{self.given.tokens:,} tokens with the cache in {self.given.dtype}: "
             f"it takes {decimal_bytes(self.total)}{on_each}; {rest}."
         )
 
@@ -134,29 +144,46 @@ class Fit(Tabular):
     def advice(self) -> str:
         """The longest context that fits, and how many devices would be enough."""
         if self.longest_context is None:
-            said = "No context is too long: the cache stops growing before the memory is full."
+            said = "Every context fits: the cache stops growing before the memory is full."
             said += self._made_for
         elif self.longest_context == 0:
-            said = "No context is short enough."
+            said = "No context fits."
         else:
             said = f"The longest context that fits is {self.longest_context:,} tokens."
             if self.model.is_beyond(self.longest_context):
                 said += self._made_for
-        if not self.is_enough and self.enough_devices:
-            said += f" {self.enough_devices:,} devices hold it."
+        if not self.is_enough and self.enough:
+            said += f" {self.enough.devices:,} devices hold it: {self.enough.said}."
+        if self.by_sequences and (not self.is_enough or self.given.devices > 1):
+            split, size = self.by_sequences
+            said += (
+                f" With attention split by sequences, {split.devices:,} hold it: {split.said}, "
+                f"{decimal_bytes(size)} on the "
+                "fullest."
+            )
         return said
 
 
 def fit(model: Model, given: Conditions, on: Memory) -> Fit:
-    """Whether the model, its cache and a step's largest operation are at most the memory of each device."""
+    """Whether the model, its cache and a step's largest operation are at most the memory of each device. Raises
+    `Problem` where the model's sizes allow no split over so many.
+    """
     costs = costs_of(model.counts)
-
-    def terms(devices: int) -> dict[str, int]:
-        return costs.device_bytes(replace(given, devices=devices))
-
-    longest = costs.largest_context(on.size, given)
-    enough = next((n for n in range(1, MOST_DEVICES + 1) if sum(terms(n).values()) <= on.size), None)
-    return Fit(model, given, on, terms(given.devices), longest, enough)
+    check_split(model, given)
+    split = costs.split(given, on.size) or Split()
+    by_sequences = costs.least_split_by_sequences(given, on.size) if costs.has_latents else None
+    return Fit(
+        model,
+        given,
+        on,
+        split,
+        costs.split_bytes(split, given),
+        costs.largest_context(on.size, given),
+        costs.least_split(given, on.size),
+        (by_sequences, sum(costs.split_bytes(by_sequences, given).values()))
+        if by_sequences and by_sequences.data > 1
+        else None,
+    )
 
 
 Asked: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | loading.Model"
@@ -168,10 +195,25 @@ def fits(
     on: str,
     context: int = ...,
     batch: int = ...,
+    weights: str | None = ...,
+    cache: str = ...,
+    devices: int = ...,
+    engine: None = ...,
+) -> Fit: ...
+
+
+@overload
+def fits(
+    model: Asked,
+    on: str,
+    context: int = ...,
+    batch: int = ...,
     weights: str = ...,
     cache: str = ...,
     devices: int = ...,
-) -> Fit: ...
+    *,
+    engine: str,
+) -> EngineFit: ...
 
 
 @overload
@@ -180,51 +222,126 @@ def fits(
     on: str,
     context: int = ...,
     batch: int = ...,
-    weights: str = ...,
+    weights: str | None = ...,
     cache: str = ...,
     devices: int = ...,
+    engine: str | None = ...,
 ) -> Table: ...
 
 
+@overload
 def fits(
-    model: Asked | Sequence[Asked],
+    model: None = ...,
+    *,
     on: str,
+    context: int = ...,
+    batch: int = ...,
+    weights: str | None = ...,
+    cache: str = ...,
+    devices: int = ...,
+) -> Choices: ...
+
+
+@overload
+def fits(
+    model: Asked,
+    on: None = ...,
+    context: int = ...,
+    batch: int = ...,
+    weights: str | None = ...,
+    cache: str = ...,
+    devices: int = ...,
+) -> Choices: ...
+
+
+def fits(
+    model: Asked | Sequence[Asked] | None = None,
+    on: str | None = None,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "bfloat16",
+    weights: str | None = None,
     cache: str = "bfloat16",
     devices: int = 1,
-) -> Fit | Table:
-    """Whether a model fits on an accelerator (`h100`) or into an amount of memory (`24GB`) while texts are continued.
+    engine: str | None = None,
+) -> Fit | EngineFit | Table | Choices:
+    """Whether a model fits on an accelerator (`h100`), on a machine of one's own (`24GB,1008GB/s,165TFLOPS`) or into an
+    amount of memory (`24GB`) during decode. Without a model, the models of the catalog that fit, best first; without a
+    machine, the machines of the list that hold the model.
 
-    A model is anything that `load` takes, or one that was loaded; of several, a table with a row for each. On several
-    devices the answer is for the fullest one under tensor parallelism, and the largest operation is taken as whole on
-    each. Bytes, exact. Raises `Problem`.
+    A model is anything that `load` takes, or a loaded one; for several, the answer is a table with a row for each. Its
+    weights are in the published format, or in that of `weights`; `best` is the first format that fits, from the
+    published one to fewer bits, and the default of a list. On several devices the answer is for the fullest one of the
+    split that it names, and each device holds the largest operation whole. Bytes, exact. With an `engine` (`vllm`,
+    `llama.cpp`, `transformers`, `mlx`), a model and a machine, the answer adds that engine's overhead, and separates
+    exact figures, estimates and ranges. Raises `Problem`, also if the sizes do not divide by so many devices.
     """
-    given, machine = conditions(context, batch, weights, cache, devices), memory(on)
+    is_best = weights is not None and is_best_asked(weights)
+    given = conditions(context, batch, PUBLISHED if weights is None or is_best else weights, cache, devices)
+    asked = BEST if weights is None or is_best else given.format
+    several = model if isinstance(model, Sequence) and not isinstance(model, str) else None
+    if several is not None and not several or model is None and on is None:
+        raise Problem("fits without a model", "give one, a list of some, or a machine to list what fits on it")
+    name = None if engine is None else engine_named(engine)
+    if name is not None and (model is None or on is None):
+        raise Problem("engine without a model or a machine", "give both")
+    if on is None:
+        if several is not None:
+            raise Problem("fits of several models without a machine", "give one, as on='24GB'")
+        return machines_that_hold(_read(model, given), asked, given)
+    machine = memory(on)
     given = replace(given, accelerator=machine.accelerator)
-    asked = model if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    if not asked:
-        raise Problem("fits without a model", "give one, or a list of some")
-    answers: list[Fit] = []
-    for one in asked:
-        read = loading.read(one)
-        if not isinstance(one, loading.Model):
-            warn(read.warnings)
-        warn_beyond(read, given.tokens)
-        answers.append(fit(read, given, machine))
-    return table_of([_row(answer) for answer in answers], caption=machine.name) if asked is model else answers[0]
+    if model is None:
+        return models_that_fit(as_machine(machine), asked, given)
+    answers: list[Fit | EngineFit] = []
+    for one in [model] if several is None else several:  # no comprehension: a warning counts the calls above it
+        answers.append(_fit(_read(one, given), given, machine, is_best, name))
+    return answers[0] if several is None else table_of([_row(answer) for answer in answers], caption=machine.name)
 
 
-def _row(answer: Fit) -> Row:
+def is_best_asked(weights: object) -> bool:
+    """Whether a format is asked for as the best that fits, in capitals or not."""
+    return isinstance(weights, str) and weights.lower() == BEST
+
+
+def as_machine(on: Memory) -> Machine:
+    """A memory as the counting has it."""
+    return Machine(on.name, on.size, on.accelerator)
+
+
+def _read(one: Any, given: Conditions) -> Model:
+    """A model, once its warnings were given."""
+    read = loading.read(one)
+    if not isinstance(one, loading.Model):
+        warn(read.warnings, 4)
+    warn_beyond(read, given.tokens, 5)
+    return read
+
+
+def _fit(model: Model, given: Conditions, machine: Memory, is_best: bool, engine: str | None) -> Fit | EngineFit:
+    format = best_format(model, given, machine.size) if is_best else given.format
+    at = replace(given, format=format)
+    return fit(model, at, machine) if engine is None else served(model, at, machine, engine)
+
+
+def served(model: Model, given: Conditions, on: Memory, engine: str) -> EngineFit:
+    """Whether an engine can serve the model on a machine. Raises `Problem`."""
+    return engine_fit(model, given, engine, on.name, on.size, "" if on.accelerator is None else on.accelerator.vendor)
+
+
+def _row(answer: Fit | EngineFit) -> Row:
+    if isinstance(answer, EngineFit):
+        return as_row(answer)
     return {
         "model": answer.model.slug,
         "fits": answer.is_enough,
+        "weights": answer.model.counts.formats.said(answer.given.format),
         **{f"{name}_bytes": n for name, n in answer.terms.items()},
         "total_bytes": answer.total,
         "left_bytes": answer.left,
         "longest_context": answer.longest_context,
+        "split": answer.split.said,
         "enough_devices": answer.enough_devices,
+        "enough_split": answer.enough and answer.enough.said,
         "sentence": answer.sentence,
     }
 
@@ -235,13 +352,23 @@ def as_data(answer: Fit) -> dict[str, Any]:
         "model": answer.model.slug,
         "name": answer.model.name,
         "conditions": as_conditions(answer.given, answer.on),
+        "weights": answer.model.counts.formats.said(answer.given.format),
         "fits": answer.is_enough,
         "bytes": answer.terms,
         "total_bytes": answer.total,
         "left_bytes": answer.left,
         "longest_context": answer.longest_context,
         "model_context": answer.model.longest_context[0],
+        "split": answer.split.degrees,
         "enough_devices": answer.enough_devices,
+        "enough_split": answer.enough and answer.enough.degrees,
+        "by_sequences": {
+            "devices": answer.by_sequences[0].devices,
+            "split": answer.by_sequences[0].degrees,
+            "total_bytes": answer.by_sequences[1],
+        }
+        if answer.by_sequences
+        else None,
         "sentence": answer.sentence,
     }
 

@@ -10,20 +10,22 @@ from dataclasses import replace
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..catalogue import presets
+from ..counting.asked import one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
 from ..counting.figures import FIGURES, PARAMETERS
 from ..counting.figures import figure as figure_of
-from ..counting.formats import CACHE_BYTES
+from ..counting.formats import CACHE_BYTES, cache_meant
 from ..data.costs import Asked, plain_number
 from ..data.model import as_json, check_number
+from ..engine.bounds import MOST_TOKENS
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import parse_json
-from .conditions import MOST_TOKENS, accelerator, conditions, one_of, warn, warn_beyond, whole
+from .conditions import accelerator, check_split, conditions, warn, warn_beyond
 from .tables import Quantity, Row, Table, Tabular, Value
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def load(model: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
 
 
 def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.Model:
-    """The model of the catalogue, or of a config."""
+    """The model of the catalog, or of a config."""
     if isinstance(model, Model):
         return model.inner
     if isinstance(model, Mapping):
@@ -52,7 +54,7 @@ def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.M
     path = os.fspath(model) if isinstance(model, os.PathLike) else None
     if not isinstance(path, str):
         raise Problem(f"{shorten(model)} is no model", "give a preset's slug, a path, or the keys of a config.json")
-    return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))  # so that it is no slug
+    return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))  # so that it is not a slug
 
 
 def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
@@ -61,7 +63,7 @@ def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
     except Problem as problem:
         raise problem.at("config") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise Problem(str(error), "give keys and values as a config.json has them", "config") from None
+        raise Problem(str(error), "give keys and values as in a config.json", "config") from None
 
 
 class Model(Tabular):
@@ -120,12 +122,12 @@ class Model(Tabular):
         return f"<Model {self.slug}: {self.architecture}, {self.inner.counts.total:,} parameters>"
 
     def kv_cache(self, context: int = 4096, batch: int = 1, dtype: str = "bfloat16") -> Quantity:
-        """Bytes of the KV cache of `batch` texts of `context` tokens, and what each kind of layer keeps of them.
+        """Bytes of the KV cache of `batch` sequences of `context` tokens, with the share of each kind of layer.
 
-        An indexer's keys are included, fixed states at their own size. A window keeps min(context, window) rows. Warns
-        of a context that is beyond the model's. Raises `Problem` for a condition that cannot be.
+        Includes an indexer's keys, and fixed states at their own size. A window keeps min(context, window) rows. Warns
+        of a context beyond the model's. Raises `Problem` for an impossible condition.
         """
-        given = conditions(context, batch, cache=one_of("dtype", dtype, CACHE_BYTES))
+        given = conditions(context, batch, cache=one_of("dtype", cache_meant(dtype), CACHE_BYTES))
         warn_beyond(self.inner, given.tokens)
         rows: list[Row] = [
             {
@@ -166,14 +168,15 @@ class Model(Tabular):
         return Quantity(self.inner.counts.flops_at(new, given.tokens), "FLOPs", convention, table)
 
     def memory(
-        self, context: int = 4096, batch: int = 1, weights: str = "bfloat16", cache: str = "bfloat16", devices: int = 1
+        self, context: int = 4096, batch: int = 1, weights: str = "published", cache: str = "bfloat16", devices: int = 1
     ) -> Quantity:
-        """Bytes on the fullest device while `batch` texts of `context` tokens are continued: weights, cache, and the
-        largest operation, which is taken as whole on each device. `fits` holds them against a machine's memory.
+        """Bytes on the fullest device during decode of `batch` sequences of `context` tokens: weights, cache, and the
+        largest operation, which each device holds whole. `fits` compares them with a machine's memory.
         """
         given = conditions(context, batch, weights, cache, devices)
+        check_split(self.inner, given)
         warn_beyond(self.inner, given.tokens)
-        terms = self._costs.device_bytes(given)
+        terms = self._costs.device_bytes(given) or {}
         return self._quantity(
             "device_bytes", given, ("term", "bytes"), [{"term": name, "bytes": n} for name, n in terms.items()]
         )
@@ -183,7 +186,7 @@ class Model(Tabular):
         name: str,
         context: int = 4096,
         batch: int = 1,
-        weights: str = "bfloat16",
+        weights: str = "published",
         cache: str = "bfloat16",
         devices: int = 1,
         on: str | None = None,
@@ -197,6 +200,8 @@ class Model(Tabular):
         if known is None:
             raise Problem(f"no figure {shorten(name)}", nearest(name, FIGURES, f"known ones: {', '.join(FIGURES)}"))
         given = conditions(context, batch, weights, cache, devices)
+        if "devices" in known.needs:
+            check_split(self.inner, given)
         if "accelerator" in known.needs:
             if on is None:
                 raise Problem(f"{name} is a figure of an accelerator", 'say which one, such as on="h100"')
@@ -218,7 +223,7 @@ class Model(Tabular):
         try:
             settings = parse_json(json.dumps(hyperparameters, default=_plain))
         except (TypeError, ValueError) as error:
-            raise Problem(str(error), "give values as a config.json has them", self.slug) from None
+            raise Problem(str(error), "give values as in a config.json", self.slug) from None
         return Model(changed(self.inner, settings))
 
     @property
@@ -247,8 +252,15 @@ class Model(Tabular):
         Every tensor is written out, or with `collapse` every name pattern. Raises `Problem` for more tensors than are
         written out.
         """
-        asked = (context,) if isinstance(context, int) else tuple(context)
-        contexts = tuple(dict.fromkeys(conditions(n, weights=weights, cache=cache).tokens for n in asked))
+        given: object = context
+        asked = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
+        if not asked:
+            raise Problem(
+                f"context = {shorten(context)}: expected a number of tokens", "give one or several, such as 4096"
+            )
+        contexts = tuple(
+            dict.fromkeys(conditions(n, weights=weights, cache=cache).tokens for n in cast(Iterable[int], asked))
+        )
         return json.loads(as_json(self.inner, collapse, Asked(contexts, cache, weights)))
 
     @property

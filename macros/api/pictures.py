@@ -1,4 +1,4 @@
-"""Drawings as files of their own, for a notebook or a document: the site's SVG with its colours written out."""
+"""Drawings as files of their own, for a notebook or a document: the site's SVG with its colors written out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parameter_map(model: Model) -> Picture:
 
 
 def _alone(svg: str) -> str:
-    """An element as a file: in its root its space and size, colours in the place of the style sheet's names."""
+    """An element as a file: in its root its space and size, colors in the place of the style sheet's names."""
     root, end, rest = svg.partition(">")
     width, height = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', root).groups()  # pyright: ignore[reportOptionalMemberAccess] (both have one)
     given = {"xmlns": SPACE, "width": width, "height": height}

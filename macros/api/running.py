@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from ..catalogue.checkpoints import Checkpoint, checkpoint
+from ..counting.asked import whole
+from ..engine.array_files import as_float32, check_array, read_array
 from ..engine.checkpoint import Cache
 from ..engine.errors import Problem, shorten
 from ..engine.forward import logits
@@ -16,7 +19,7 @@ from ..engine.ops import softmax
 from ..engine.steps import Tracer
 from ..engine.tensors import SOURCE
 from . import run_memory
-from .conditions import warn, whole
+from .conditions import warn
 from .fits import amount
 from .tables import Row, Table, Tabular
 
@@ -56,9 +59,9 @@ def run(
     if not isinstance(name, str):
         raise Problem(f"folder = {shorten(folder)}: no path", "give it as text, or as a pathlib.Path")
     if (text is None) == (tokens is None):
-        raise Problem("run reads a text or token ids", "give one of text= and tokens=")
+        raise Problem("run needs a text or token ids", "give one of text= and tokens=")
     if not (text is None or isinstance(text, str)):
-        raise Problem(f"text = {shorten(text)}: no text", "give the beginning of a sentence")
+        raise Problem(f"text = {shorten(text)}: expected a text", "give the beginning of a sentence")
     if not (tokens is None or isinstance(tokens, (Sequence, np.ndarray))):
         raise Problem(f"tokens = {shorten(tokens)}: no list of token ids", "give whole numbers, such as [464, 3139]")
     ids = None if tokens is None else ",".join(map(str, tokens))
@@ -71,10 +74,9 @@ def run(
         except Problem as problem:
             raise problem.at(name) from None
     warn((*said, *asked.model.warnings, *asked.files.warnings()))
-    token = asked.tokenizer.token if text is not None else None
-    rows: list[Row] = [
-        {"token": n, "probability": share, "text": token(n) if token else None} for n, share in likeliest(scores, most)
-    ]
+    found = likeliest(scores, most)
+    texts = [None] * len(found) if text is None else asked.tokenizer.texts([[n] for n, _ in found])
+    rows: list[Row] = [{"token": n, "probability": share, "text": said} for (n, share), said in zip(found, texts)]
     return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows))
 
 
@@ -104,7 +106,7 @@ def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -
     if ids is None:
         tokens = asked.tokenizer.encode(text or "")
         if not tokens:
-            raise Problem("--text: there is no token in it", "give the beginning of a sentence")
+            raise Problem("--text: it has no tokens", "give the beginning of a sentence")
     else:
         tokens = read_tokens(ids, int(sizes["vocab_size"]))
     return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, sizes))
@@ -157,9 +159,9 @@ def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
     bands = sizes.get("n_bands")
     what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
-        raise Problem(f"--source: {shorten(given)} is nothing to read", f"give {what}")
+        raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")
     if given is None:
-        raise Problem("the model has an encoder, and nothing is there for it to read", f"give --source {what}")
+        raise Problem("the model has an encoder, and its input is missing", f"give --source {what}")
     if bands is None:
         said = given if isinstance(given, str) else ",".join(map(str, cast("Sequence[int]", given)))
         ids, longest = read_tokens(said, int(sizes["vocab_size"]), "--source"), sizes.get("n_positions")
@@ -168,14 +170,16 @@ def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
                 f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
             )
         return np.array(ids)
-    try:
-        sound = given if isinstance(given, np.ndarray) else np.load(cast(str, given), allow_pickle=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise Problem(f"--source: {error}", f"give {what}") from None
     shape = 2 * sizes[SOURCE], bands
-    if getattr(sound, "shape", None) != shape:
-        raise Problem(f"--source: not {shape[0]} moments of {shape[1]} bands", "give the loudness of each")
-    return sound.astype(np.float32)
+    try:
+        if isinstance(given, (str, os.PathLike)):
+            return read_array(Path(given), shape)
+        if not isinstance(given, np.ndarray):
+            raise Problem(f"{shorten(given)} is not a spectrogram", f"give {what}")
+        check_array(given.dtype, given.shape, shape)
+        return as_float32(np.asarray(given))
+    except Problem as problem:
+        raise problem.at(f"--source: {given}" if isinstance(given, str) else "--source") from None
 
 
 def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:

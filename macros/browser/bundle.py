@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..engine.architectures import architectures
+from ..engine.architectures import modules_by_type
 from ..engine.class_names import class_names
 from .javascript import compile_module, imports, keywords_of, methods_of
 
@@ -18,14 +18,26 @@ PACKAGE = Path(__file__).parent.parent
 
 # What the tools ask for; all that these import comes along, except what reads files.
 ENTRIES = (
+    "engine.bounds",
+    "engine.json_data",
     "engine.forward",
     "engine.architectures.config",
     "engine.keys",
+    "engine.layouts",
     "engine.variations",
     "counting.figures",
     "counting.accelerators",
+    "counting.own_machine",
+    "counting.asked",
     "counting.differing",
     "views.charts.treemap",
+)
+# What one tool alone asks for: files of their own.
+OF_ONE_TOOL = (
+    *("counting.capacity", "counting.fitting"),
+    *("counting.peak", "counting.serving", "counting.llama_cpp", "counting.vllm", "counting.engines"),
+    *("counting.links", "counting.spreads", "counting.offload", "counting.prefix", "counting.speculative"),
+    *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
 )
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
 ARCHITECTURES = "engine.architectures"
@@ -49,7 +61,7 @@ def _source(name: str) -> _Source | None:
     path = PACKAGE.joinpath(*name.split("."))
     for file, dotted in ((path.with_suffix(".py"), name), (path / "__init__.py", f"{name}.__init__")):
         if file.is_file():
-            return _Source(dotted, ast.parse(file.read_text("utf-8")))
+            return _Source(dotted, ast.parse(file.read_text("utf-8-sig")))
     return None
 
 
@@ -73,10 +85,12 @@ def without_comments(script: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every file by its name: `engine.mjs`, what it means by Python, and one for each module of an architecture."""
+    """Every file by its name: `engine.mjs`, what it means by Python, and one for each module of an architecture or of
+    one tool.
+    """
     core = _in_order(ENTRIES, {})
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
-    names = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__")
+    names = [*OF_ONE_TOOL, *(f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))]
     others = {name: source for name in names if name not in core and (source := _source(name))}
     sources = [*core.values(), *others.values()]
     trees = [source.tree for source in sources]
@@ -88,7 +102,7 @@ def files() -> dict[str, str]:
         text = compile_module(source.tree, source.name, methods, keywords, asked)
         return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
 
-    modules = {model_type: this.name for model_type, this in architectures().items()}
+    modules = dict(sorted(modules_by_type().items()))
     texts = {
         RUNTIME: without_comments((Path(__file__).parent / RUNTIME).read_text("utf-8")),
         "engine.mjs": f'import{{py}}from"./{RUNTIME}";const M={{}};\n'

@@ -8,6 +8,14 @@ declare module "*/engine/engine.mjs" {
   export const MODULES: Record<string, string>
 }
 
+declare module "*/engine/fitting.mjs"
+declare module "*/engine/engines.mjs"
+declare module "*/engine/spreads.mjs"
+declare module "*/engine/prefix.mjs"
+declare module "*/engine/offload.mjs"
+declare module "*/engine/speculative.mjs"
+declare module "*/engine/training_plan.mjs"
+
 /** Material's: emits now and after each instant navigation. Other themes have none. */
 declare var document$: { subscribe(again: () => void): void } | undefined
 
@@ -35,10 +43,12 @@ declare namespace Engine {
     entries<K, V>(dict: Dict<K, V>): [K, V][]
     eq(a: unknown, b: unknown): boolean
     float(x: Exact): number
+    format(x: bigint, how: ","): string
     gt(a: Exact, b: Exact): boolean
     int(x: unknown): bigint
     isinstance(x: unknown, kinds: unknown[]): boolean
-    parse(source: string): Json
+    /** What reads the digits of a whole number, and what has the last word on an object. */
+    parse(source: string, how?: { whole?: (digits: string) => bigint; table?: (table: Keys) => Json }): Json
     repr(x: unknown): string
     str(x: unknown): string
     sub(a: Exact, b: Exact): Exact
@@ -48,20 +58,55 @@ declare namespace Engine {
   }
 
   interface Modules {
-    "counting.accelerators": { Accelerator(): Accelerator }
+    "counting.accelerators": { Accelerator(): Accelerator; Link(): Link }
+    "counting.adapters": PythonModule
+    "counting.asked": {
+      /** A whole number above 0; throws a problem. */
+      whole(name: string, value: bigint | string, most: bigint): bigint
+      /** A share up to 1; throws a problem. */
+      share(name: string, value: string, may_be_zero?: boolean): Exact
+      one_of(name: string, value: string, known: Dict<string, unknown>, what?: string): string
+    }
+    "counting.capacity": { Capacity(data: Dict<string, unknown>): Capacity }
     "counting.costs": { of(counts: Counts): Costs }
     "counting.conditions": { Conditions(): Conditions }
     "counting.differing": {
       side(config: Config, trace: unknown): object
       differs(field: string, sides: object[]): boolean
     }
+    "counting.engines": PythonModule
     "counting.figures": { FIGURES: Dict<string, Figure> }
-    "counting.formats": { FORMATS: Iterable<string>; CACHE_BYTES: Iterable<string> }
-    "counting.parameters": { Counts(trace: Trace): Counts }
+    "counting.fitting": {
+      BEST: string
+      LADDER: string[]
+      LISTED: string[]
+      fitting(sized: Sized, weights: string, given: Conditions, machine: Machine): Fitting | null
+      answer(sized: Sized, given: Conditions, machine: Machine): Fitting | null
+      chosen(sized: Sized, weights: string, given: Conditions, memory_bytes: bigint): string | null
+      smallest(sized: Sized): string
+      in_order(found: [string, bigint, Fitting][]): [string, bigint, Fitting][]
+      in_words(format: string, said: string): string
+      order_of_machines(said: Fitting | null, enough: Split | null, machine: Machine): [boolean, bigint, bigint]
+    }
+    "counting.formats": {
+      WEIGHTS: Dict<string, unknown>
+      CACHE_BYTES: Dict<string, unknown>
+      format_meant(name: string): string
+      cache_meant(name: string): string
+    }
+    "counting.links": PythonModule
+    "counting.offload": PythonModule
+    "counting.own_machine": { EXAMPLE: string; named(text: string, known: Dict<string, Accelerator>): Machine }
+    "counting.parameters": { Counts(trace: Trace, keys?: Keys, architecture?: Architecture): Counts }
     "counting.parts": {
       by_category(parts: Iterable<Part>): Dict<unknown, bigint>
       grouped(parts: Iterable<Part>, title: (part: Part) => string): Group[]
     }
+    "counting.prefix": PythonModule
+    "counting.speculative": PythonModule
+    "counting.spreads": PythonModule
+    "counting.training_plan": PythonModule
+    "counting.training_setup": PythonModule
     "engine.architectures": { _registered: Dict<Json | undefined, Architecture> }
     "engine.architectures.config": { fields_of(config: ConfigClass): Iterable<Field> }
     "engine.architectures.heads": {
@@ -71,8 +116,25 @@ declare namespace Engine {
       of_whole(whole: string, text: unknown, wrong: string): Problem
     }
     "engine.architectures.likeness": { unknown_type(keys: Keys, known: Dict<unknown, Architecture>): Problem }
-    "engine.errors": { Problem(what: string, mend?: string): Problem }
-    "engine.forward": { trace(architecture: Architecture, config: Config, head: Head | null): Trace }
+    "engine.bounds": Bounds
+    "engine.errors": {
+      Problem(what: string, mend?: string): Problem
+      shorten(value: unknown): string
+      named(name: string, width?: bigint): string
+    }
+    "engine.forward": {
+      renaming(architecture: Architecture, config: Config, head: Head | null): [string, string]
+      trace(architecture: Architecture, config: Config, head: Head | null): Trace
+    }
+    "engine.json_data": {
+      whole(digits: string): bigint
+      special_float(table: Keys): Json
+      check_data(data: Json): void
+      check_text(text: string): void
+    }
+    "engine.layouts": {
+      Layout(architecture: Architecture, stored: Dict<string, bigint[] | null>, renamed: [string, string]): Layout
+    }
     "engine.keys": {
       sizes_among(names: string[], keys: Keys): string[]
       continued(value: Json | undefined, layers: unknown, wanted: bigint): Json | undefined
@@ -82,8 +144,22 @@ declare namespace Engine {
     "views.charts.treemap": Treemap
   }
 
+  /** What one task alone asks for: its functions are held to Python's by a test of their answers. */
+  type PythonModule = Record<string, any>
+
   // The engine
 
+  /** How much is read, in bytes, and what can be asked for: those of the command line. */
+  interface Bounds {
+    LARGEST_TEXT: bigint
+    LARGEST_INDEX: bigint
+    LARGEST_HEADER: bigint
+    MOST_DIGITS: bigint
+    MOST_AXES: bigint
+    MOST_TOKENS: bigint
+    MOST_TEXTS: bigint
+    MOST_DEVICES: bigint
+  }
   /** A dataclass; its fields by name, of any type that a config's value has. */
   interface Config {
     symbols: Dict<string, unknown>
@@ -91,6 +167,8 @@ declare namespace Engine {
   }
   interface ConfigClass {
     read(keys: Keys): [Config, string[]]
+    /** A line for each key with which transformers computes something else. */
+    read_otherwise(keys: Keys): string[]
   }
   interface Problem extends Error {
     what: string
@@ -103,8 +181,14 @@ declare namespace Engine {
   interface Architecture {
     name: string
     config: ConfigClass
-    stored_prefixes: Iterable<string>
-    spellings: Dict<string, string>
+  }
+  /** The tensors of a file by our names: where one stands, and its shape where the file says it. */
+  interface Layout {
+    find(name: string): Place | null
+    shape(place: Place): bigint[] | null
+  }
+  interface Place {
+    cuts: { stored: string }[]
   }
   /** A field of a config: its name, its key in a config.json, other spellings of that. */
   interface Field {
@@ -144,7 +228,13 @@ declare namespace Engine {
     weights: Weight[]
     parts: Part[]
   }
+  /** In which format the weights are, where they are asked for in one: in words, and as a sentence has it. */
+  interface WeightFormats {
+    said(format: string): string
+    phrase(format: string): string
+  }
   interface Counts {
+    formats: WeightFormats
     total: bigint
     active: bigint
     total_poly: { text(written: (symbol: string) => string): string }
@@ -155,21 +245,69 @@ declare namespace Engine {
     /** Every tensor written out, of the weights or of what is given. */
     tensors(weights?: Weight[]): Iterable<[string, unknown[]]>
   }
+  interface Split {
+    devices: bigint
+    /** The degrees above 1, in words and in letters. */
+    said: string
+    letters: string
+  }
   interface Costs {
-    device_bytes(given: Conditions): Dict<string, bigint>
+    n_layers: bigint
+    is_there(format: string): boolean
+    split_bytes(split: Split, given: Conditions): Dict<string, bigint>
+    split(given: Conditions, memory_bytes: bigint): Split | null
+    least_split(given: Conditions, memory_bytes: bigint): Split | null
+    largest_context(memory_bytes: bigint, given: Conditions): bigint | null
+    without_split(devices: bigint, batch: bigint): object
+  }
+  /** A model without its trace, on one device. */
+  interface Capacity {
+    total: bigint
+    weights: Dict<string, { total: bigint }>
+    is_there(format: string): boolean
+    add(format: string, data: unknown): void
+  }
+  type Sized = Costs | Capacity
+  /** A model in a format on a machine. */
+  interface Fitting {
+    format: string
+    terms: Dict<string, bigint>
+    total: bigint
+    left: bigint
+    split: Split
+    longest_context: bigint | null
+    largest_batch: bigint
+    seconds: Exact | null
+    bits_per_weight: Exact
   }
   interface Accelerator {
     name: string
+    vendor: string
+    bytes_per_second: bigint
     memory_bytes: bigint
+    peak_flops: Dict<string, bigint>
+    link: Link | null
+  }
+  interface Link {
+    name: string
+    bytes_per_second: bigint
+  }
+  interface Machine {
+    name: string
+    memory_bytes: bigint
+    accelerator: Accelerator | null
   }
   interface Conditions {
+    accelerator: Accelerator | null
     context: bigint
     batch: bigint
     format: string
+    dtype: string
     devices: bigint
     item_bytes: bigint
   }
   interface Figure {
+    needs: string[]
     title: string
     unit: string
     of(counts: Counts, given: Conditions): Exact | null
@@ -213,6 +351,7 @@ declare namespace Engine {
     head: Head | null
     sizes: string[]
     unknown: string[]
+    otherwise: string[]
     counts: Counts
     costs: Costs
     architecture: string

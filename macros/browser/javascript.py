@@ -45,9 +45,9 @@ _EAGER = frozenset("sum tuple list sorted set frozenset min max dict sorted zip 
 # Methods of text, lists, dicts and sets: what has one of these names is looked up by what it is called on.
 _BUILT_IN = frozenset(
     """
-    join split strip replace startswith endswith partition rpartition removesuffix removeprefix lower upper count
-    bit_length append extend insert pop index reverse sort get items keys values setdefault update copy add union
-    intersection issubset issuperset fromkeys
+    join split strip replace startswith endswith partition rpartition removesuffix removeprefix isascii isdigit lower
+    upper count encode bit_length append extend insert remove pop index reverse sort get items keys values
+    setdefault update copy add union intersection isdisjoint issubset issuperset fromkeys
     """.split()
 )
 # Attributes that are no property of the JavaScript object.
@@ -122,10 +122,13 @@ def _short(i: int) -> str:
 class _Names(ast.NodeVisitor):
     """The names that a block binds, those of the functions and comprehensions inside it left out."""
 
-    def __init__(self, body: Iterable[ast.AST]):
+    def __init__(self, body: Collection[ast.AST]):
         self.names: dict[str, None] = {}
         for node in body:
             self.visit(node)
+        for node in body:
+            for name in node.names if isinstance(node, ast.Nonlocal) else ():
+                self.names.pop(name, None)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Store):
@@ -257,6 +260,9 @@ class _Module:
     def _ImportFrom(self, node: ast.ImportFrom) -> list[str]:
         """In a function: the names of a module that is there once the function is called."""
         return [f"{self.written(n)}={source}.{name};" for n, (source, name) in self.brought(node).items()]
+
+    def _Nonlocal(self, node: ast.Nonlocal) -> list[str]:
+        return []
 
     def _Break(self, node: ast.Break) -> list[str]:
         return ["break;"]

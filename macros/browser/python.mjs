@@ -565,7 +565,8 @@ const KeyError = exception("KeyError", Exception),
   IndexError = exception("IndexError", Exception)
 const AttributeError = exception("AttributeError", Exception),
   OverflowError = exception("OverflowError", Exception)
-const ZeroDivisionError = exception("ZeroDivisionError", Exception),
+const UnicodeEncodeError = exception("UnicodeEncodeError", ValueError),
+  ZeroDivisionError = exception("ZeroDivisionError", Exception),
   NotImplementedError = exception("NotImplementedError", Exception)
 const TypeError_ = m => TypeError$(m),
   AttributeError_ = m => AttributeError(m)
@@ -1113,13 +1114,21 @@ const callable = x => typeof x === "function"
 const ord = x => BigInt(plain(x).codePointAt(0))
 const round = x => BigInt(Math.round(Number(x)))
 
+// A character as Python writes one that it does not print.
+const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'" }
+const escaped = c => {
+  const code = c.codePointAt(0) ?? 0,
+    [letter, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8]
+  return SHORT[c] ?? `\\${letter}${code.toString(16).padStart(digits, "0")}`
+}
 const repr = x => {
   if (x == null) return "None"
   switch (typeof x) {
-    case "string":
-      return x.includes("'") && !x.includes('"')
-        ? `"${x}"`
-        : `'${x.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n")}'`
+    case "string": {
+      const quote = x.includes("'") && !x.includes('"') ? '"' : "'"
+      const isSeen = c => c === " " || (c === "'" && quote === '"')
+      return quote + x.replace(/[\\\p{C}\p{Z}]|'/gu, c => (isSeen(c) ? c : escaped(c))) + quote
+    }
     case "bigint":
       return `${x}`
     case "boolean":
@@ -1149,6 +1158,8 @@ const format = (x, spec = "") => {
   if (!spec) return str(x)
   const v = plain(x)
   if (spec === ",") return v < 0 ? `-${format(-v, ",")}` : String(v).replace(/\B(?=(\d{3})+(?!\d))/g, ",")
+  const places = /^\.(\d)f$/.exec(spec)
+  if (places) return float(x).toFixed(Number(places[1]))
   throw new Error(`format ${spec}`)
 }
 
@@ -1172,9 +1183,17 @@ const TEXT = {
   },
   removesuffix: (s, end) => (end && s.endsWith(end) ? s.slice(0, -end.length) : s),
   removeprefix: (s, start) => (s.startsWith(start) ? s.slice(start.length) : s),
+  isascii: s => /^[\0-\x7f]*$/.test(s),
+  isdigit: s => /^\p{Nd}+$/u.test(s),
   lower: s => s.toLowerCase(),
   upper: s => s.toUpperCase(),
   count: (s, x) => BigInt(s.split(x).length - 1),
+  // Only ever asked for half a character, which no bytes are.
+  encode: s => {
+    const start = s.search(/\p{Cs}/u)
+    if (start >= 0) throw Object.assign(UnicodeEncodeError("half a character"), { start: BigInt(start) })
+    return s
+  },
 }
 const INT = {
   __proto__: null,
@@ -1190,7 +1209,7 @@ const LIST = {
     return null
   },
   extend: (l, items) => {
-    l.push(...items)
+    for (const x of items) l.push(x)
     return null
   },
   insert: (l, i, x) => {
@@ -1199,6 +1218,10 @@ const LIST = {
     return null
   },
   pop: (l, i) => (i === undefined ? l.pop() : l.splice(place(l, i), 1)[0]),
+  remove: (l, x) => {
+    l.splice(Number(LIST.index(l, x)), 1)
+    return null
+  },
   index: (l, x) => {
     const i = l.findIndex(y => truth(eq(x, y)))
     if (i < 0) throw ValueError("not in list")
@@ -1250,12 +1273,18 @@ const SET = {
     for (const x of items) s.add(x)
     return null
   },
+  pop: s => {
+    const [[at, x]] = s.map
+    s.map.delete(at)
+    return x
+  },
   union: (s, ...more) => setOf(s, [...s, ...more.flatMap(m => [...m])]),
   intersection: (s, m) =>
     setOf(
       s,
       [...m].filter(x => s.has(x)),
     ),
+  isdisjoint: (s, m) => ![...m].some(x => s.has(x)),
   issubset: (s, m) => [...s].every(x => has(x, m)),
   issuperset: (s, m) => [...m].every(x => s.has(x)),
 }
@@ -1410,6 +1439,13 @@ const ofFloat = x => {
   for (; !Number.isInteger(x); d *= 2n) x *= 2
   return fraction(BigInt(x), d)
 }
+// A number as it is written: 0.4, 1e-05.
+const ofDecimal = text => {
+  const [, whole, part = "", power = "0"] = /** @type {string[]} */ (/^(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/.exec(text)),
+    places = BigInt(power) - BigInt(part.length),
+    n = BigInt(whole + part)
+  return places < 0n ? fraction(n, 10n ** -places) : fraction(n * 10n ** places, 1n)
+}
 const withFraction = f =>
   function (other) {
     if (typeof other === "number") return f.real(Number(this.numerator) / Number(this.denominator), other)
@@ -1444,7 +1480,7 @@ const order = decide =>
 const ofFractions = {
   /** @param {any} n */
   __new__(n = 0n, d = 1n) {
-    if (isText(n)) throw new Error("Fraction of a text")
+    if (isText(n)) return ofDecimal(plain(n))
     if (typeof n === "number") n = ofFloat(n)
     const above = asFraction(n),
       below = asFraction(d)
@@ -1465,6 +1501,10 @@ const ofFractions = {
       { real: (a, b) => Math.floor(a / b) },
     ),
   ),
+  // By a whole number from 0 on.
+  __pow__(n) {
+    return fraction(this.numerator ** n, this.denominator ** n)
+  },
   __lt__: withFraction(order(c => c < 0)),
   __le__: withFraction(order(c => c <= 0)),
   __gt__: withFraction(order(c => c > 0)),
@@ -1524,6 +1564,13 @@ const ratio = (n, d) => {
 }
 
 const math = {
+  isqrt: x => {
+    const n = int(x)
+    let root = BigInt(Math.floor(Math.sqrt(Number(n))))
+    while (root * root > n) root--
+    while ((root + 1n) * (root + 1n) <= n) root++
+    return root
+  },
   prod: withKeywords((items, given) => {
     let product = given?.start ?? 1n
     for (const x of items) product = mul(product, x)
@@ -1533,6 +1580,9 @@ const math = {
     isWhole(x) ? int(x) : x instanceof Fraction ? floored(x.numerator, x.denominator) : BigInt(Math.floor(x)),
   ceil: x =>
     isWhole(x) ? int(x) : x instanceof Fraction ? -floored(0n - x.numerator, x.denominator) : BigInt(Math.ceil(x)),
+  gcd: (...all) => all.map(int).reduce(gcd, 0n),
+  lcm: (a, b) => (a * b) / gcd(a, b),
+  exp: x => Math.exp(float(x)),
   log: x => Math.log(float(x)),
   sqrt: x => Math.sqrt(float(x)),
   isfinite: x => Number.isFinite(float(x)),
@@ -1778,7 +1828,13 @@ const namesOf = {
   numpy,
   fractions: { Fraction },
   enum: { Enum, StrEnum },
-  operator: { getitem: item },
+  operator: {
+    getitem: item,
+    index: x => {
+      if (isWhole(x)) return int(x)
+      throw TypeError_(`${repr(x)} is no whole number`)
+    },
+  },
   bisect: {
     bisect_left: withKeywords((items, x, { key: by }) => {
       let low = 0n,
@@ -1798,6 +1854,10 @@ const namesOf = {
     MISSING,
     field: withKeywords(given => new Field(given), 0),
     fields: c => c.$fields,
+    replace: withKeywords((one, changes) => {
+      const fields = one.$class.$fields.map(({ name }) => [name, one[name]])
+      return apply(one.$class, [], { ...Object.fromEntries(fields), ...changes })
+    }, 1),
   },
   typing: {
     NamedTuple,
@@ -1811,6 +1871,12 @@ const namesOf = {
     Protocol: object,
   },
   msgspec: { Meta, convert, ValidationError, Struct },
+  weakref: {
+    WeakKeyDictionary: () => {
+      const kept = new WeakMap()
+      return { setdefault: (key, value) => kept.get(key) ?? (kept.set(key, value), value) }
+    },
+  },
   // Only ever asked for a nearer word of a message.
   difflib: { get_close_matches: withKeywords(() => [], 2) },
   re: {
@@ -1858,46 +1924,61 @@ const names = (M, base) =>
     },
   )
 
-// JSON with whole numbers as whole numbers: 1 is no 1.0, and no digit is lost.
-const parse = source => {
-  const token =
-    /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null|NaN|-?Infinity))/y
+// JSON with whole numbers as whole numbers: 1 is no 1.0, and no digit is lost. `whole` reads their digits, `table` has
+// the last word on an object, as Python's `parse_int` and `object_hook`.
+const DEEP = 1000 // of what is read at all
+const TOKENS = [
+  /([{}[\],:])/,
+  /("[^"\\]*(?:\\.[^"\\]*)*")/,
+  /(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)/,
+  /(true|false|null|NaN|-?Infinity)/,
+]
+const TOKEN = `\\s*(?:${TOKENS.map(one => one.source).join("|")})`
+const parse = (source, { whole = BigInt, table = d => d } = {}) => {
+  const token = new RegExp(TOKEN, "y")
   let at = 0
+  const broken = what => new SyntaxError(`broken JSON: line ${source.slice(0, at).split("\n").length}${what}`)
   const read = () => {
     token.lastIndex = at
     const m = token.exec(source)
-    if (!m) throw new SyntaxError(`line ${source.slice(0, at).split("\n").length} of the JSON is broken`)
+    if (!m) throw broken("")
     at = token.lastIndex
     return m
   }
-  const value = m => {
-    if (m[2]) return JSON.parse(m[2])
-    if (m[3]) return /[.eE]/.test(m[3]) ? Number(m[3]) : BigInt(m[3])
+  const text = quoted => {
+    try {
+      return JSON.parse(quoted)
+    } catch {
+      throw broken(": a text that JSON does not have")
+    }
+  }
+  const value = (m, depth) => {
+    if (m[2]) return text(m[2])
+    if (m[3]) return /[.eE]/.test(m[3]) ? Number(m[3]) : whole(m[3])
     if (m[4]) return { true: true, false: false, null: null, NaN, Infinity, "-Infinity": -Infinity }[m[4]]
     const isList = m[1] === "[",
       end = isList ? "]" : "}"
     const list = [],
       dict = new Dict(),
-      items = isList ? list : dict
-    if (!isList && m[1] !== "{") throw new SyntaxError(`${m[1]} in the JSON`)
+      items = () => (isList ? list : table(dict))
+    if (!isList && m[1] !== "{") throw broken(`: ${m[1]} is no value`)
+    if (depth > DEEP) throw new SyntaxError("broken JSON: nested too deeply")
     let t = read()
-    if (t[1] === end) return items
+    if (t[1] === end) return items()
     for (;;) {
-      if (isList) list.push(value(t))
+      if (isList) list.push(value(t, depth + 1))
       else {
-        if (!t[2] || read()[1] !== ":")
-          throw new SyntaxError(`line ${source.slice(0, at).split("\n").length} of the JSON: expected a key`)
-        dict.put(JSON.parse(t[2]), value(read()))
+        if (!t[2] || read()[1] !== ":") throw broken(": expected a key")
+        dict.put(text(t[2]), value(read(), depth + 1))
       }
       const comma = read()[1]
-      if (comma === end) return items
-      if (comma !== ",")
-        throw new SyntaxError(`line ${source.slice(0, at).split("\n").length} of the JSON: expected , or ${end}`)
+      if (comma === end) return items()
+      if (comma !== ",") throw broken(`: expected , or ${end}`)
       t = read()
     }
   }
-  const result = value(read())
-  if (source.slice(at).trim()) throw new SyntaxError("more after the end of the JSON")
+  const result = value(read(), 0)
+  if (source.slice(at).trim()) throw broken(": more after its end")
   return result
 }
 
@@ -2002,6 +2083,7 @@ export const py = {
   IndexError,
   AttributeError,
   OverflowError,
+  UnicodeEncodeError,
   ZeroDivisionError,
   NotImplementedError,
   property: f => new Property(f),

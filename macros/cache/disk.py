@@ -19,9 +19,10 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, wraps
+from contextlib import suppress
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, BinaryIO, ParamSpec, TypeVar, cast
 
 from .memory import Dependency, depends_on, tracking
 
@@ -45,12 +46,19 @@ def installed_versions() -> tuple[str, ...]:
     return sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
 
 
-class SpillFile:
-    """What is not needed for a while, in a file that nobody else sees."""
+def _close(file: BinaryIO) -> None:
+    with suppress(OSError):  # what was not written yet is not needed any more
+        file.close()
 
-    def __init__(self):
-        self.file = tempfile.TemporaryFile()
-        weakref.finalize(self, self.file.close)
+
+class SpillFile:
+    """What is not needed for a while, in a file that nobody else sees. Raises OSError where there is no room for it."""
+
+    @cached_property
+    def file(self) -> BinaryIO:
+        made = cast(BinaryIO, tempfile.TemporaryFile())
+        weakref.finalize(self, _close, made)
+        return made
 
     def put(self, content: bytes) -> tuple[int, int]:
         """Where it is to be found: where it begins, and its length."""
@@ -85,6 +93,7 @@ class Store:
             self.presets.setdefault(path.stem, []).append(states[path][0])
             self.places.append(str(path).removeprefix(folder))
         self.code = digest(*installed_versions(), how, *sorted(self.seen(file.parent)))
+        self.file = file
         self.database: sqlite3.Connection | None = None
         try:
             file.parent.mkdir(exist_ok=True)
@@ -92,8 +101,7 @@ class Store:
             self.database.execute(LAYOUT)
         except (OSError, sqlite3.Error) as error:
             self.now = None
-            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-                file.unlink()  # it is none; the next build makes one
+            self.drop_if_damaged(error)
 
     def seen(self, root: Path) -> Iterable[str]:
         """Whatever a result may come from besides presets: of a page, that it is there."""
@@ -130,8 +138,12 @@ class Store:
     def put(self, key: bytes, value: object, used: Iterable[Dependency]) -> None:
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             uses = json.dumps(sorted(used, key=str))
-            place = self.values.put(zlib.compress(encode(value), 1))
-            self.new[key] = uses, self.state(uses), place
+            try:
+                place = self.values.put(zlib.compress(encode(value), 1))
+            except OSError:  # the disk is full
+                self.now = None
+            else:
+                self.new[key] = uses, self.state(uses), place
 
     def close(self) -> None:
         """Keeps what is new, unless something was saved since this process began to read."""
@@ -143,8 +155,14 @@ class Store:
                     self.database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
             if self.database is not None:
                 self.database.close()
-        except sqlite3.Error:
-            pass
+        except (OSError, sqlite3.Error) as error:
+            self.drop_if_damaged(error)
+
+    def drop_if_damaged(self, error: Exception) -> None:
+        """A file that is no database, or a piece of one: the next build makes another."""
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            with suppress(OSError):
+                self.file.unlink()
 
     def is_in_doubt(self) -> bool:
         states = self.now() if self.now else {}

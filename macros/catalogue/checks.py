@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,10 +83,10 @@ def compare(counts: Counts, listed: dict) -> str:
     """
     ours, theirs = rows_of(counts.weights), rows(listed["tensors"])
     if ours != theirs:
-        here, there = dict(counts.tensors()), dict(_expand(listed["tensors"]))
+        here, there = dict(counts.tensors()), dict(expand(listed["tensors"]))
         _both_ways(here, there)
     if rows_of(counts.buffers) != rows(listed["buffers"]):
-        _both_ways(dict(counts.tensors(counts.buffers)), dict(_expand(listed["buffers"])))
+        _both_ways(dict(counts.tensors(counts.buffers)), dict(expand(listed["buffers"])))
     for name, value in (
         ("total", counts.total),
         ("active", counts.active),
@@ -130,7 +130,8 @@ def _numbers(ranges: Iterable[Sequence[int]]) -> list[int]:
     return [n for first, last, step in ranges for n in range(first, last + 1, step)]
 
 
-def _expand(listed: Iterable[Sequence]):
+def expand(listed: Iterable[Sequence]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every name of collapsed rows [pattern, ranges, shape], with its shape."""
     for name, ranges, shape in listed:
         for i in _numbers(ranges["i"]) if ranges else [0]:
             for e in _numbers(ranges["e"]) if ranges and "e" in ranges else [0]:

@@ -46,16 +46,16 @@ def check_slug(slug: str) -> None:
     """Raise `Problem` for what no model can be called."""
     if len(slug) > LONGEST or not _SLUG.fullmatch(slug):
         allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
-        raise Problem(f"{shorten(slug)} is no slug", allowed)
+        raise Problem(f"{shorten(slug)} is not a slug", allowed)
     if slug in TAKEN:
-        raise Problem(f"{shorten(slug)} is no slug: another file of the site is called so", "choose another")
+        raise Problem(f"{shorten(slug)} is not a slug: another file of the site is called so", "choose another")
 
 
 def check_path(path: str) -> None:
     """Raise `Problem` for a path below `docs/` that a page's address or title cannot be made of."""
     if not _PATH.fullmatch(path):
         allowed = "rename it: letters, digits, spaces and . + - _ are what addresses and titles are made of"
-        raise Problem(f"{shorten(path)} is no path of a page", allowed)
+        raise Problem(f"{shorten(path)} is not the path of a page", allowed)
 
 
 def family_slug(family: str) -> str:

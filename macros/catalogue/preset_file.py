@@ -14,7 +14,8 @@ import msgspec
 
 from ..engine.architectures.config import plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
-from ..engine.files import check_data, read_text
+from ..engine.files import read_text
+from ..engine.json_data import check_data
 from .names import LONGEST, check_family, check_hub, check_name
 
 # The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
@@ -92,6 +93,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     hub: Name | None = None
     licence: Name | None = None  # of the weights at `hub`; None where none was established
     licence_source: Text | None = None
+    licence_looked_at: Text | None = None  # what was read without finding a licence
     aliases: tuple[Name, ...] = ()
     headline: Name | None = None
     note: Text | None = None
@@ -114,7 +116,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         for key, source in self.sources.values.items():
             if key not in (self.config or {}):
                 mend = nearest(key, self.config or (), "remove it, or write its value into [config]")
-                raise ValueError(f"sources.values.{key} is no key of [config]; {mend}")
+                raise ValueError(f"sources.values.{key} is not a key of [config]; {mend}")
             if not source.startswith(KINDS):
                 raise ValueError(
                     f"sources.values.{key} = {shorten(source)}: expected what was read first; "
@@ -122,6 +124,10 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 )
         if (self.licence is None) != (self.licence_source is None):
             raise ValueError("licence and licence_source go together; give both, or leave both out")
+        if self.licence_looked_at and self.licence:
+            raise ValueError("licence and licence_looked_at exclude each other; remove licence_looked_at")
+        if self.licence_looked_at and not self.hub:
+            raise ValueError("licence_looked_at without hub; name the repository of the weights, or leave it out")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
@@ -140,7 +146,7 @@ def read_preset(path: Path) -> Preset:
     try:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise Problem(f"broken TOML: {error}", "mend the line") from None
+        raise Problem(f"broken TOML: {error}", "fix the line") from None
     check_data(table)
     if isinstance(table.get("config"), dict):
         table["config"] = _with_nulls(table["config"])
@@ -149,7 +155,7 @@ def read_preset(path: Path) -> Preset:
         raise Problem(*unknown)
     blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
     if blanks or wrong:
-        said = [f"to be filled in: {', '.join(blanks)}"] if blanks else []
+        said = [f"fill in: {', '.join(blanks)}"] if blanks else []
         raise Problem("; ".join([*said, *wrong]), "docs/reference/adding-a-model.md says what each key holds")
     try:
         preset = msgspec.convert(table, Preset)

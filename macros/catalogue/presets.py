@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ..cache.memory import Dependency, depends_on, invalidate, memoized, untracked
+from ..counting import quantization
 from ..counting.parameters import Counts
 from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type
 from ..engine.architectures.config import Config, fields_of
@@ -24,6 +25,7 @@ from ..engine.keys import Parts, sizes_among
 from ..engine.rules import ShapeError
 from .names import check_slug, family_slug
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
+from .stored import types_of
 
 FOLDER = Path(__file__).parent.parent / "presets"
 # What configs call the longest context that a model is made for.
@@ -55,6 +57,7 @@ class Model:
     ):
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
         self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
+        self.folder: Path | None = None  # that its files are in, where it is of a folder
 
     @property
     def name(self) -> str:
@@ -67,8 +70,8 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Which part is described and what is left out; what its costs leave out of account; keys of a foreign
-        config.json that the architecture does not know.
+        """Which part is described and what is left out; what its costs leave out of account; keys with which
+        transformers computes something else; keys of a foreign config.json that the architecture does not know.
         """
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
         said = self.preset.caveat if self.preset else self.config.caveat
@@ -76,10 +79,27 @@ class Model:
         if self.default_keys:
             caveat += (f"{DEFAULT}: {_some(self.default_keys)}",)
         head = (f"{self.head.name}: {self.head.said}",) if self.head else ()
+        formats = (f"{self.unknown_format}: the published format of the weights is not known",)
+        caveat += formats if self.unknown_format else ()
         others = [name for name in self.unknown if name not in self.unknown_sizes]
         sizes = (f"unknown keys that name a size, not counted: {_some(self.unknown_sizes)}",)
         unknown = (f"unknown keys, taken as changing no shape: {_some(others)}",)
-        return parts + head + caveat + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
+        known = parts + head + caveat + self.read_otherwise
+        return known + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
+
+    @property
+    def read_otherwise(self) -> tuple[str, ...]:
+        """A line for each key of the config with which transformers computes something else."""
+        return tuple(self.config.read_otherwise(self.raw))
+
+    @property
+    def unknown_format(self) -> str:
+        """What of the quantization of a foreign config is not known; empty where all is."""
+        try:
+            quantization.read(self.raw)
+        except Problem as problem:
+            return problem.what
+        return ""
 
     @property
     def unknown_sizes(self) -> list[str]:
@@ -175,7 +195,8 @@ class Model:
 
     @cached_property
     def counts(self) -> Counts:
-        return Counts(self.trace)
+        types = None if self.folder is None else partial(types_of, self.folder)
+        return Counts(self.trace, self.raw, self.architecture, types)
 
     @property
     def published(self) -> Published | None:
@@ -257,6 +278,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
             place_above_tables(unknown[0])
             or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
+    if preset is not None:
+        quantization.read(raw)
     if strange and (sizes := sizes_among(unknown, raw)):
         raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
     return Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head)
@@ -393,7 +416,7 @@ def unknown(slug: str) -> Problem:
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
     return Problem(
         f"unknown model {shorten(slug)}",
-        nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalogue lists the slugs"),
+        nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalog lists the slugs"),
     )
 
 
@@ -415,13 +438,26 @@ def load(name: str) -> Model:
     if name in paths():
         return model(name)
     path = Path(name)
-    path = path / "config.json" if os.path.isdir(path) else path
+    folder = path if os.path.isdir(path) else None
+    path = path / "config.json" if folder else path
     if path.suffix != ".json" and not os.path.exists(path):  # nor can be: a name too long for a path
         return model(name)
     try:
-        return make(name, read_json(path))
+        made = make(name, _with_format(read_json(path), path.parent))
+        made.folder = folder
+        return made
     except Problem as problem:
         raise problem.at(str(path)) from None
+
+
+def _with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The keys of a config.json, and how its weights are quantized where that stands in a file beside it."""
+    beside, inner = folder / quantization.OTHER_FILE, raw.get("text_config")
+    is_said = any(isinstance(keys, dict) and keys.get(quantization.KEY) is not None for keys in (raw, inner))
+    if is_said or not os.path.isfile(beside):
+        return raw
+    said = read_json(beside).get(quantization.OTHER_KEY)
+    return {**raw, quantization.KEY: {"quant_method": "modelopt", **said} if isinstance(said, dict) else said}
 
 
 @cache

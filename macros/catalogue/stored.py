@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -14,11 +15,22 @@ import msgspec
 
 from ..counting.parameters import Counts
 from ..engine.architectures.config import plain_words
-from ..engine.checkpoint import LARGEST_HEADER
+from ..engine.bounds import LARGEST_HEADER, LARGEST_INDEX, LARGEST_OFFSET, MOST_AXES
 from ..engine.errors import Problem, named, shorten
-from ..engine.files import LARGEST_INDEX, read_json
+from ..engine.files import opened, read_json, size_of
+from ..engine.layouts import Layout, Place
 
 INDEX = "model.safetensors.index.json"
+NOT_AS_LISTED = "download the file again: what it lists cannot be in it"
+# The types of the format, with the bits of a number of each.
+BITS = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
+    **dict.fromkeys(("F32", "I32", "U32"), 32),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I8", "U8", "BOOL"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
 
 _PART = re.compile(r"(.+)-(\d{1,5})-of-(\d{1,5})\.safetensors")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer or an expert, in a tensor's name
@@ -26,23 +38,28 @@ _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer or an expert, in a tenso
 Shapes = dict[str, tuple[int, ...]]
 
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)]
+
+
 class Tensor(msgspec.Struct):
-    """A tensor in the header of a safetensors file."""
+    """A tensor in the header of a safetensors file; its bytes stand behind the header, from one offset to the other."""
 
     dtype: str
-    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    shape: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_AXES)]
+    data_offsets: tuple[Number, Number]
 
 
 class Stored(NamedTuple):
     """A number of parameters that was published, and where it stands.
 
-    `by_type` and `shapes` are those of the headers; an index has none.
+    `by_type` and `shapes` are those of the headers; an index has none. `odd` is what their format does not allow.
     """
 
     parameters: int
     source: str
     by_type: dict[str, int]
     shapes: Shapes | None
+    odd: tuple[str, ...] = ()
 
     @property
     def is_of_file(self) -> bool:
@@ -50,40 +67,52 @@ class Stored(NamedTuple):
         return self.shapes is not None
 
 
-def stored(path: Path) -> Stored:
+def stored(path: Path, is_strict: bool = False) -> Stored:
     """Of a folder with *.safetensors, of one such file, or of an index. A file may end after its header.
 
-    Raises `Problem`, also for an index that has only a number of bytes: what follows from that is computed.
+    Raises `Problem`, also for an index that has only a number of bytes: what follows from that is computed; for a
+    header that does not fit itself; and if `is_strict` for what is said of others as `odd`.
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
     files = _files(path) if os.path.isdir(path) else [path]
     _check_parts(files)
-    headers: dict[str, Tensor] = {}
+    there: dict[str, Path] = {}
+    shapes: Shapes = {}
+    by_type: Counter[str] = Counter()
+    odd: list[str] = []
     for file in files:
         try:
-            headers |= header(file)
+            listed = header(file)
+            if twice := [name for name in listed if name in there]:
+                also = f"lists what {there[twice[0]].name} lists too: {_some(twice)}"
+                raise Problem(also, "give the files of one set of weights")
+            found = oddities(listed, file)
+            if is_strict and found:
+                raise Problem("; ".join(found), "leave out --strict to count it anyway")
         except Problem as problem:
             raise problem.at(str(file)) from None
-    if not headers:
-        raise Problem("no tensor is listed", "give the files of the weights", str(path))
-    by_type: Counter[str] = Counter()
-    for tensor in headers.values():
-        by_type[tensor.dtype] += math.prod(tensor.shape)
+        there |= dict.fromkeys(listed, file)
+        odd += [f"{file.name}: {one}" for one in found]
+        for name, tensor in listed.items():
+            if numbers := math.prod(tensor.shape):
+                by_type[tensor.dtype] += numbers
+                shapes[name] = tensor.shape
+    if not shapes:
+        raise Problem("no tensor is listed that has a number", "give the files of the weights", str(path))
     source = f"headers of its {len(files)} safetensors files" if len(files) > 1 else f"header of {files[0].name}"
-    return Stored(by_type.total(), source, dict(by_type), {name: t.shape for name, t in headers.items()})
+    return Stored(by_type.total(), source, dict(by_type), shapes, tuple(odd))
 
 
 def header(file: Path) -> dict[str, Tensor]:
-    """The tensors that a safetensors file begins by listing. Raises `Problem`."""
-    try:
-        with file.open("rb") as opened:
-            length = int.from_bytes(opened.read(8), "little")
-            if length > LARGEST_HEADER:
-                raise Problem(f"begins with a list of tensors of {length:,} bytes", "give a safetensors file")
-            listed = opened.read(length)
-    except OSError as error:
-        raise Problem(f"cannot be read: {error.strerror}", "check the path") from None
+    """The tensors that a safetensors file begins by listing. Raises `Problem`, also where a name stands twice, bytes
+    are not those of the shape, or one tensor is in the place of another.
+    """
+    with opened(file) as begun:
+        length = int.from_bytes(begun.read(8), "little")
+        if length > LARGEST_HEADER:
+            raise Problem(f"begins with a list of tensors of {length:,} bytes", "give a safetensors file")
+        listed = begun.read(length)
     if len(listed) < length:
         raise Problem(
             f"ends within its list of tensors, which has {length:,} bytes", f"download {length + 8:,} bytes or more"
@@ -91,11 +120,88 @@ def header(file: Path) -> dict[str, Tensor]:
     try:
         tables: dict[str, Any] = msgspec.json.decode(listed, type=dict[str, Any])
         tables.pop("__metadata__", None)
-        return msgspec.convert(tables, dict[str, Tensor])
+        found = msgspec.convert(tables, dict[str, Tensor])
     except msgspec.ValidationError as error:
         raise Problem(f"has no list of tensors: {plain_words(str(error))}", "give a safetensors file") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Problem("has no list of tensors", "give a safetensors file") from None
+    if twice := _repeated(listed):
+        raise Problem(f"lists twice: {_some(twice)}", NOT_AS_LISTED)
+    for name, tensor in found.items():
+        _check_bytes(name, tensor)
+    if over := _overlaps(found):
+        raise Problem(f"lists overlapping tensors: {_some(over)}", NOT_AS_LISTED)
+    return found
+
+
+def oddities(listed: Mapping[str, Tensor], file: Path) -> list[str]:
+    """What the format does not allow and changes no count: bytes between tensors or behind them, tensors of none."""
+    said: list[str] = []
+    end, gaps = 0, list[str]()
+    for name, tensor in _in_order(listed):
+        begin, after = tensor.data_offsets
+        if begin > end:
+            gaps.append(f"{begin - end:,} before {named(name)}")
+        end = max(end, after)
+    if gaps:
+        said.append(f"bytes that belong to no tensor: {_listing(gaps)}")
+    if none := [name for name, tensor in listed.items() if not math.prod(tensor.shape)]:
+        said.append(f"without a number, and not counted: {_some(none)}")
+    with opened(file) as begun:
+        behind = size_of(file) - (8 + int.from_bytes(begun.read(8), "little") + end)
+    if behind > 0:
+        said.append(f"{behind:,} bytes behind the last tensor")
+    return said
+
+
+def _repeated(listed: bytes) -> list[str]:
+    """The keys that stand twice in one table of a JSON text, which is known to be one."""
+    twice: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) > 1 and len(names := Counter(name for name, _ in pairs)) < len(pairs):
+            twice.extend(name for name, n in names.items() if n > 1)
+
+    json.loads(listed.decode(), object_pairs_hook=once)
+    return twice
+
+
+def _check_bytes(name: str, tensor: Tensor) -> None:
+    if tensor.dtype not in BITS:
+        raise Problem(f"{named(name)}: dtype = {shorten(tensor.dtype)}: unknown", f"known ones: {', '.join(BITS)}")
+    begin, end = tensor.data_offsets
+    bits = math.prod(tensor.shape) * BITS[tensor.dtype]
+    if (end - begin) * 8 != bits:
+        what = f"lists {named(name)} as {tensor.dtype} {shorten(list(tensor.shape))}"
+        raise Problem(f"{what}, and gives it the bytes from {begin:,} to {end:,}, which are not as many", NOT_AS_LISTED)
+
+
+def _in_order(listed: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
+    """Those that have a number, as they stand in the file."""
+    there = ((name, tensor) for name, tensor in listed.items() if math.prod(tensor.shape))
+    return sorted(there, key=lambda one: one[1].data_offsets)
+
+
+def _overlaps(listed: Mapping[str, Tensor]) -> list[str]:
+    """Tensors that begin before an earlier one ends."""
+    over: list[str] = []
+    before, end = "", 0
+    for name, tensor in _in_order(listed):
+        if tensor.data_offsets[0] < end:
+            over.append(f"{name} in {before}")
+        if tensor.data_offsets[1] > end:
+            before, end = name, tensor.data_offsets[1]
+    return over
+
+
+def types_of(folder: Path) -> dict[str, str] | None:
+    """The type of each tensor in a folder's files, by name; None where they are not all there or cannot be read."""
+    try:
+        files = _files(folder)
+        _check_parts(files)
+        return {name: tensor.dtype for file in files for name, tensor in header(file).items()}
+    except Problem:
+        return None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -150,40 +256,70 @@ def _of_index(path: Path) -> Stored:
             "give a folder with the first megabytes of each file, their headers are enough",
             str(path),
         )
-    if type(total) is not int or total <= 0:
+    if type(total) is not int or not 0 < total <= LARGEST_OFFSET:
         raise Problem(f"total_parameters = {shorten(total)}: expected a whole number >= 1", "leave it out", str(path))
     return Stored(total, f"{path.name}, total_parameters", {}, None)
 
 
-def differences(counts: Counts, shapes: Shapes) -> list[str]:
-    """In which ways the names and shapes of the files are not those that the forward pass asks for; none if they are
-    the same, both ways.
+class Differences(NamedTuple):
+    """The names of tensors that only the files have, that only the forward pass asks for, and that both have in other
+    shapes; and a line for each of the three that there are.
     """
+
+    rest: list[str]
+    missing: list[str]
+    apart: list[str]
+    said: list[str]
+
+
+def differences(counts: Counts, layout: Layout) -> Differences:
+    """In which ways the names and shapes of the files are not those that the forward pass asks for."""
     asked = dict(counts.tensors()) | dict(counts.tensors(counts.buffers))
-    rest = {name: shape for name, shape in shapes.items() if name not in asked}
-    numbers = sum(map(math.prod, rest.values()))
-    apart = [name for name in asked if shapes.get(name, asked[name]) != tuple(asked[name])]
-    said = [
-        ("in the files, and the forward pass does not ask for", f", {numbers:,} numbers", list(rest)),
-        ("asked for, and not in the files", "", [name for name in asked if name not in shapes]),
+    places = {name: layout.find(name) for name in asked}
+    found = {name: place for name, place in places.items() if place is not None}
+    used = {cut.stored for place in found.values() for cut in place.cuts}
+    rest = [name for name in layout.stored if name not in used]
+    missing = [name for name in asked if name not in found]
+    shapes = {name: layout.shape(place) or () for name, place in found.items()}
+    apart = [name for name in found if shapes[name] != tuple(asked[name])]
+    others = {name: place for name, place in found.items() if place.cuts[0].stored != name}
+    numbers = sum(math.prod(layout.stored[name] or ()) for name in rest)
+    kinds = [
+        ("in the files, and the forward pass does not ask for", f", {numbers:,} numbers", rest),
+        ("asked for, and not in the files", "", missing),
         ("of another shape", _shapes(asked, shapes, apart), apart),
     ]
-    return [
+    said = [_of_others(others)] if others else []
+    said += [
         f"{len(names):,} tensor{'s' if names[1:] else ''} {what}: {_some(names)}{more}"
-        for what, more, names in said
+        for what, more, names in kinds
         if names
     ]
+    return Differences(rest, missing, apart, said)
 
 
-def _shapes(asked: Shapes, shapes: Shapes, apart: list[str]) -> str:
+def _of_others(others: Mapping[str, Place]) -> str:
+    """Which tensors have other names in the files, or are packed there, with what they are called."""
+    kinds: dict[str, str] = {}
+    for name, place in others.items():
+        kinds.setdefault(_NUMBER.sub("{i}", name), _NUMBER.sub("{i}", place.cuts[0].stored))
+    said = _listing([f"{named(stored)} for {named(ours)}" for ours, stored in kinds.items()], 3)
+    return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} by other names or in other pieces: {said}"
+
+
+def _shapes(asked: Mapping[str, Sequence[int]], shapes: Mapping[str, Sequence[int]], apart: list[str]) -> str:
     """Of the first tensor that is of another shape, both."""
     return f": {list(shapes[apart[0]])}, and not {list(map(int, asked[apart[0]]))}" if apart else ""
 
 
-def _some(names: Iterable[str], most: int = 6) -> str:
+def _some(names: Iterable[str]) -> str:
     """Names, those that differ by the number of the layer or of the expert as one: `h.{i}.attn.bias × 12`."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(_NUMBER.sub("{i}", name), []).append(name)
-    said = [f"{named(kind)} × {len(of)}" if of[1:] else named(of[0]) for kind, of in list(kinds.items())[:most]]
-    return ", ".join(said) + (f" and {len(kinds) - most:,} more" if len(kinds) > most else "")
+    return _listing([f"{named(kind)} × {len(of)}" if of[1:] else named(of[0]) for kind, of in kinds.items()])
+
+
+def _listing(said: Sequence[str], most: int = 6) -> str:
+    """The first of these, and how many more."""
+    return ", ".join(said[:most]) + (f" and {len(said) - most:,} more" if len(said) > most else "")

@@ -22,7 +22,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except ValueError as error:
-        raise Problem(f"broken TOML: {error}", "mend the line", place(path)) from None
+        raise Problem(f"broken TOML: {error}", "fix the line", place(path)) from None
 
 
 def checked(found: object, kind: type[T], key: str, path: Path) -> T:

@@ -1,1 +1,1 @@
-"""The command line: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, and a model as data."""
+"""The command line: `describe`, `compare`, `what-if`, `fits`, `train`, `check`, `run`, `add`, and a model as data."""

@@ -1,12 +1,21 @@
-"""What the commands are called with."""
+"""The options of every command, in one module."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
-from ..counting.formats import CACHE_BYTES, FORMATS
+from ..counting.engines import names as engines
+from ..counting.fitting import BEST
+from ..counting.formats import CACHE_BYTES, FORMATS, PUBLISHED, WEIGHTS, cache_meant, format_meant
+from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.links import DISPATCH_TYPES
+from ..counting.quantizers import QUANTIZERS
+from ..counting.speculative import MOST_DRAFTED
 from ..engine.architectures import architectures
-from ..engine.errors import Problem
+from ..engine.bounds import MOST_DEVICES, MOST_TOKENS
+from ..engine.errors import Problem, nearest
+from . import training_arguments
 from .publish_check import LARGEST
 
 PROGRAM = "every-parameter"
@@ -19,9 +28,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")
 
+    def print_help(self, file=None):
+        print(self.format_help(), end="", file=file)  # argparse says nothing where that cannot be written
+
+    def exit(self, status=0, message=None):
+        sys.stdout.flush()
+        super().exit(status, message)
+
 
 class Types(argparse.Action):
-    """Prints the model types in place of running a command, as `--help` does."""
+    """Prints the model types instead of running a command, like `--help`."""
 
     def __init__(self, option_strings, dest, **given):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **given)
@@ -44,6 +60,9 @@ def parser() -> argparse.ArgumentParser:
         "  every-parameter compare qwen3-8b llama3.1-8b\n"
         "  every-parameter what-if llama3-8b --set n_layers=64 --on h100\n"
         "  every-parameter fits llama3.3-70b --weights fp8 --context 32k --on h100\n"
+        "  every-parameter split deepseek-v3 --devices 16 --batch 64 --on h100\n"
+        "  every-parameter speculative llama3.3-70b llama3.2-1b --on h200\n"
+        "  every-parameter train llama3-8b --method qlora --rank 16 --on 24GB\n"
         "  every-parameter check\n"
         '  every-parameter run capitals --text "The capital of France is"\n'
         "  every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny\n",
@@ -53,6 +72,9 @@ def parser() -> argparse.ArgumentParser:
     _compare(commands)
     _what_if(commands)
     _fits(commands)
+    _split(commands)
+    _speculative(commands)
+    _train(commands)
     _check(commands)
     _run(commands)
     _add(commands)
@@ -69,11 +91,11 @@ def _describe(commands) -> None:
         "describe",
         "print the parameter table, totals and costs of models",
         f"{MODEL}\n"
-        "A model that cannot be described is one line on standard error and exit status 2; the others are printed.",
+        "A model that cannot be described gives one line on standard error and exit status 2; the others are printed.",
         "every-parameter describe --format json --collapse deepseek-v3",
     )
     describing.add_argument("models", nargs="+", metavar="MODEL")
-    describing.add_argument("--types", action=Types, help="print every model_type that is known, one a line, and exit")
+    describing.add_argument("--types", action=Types, help="print every known model_type, one per line, and exit")
     describing.add_argument(
         "--format",
         choices=("table", "json", "csv"),
@@ -94,16 +116,17 @@ def _describe(commands) -> None:
         help="tokens of context for cache, FLOPs, memory and time; may be given several times "
         "(default 4096 and 131072)",
     )
-    _formats(describing)
+    _formats(describing, "bfloat16")
 
 
 def _compare(commands) -> None:
     comparing = _command(
         commands,
         "compare",
-        "set models side by side",
+        "compare models side by side",
         f"{MODEL}\n"
-        "Hyperparameters that differ are marked with ≠; every figure of the others has its ratio to the first model's.",
+        "Hyperparameters that differ are marked with ≠. Each figure of the other models has its ratio to the first\n"
+        "model's.",
         "every-parameter compare qwen3-8b llama3.1-8b --context 32k --on h100",
     )
     comparing.add_argument("models", nargs="+", metavar="MODEL", help="two or more")
@@ -115,10 +138,9 @@ def _what_if(commands) -> None:
     asking = _command(
         commands,
         "what-if",
-        "say what follows where a model's hyperparameters are changed",
+        "change a model's hyperparameters and compare before and after",
         f"{MODEL}\n"
-        "Before and after stand side by side, under the same conditions. A value that cannot be is one line on\n"
-        "standard error and exit status 2.",
+        "Both sides have the same conditions. An impossible value gives one line on standard error and exit status 2.",
         "every-parameter what-if llama3-8b --set n_layers=64 --context 32k --weights fp8 --cache fp8 --on h100",
     )
     asking.add_argument("model", metavar="MODEL")
@@ -138,29 +160,134 @@ def _fits(commands) -> None:
     fitting = _command(
         commands,
         "fits",
-        "say whether models fit into memory while texts are continued",
+        "say whether models fit in memory during decode, and which do",
         f"{MODEL}\n"
-        "The answer is a sentence, what it is made of, and the longest context that fits. On several devices it is\n"
-        "for the fullest one under tensor parallelism, where the largest operation is taken as whole on each.\n"
-        "Exit status 0 if all fit, 1 if any does not.",
-        "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100",
+        "The answer is a sentence, its terms, and the longest context that fits. On several devices it is for the\n"
+        "fullest one of the split that it names; each device holds the largest operation whole.\n"
+        "Without a MODEL, it lists the models of the catalog that fit, best first; without --on, the machines that\n"
+        "hold the model. Each row has the first format that fits, from the published one to fewer bits.\n"
+        "With --host, layers or routed experts can be in the host's memory: as few as needed, experts first, or as\n"
+        "many as --gpu-layers and --n-cpu-moe say. The answer then includes the least time per token.\n"
+        "Exit status 0 if all fit, 1 if any does not or a list is empty.",
+        "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100\n"
+        "  every-parameter fits --on 24GB --context 32k\n"
+        "  every-parameter fits llama3.3-70b",
     )
-    fitting.add_argument("models", nargs="+", metavar="MODEL")
-    _conditions(fitting)
-    _on(fitting, is_required=True)
+    fitting.add_argument("models", nargs="*", metavar="MODEL")
+    _conditions(fitting, ("table", "json", "csv"), None)
+    _on(fitting, is_required=False)
+    fitting.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help=f"count what an inference engine adds, term by term: {', '.join(engines())}; "
+        "with a MODEL and --on, for one device",
+    )
+    fitting.add_argument(
+        "--host",
+        metavar="MACHINE",
+        help="the host's memory, its bandwidth and the link to the accelerator: "
+        "64GB,2xDDR5-5600,link:64GB/s (both directions together)",
+    )
+    fitting.add_argument(
+        *("--gpu-layers", "--n-gpu-layers", "-ngl"),
+        type=_layers,
+        dest="gpu_layers",
+        metavar="N",
+        help="number of last layers on the accelerator, with their cache; the others are on the host",
+    )
+    fitting.add_argument(
+        *("--n-cpu-moe", "-ncmoe"),
+        type=_layers,
+        dest="n_cpu_moe",
+        metavar="N",
+        help="number of first layers whose routed experts are in the host's memory",
+    )
+
+
+def _split(commands) -> None:
+    splitting = _command(
+        commands,
+        "split",
+        "list the splits of a model over devices, with the traffic between them",
+        f"{MODEL}\n"
+        "One row per split: the bytes on the fullest device, the bytes that one device sends for a decode step "
+        "and for\n"
+        "prefill, and the least times. --tensor, --pipeline or --data choose one split and list its messages; routed\n"
+        "experts are divided over the devices of a stage.\n"
+        "Exit status 0 if a split fits, 1 if none does, 2 if the sizes do not divide.",
+        "every-parameter split deepseek-v3 --devices 16 --batch 64 --on h100",
+    )
+    splitting.add_argument("model", metavar="MODEL")
+    _conditions(splitting)
+    _on(splitting, is_required=True)
+    for name, what in (
+        ("tensor", "devices that share each matrix"),
+        ("pipeline", "stages of layers"),
+        ("data", "groups of devices with sequences of their own"),
+    ):
+        splitting.add_argument(f"--{name}", type=_devices, metavar="N", help=f"{what} (default 1)")
+    splitting.add_argument(
+        "--dispatch",
+        choices=tuple(DISPATCH_TYPES),
+        default="bfloat16",
+        help="type of tokens sent to experts (default bfloat16)",
+    )
+
+
+def _speculative(commands) -> None:
+    speculating = _command(
+        commands,
+        "speculative",
+        "bound the speedup of speculative decoding",
+        f"{MODEL}\n"
+        "DRAFT proposes tokens one by one, and TARGET checks them in one step. Without a draft, proposals cost "
+        "nothing.\n"
+        "The times are the least on the machine, from each model's own shapes.",
+        "every-parameter speculative llama3.3-70b llama3.2-1b --acceptance 0.8 --draft-tokens 5 --on h200",
+    )
+    speculating.add_argument("target", metavar="TARGET")
+    speculating.add_argument("draft", nargs="?", metavar="DRAFT")
+    _conditions(speculating)
+    _on(speculating, is_required=True)
+    speculating.add_argument(
+        "--acceptance",
+        default="0.8",
+        metavar="SHARE",
+        help="probability that a proposed token is accepted, from 0 to 1, independent of the others (default 0.8)",
+    )
+    speculating.add_argument(
+        *("--draft-tokens", "--num-speculative-tokens"),
+        type=_drafted,
+        dest="draft_tokens",
+        metavar="N",
+        help=f"tokens proposed per step, up to {MOST_DRAFTED} (default: the best number)",
+    )
+
+
+def _train(commands) -> None:
+    training = _command(
+        commands,
+        "train",
+        "count the memory and time to train models, in full or with adapters",
+        f"{MODEL}\n"
+        "Trainable parameters, memory on the fullest device by term, and with --tokens the time and energy of a run.\n"
+        "Adapters are counted as PEFT makes them. Exit status 1 if any model does not fit on the machine of --on.",
+        "every-parameter train llama3-8b --method qlora --rank 16 --target-modules q_proj,v_proj --on 24GB",
+    )
+    training.add_argument("models", nargs="+", metavar="MODEL")
+    training_arguments.add(training, _at_least_one, _devices, _tokens)
+    _on(training, is_required=False)
 
 
 def _check(commands) -> None:
     checking = _command(
         commands,
         "check",
-        "hold presets against published totals and reference tensor lists",
+        "compare presets with published totals and reference tensor lists",
         "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
         "every-parameter check gpt2 llama3-8b",
     )
-    checking.add_argument(
-        "models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalogue"
-    )
+    checking.add_argument("models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalog")
 
 
 def _run(commands) -> None:
@@ -169,29 +296,37 @@ def _run(commands) -> None:
         "run",
         "predict the next token with a checkpoint's real weights",
         "FOLDER holds config.json and *.safetensors (float32, float16 or bfloat16; one file, or several with\n"
-        "model.safetensors.index.json), or is `capitals`, the small model that comes along. Computes in float32.\n"
-        "A text is cut into tokens by the folder's tokenizer.json; most of these are read by the library tokenizers,\n"
-        "which `pip install tokenizers` adds.",
+        "model.safetensors.index.json), or is `capitals`, the included small model. Computes in float32.\n"
+        "The folder's tokenizer.json cuts a text into tokens. Most of these files need the library tokenizers, which\n"
+        "`pip install tokenizers` adds.",
         'every-parameter run path/to/gpt2 --text "The capital of France is" --top 3',
     )
     running.add_argument("folder", metavar="FOLDER")
     given = running.add_mutually_exclusive_group(required=True)
-    given.add_argument("--text", metavar="TEXT", help="the text so far")
-    given.add_argument("--tokens", metavar="ID,ID,…", help="its token ids, where there is no tokenizer.json")
+    given.add_argument("--text", metavar="TEXT", help="the prompt")
+    given.add_argument("--tokens", metavar="ID,ID,…", help="the token ids of the prompt, if there is no tokenizer.json")
     running.add_argument(
-        "--source", metavar="ID,ID,…", help="what an encoder is to read: token ids, or a .npy file of a spectrogram"
+        "--source", metavar="ID,ID,…", help="the input of the encoder: token ids, or a .npy file of a spectrogram"
     )
     running.add_argument(
-        "--top", type=_at_least_one, default=5, metavar="N", help="how many candidates to print (default 5)"
+        "--top", type=_at_least_one, default=5, metavar="N", help="number of candidates to print (default 5)"
     )
     running.add_argument(
-        "--memory", metavar="AMOUNT", help="refuse what takes more, such as 8GB (default: what this machine has)"
+        "--memory",
+        metavar="AMOUNT",
+        help="refuse a run that needs more memory, such as 8GB (default: this machine's memory)",
     )
     running.add_argument(
-        "--generate", type=_at_least_one, default=0, metavar="N", help="also continue the text by N likeliest tokens"
+        "--generate",
+        type=_at_least_one,
+        default=0,
+        metavar="N",
+        help="also generate N tokens, always the likeliest one",
     )
     running.add_argument(
-        "--trace", action="store_true", help="also print the shape, mean and largest size of what each step gives"
+        "--trace",
+        action="store_true",
+        help="also print the shape, mean and largest absolute value of each step's output",
     )
     running.add_argument("--logits", metavar="OUT.npy", help="also save the [T, V] float32 logits of all tokens")
 
@@ -201,14 +336,15 @@ def _add(commands) -> None:
         commands,
         "add",
         "write the skeleton of a preset from a config.json",
-        "Writes TOML with the config's keys, in the presets' order, and says what is to be filled in; or says which\n"
-        "key of the config is not known. With --family it stands at its place below macros/presets.",
+        "Writes TOML with the config's keys, in the presets' order, and lists what to fill in. If a key of the "
+        "config is\n"
+        "not known, it names the key. With --family, the file goes to its place below macros/presets.",
         "every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny",
     )
     adding.add_argument("config", metavar="config.json", help="the published file, or its folder")
     adding.add_argument("--family", help="the family's name; a new one gets its folder")
     adding.add_argument(
-        "--hub", metavar="REPOSITORY", help="where the file is from, as organization/name (default: from its folder)"
+        "--hub", metavar="REPOSITORY", help="source of the file, as organization/name (default: from its folder)"
     )
     adding.add_argument(
         "--slug", help="the preset's file name without .toml (default: from the repository's or the folder's name)"
@@ -216,7 +352,7 @@ def _add(commands) -> None:
     adding.add_argument(
         "--output",
         metavar="FILE",
-        help="write here instead of at its place or to standard output; never over an existing file",
+        help="write to this file instead of the preset's place or standard output; never overwrites a file",
     )
 
 
@@ -225,15 +361,21 @@ def _totals(commands) -> None:
         commands,
         "totals",
         "read the published number of parameters from a checkpoint's files",
-        "PATH is a folder with *.safetensors, one such file, or a model.safetensors.index.json. Only the beginning of\n"
-        "a file is read, which lists its tensors, and may be all that was downloaded of it. Prints the lines of\n"
-        "[published]; with --preset they are added to the preset, and its tensors' names are held against the file's.",
+        "PATH is a folder with *.safetensors, one such file, or a model.safetensors.index.json. The command "
+        "reads only\n"
+        "the beginning of a file, which lists its tensors; you need not download the rest. It prints the lines of\n"
+        "[published]. With --preset, it adds them to the preset, and compares its tensor names with the file's.",
         "every-parameter totals path/to/llama4-tiny --preset llama4-tiny",
     )
     adding.add_argument("path", metavar="PATH")
-    adding.add_argument("--preset", metavar="SLUG", help="add them to this preset")
+    adding.add_argument("--preset", metavar="SLUG", help="add the lines to this preset")
     adding.add_argument(
-        "--hub", metavar="REPOSITORY", help="where the files are from (default: the preset's, or from their folder)"
+        "--hub", metavar="REPOSITORY", help="source of the files (default: the preset's, or from their folder)"
+    )
+    adding.add_argument(
+        "--strict",
+        action="store_true",
+        help="also refuse gaps between tensors, bytes after the last one, and empty tensors",
     )
 
 
@@ -242,12 +384,13 @@ def _schema(commands) -> None:
         commands,
         "schema",
         "print the JSON Schema of presets",
-        "What a preset may hold, made from the definitions that read it. Editors complete and check a preset by it:\n"
-        ".taplo.toml names the file of the example.",
+        "The schema lists the keys of a preset, from the definitions that read it. Editors use it to complete "
+        "and check\n"
+        "presets; .taplo.toml names the file of the example.",
         "every-parameter schema --output .cache/preset.schema.json",
     )
     describing.add_argument(
-        "--output", metavar="FILE", help="write here instead of standard output, over what is there"
+        "--output", metavar="FILE", help="write to this file instead of standard output, and overwrite it"
     )
 
 
@@ -257,11 +400,11 @@ def _diff(commands) -> None:
         "diff",
         "list every figure that a change moves, by model",
         "BEFORE and AFTER are revisions of this repository, or folders of data such as site/data/v1. The code of a\n"
-        "revision runs with the libraries that are installed now. Exit status 0 whether figures moved or not.",
+        "revision runs with the currently installed libraries. Exit status 0 whether or not figures moved.",
         "every-parameter diff main --format markdown",
     )
     comparing.add_argument("before", metavar="BEFORE")
-    comparing.add_argument("after", nargs="?", metavar="AFTER", help="(default: the code as it is)")
+    comparing.add_argument("after", nargs="?", metavar="AFTER", help="(default: the current code)")
     comparing.add_argument(
         "--format",
         choices=("table", "markdown", "json"),
@@ -274,15 +417,16 @@ def _publish_check(commands) -> None:
     checking = _command(
         commands,
         "publish-check",
-        "look at a built site before it is published",
-        "SITE is the folder that `mkdocs build` wrote. Nothing is fetched. A line for each find: links inside the\n"
-        "site that lead nowhere, what a page would load from another host, a page without its policy, a missing\n"
-        "404.html, an empty sitemap, a file that is too large. Exit status 0 for none, 1 for any, 2 where no site is.",
+        "check a built site before publishing it",
+        "SITE is the folder that `mkdocs build` wrote. Nothing is fetched. Prints one line per problem: broken links\n"
+        "inside the site, anything that a page would load from another host, a page without its policy, a missing\n"
+        "404.html, an empty sitemap, a file that is too large. Exit status 0 for none, 1 for any, 2 if there is no\n"
+        "site.",
         "every-parameter publish-check site",
     )
     checking.add_argument("site", metavar="SITE")
     checking.add_argument(
-        "--largest", default=LARGEST, metavar="AMOUNT", help=f"how large a file may be (default {LARGEST})"
+        "--largest", default=LARGEST, metavar="AMOUNT", help=f"largest allowed file (default {LARGEST})"
     )
 
 
@@ -299,31 +443,47 @@ def _command(commands, name: str, summary: str, text: str, example: str) -> argp
     )
 
 
-def _conditions(command: argparse.ArgumentParser) -> None:
-    """At one context, for how many texts, in which formats, on how many devices, and how it is printed."""
-    command.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
+def _conditions(
+    command: argparse.ArgumentParser,
+    written: tuple[str, ...] = ("table", "json"),
+    weights: str | None = PUBLISHED,
+) -> None:
+    """Context, batch size, formats, and how the answer is printed."""
+    command.add_argument(
+        "--format", choices=written, default="table", help=f"table (default), {' or '.join(written[1:])}"
+    )
     command.add_argument(
         "--context", type=_tokens, default=4096, metavar="N", help="tokens of context; 32k is 32,768 (default 4096)"
     )
-    command.add_argument("--batch", type=_at_least_one, default=1, metavar="N", help="texts at once (default 1)")
-    _formats(command)
+    command.add_argument(
+        "--batch", type=_at_least_one, default=1, metavar="N", help="batch size: sequences in one step (default 1)"
+    )
+    _formats(command, weights)
 
 
-def _formats(command: argparse.ArgumentParser) -> None:
-    """`--format-weights` and `--dtype` are what `describe` first called them."""
+def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
+    """`--format-weights` and `--dtype` are what `describe` first called them. Without a format, `best` is one."""
+    default = weights or f"{PUBLISHED}; in a list {BEST}, the first that fits"
     command.add_argument(
         *("--weights", "--format-weights"),
-        choices=tuple(FORMATS),
-        default="bfloat16",
+        type=_weights if weights else _weights_or_best,
+        default=weights,
         dest="weights",
-        help="format of the weights in memory, bytes moved and time (default bfloat16)",
+        metavar="FORMAT",
+        help="format of the weights in memory, bytes moved and time: published, the maker's own, tensor by "
+        "tensor (also "
+        f"used if you name a format in which some of them are published); {', '.join(FORMATS)}; "
+        f"of quantizers: {', '.join(QUANTIZERS)}; of GGUF files: {', '.join(GGUF)}; in upper or lower case "
+        f"(default {default})",
     )
     command.add_argument(
         *("--cache", "--dtype"),
-        choices=tuple(CACHE_BYTES),
+        type=_cache,
         default="bfloat16",
         dest="cache",
-        help="type of the cache's elements (default bfloat16)",
+        metavar="TYPE",
+        help=f"type of the cache's elements: {', '.join(CACHE_BYTES)}, in upper or lower case; those from q8_0 on are "
+        "llama.cpp's, scales included (default bfloat16)",
     )
 
 
@@ -332,11 +492,35 @@ def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
         "--on",
         required=is_required,
         metavar="MACHINE",
-        help="an accelerator, such as h100 or rtx-4090, or an amount of memory, such as 24GB",
+        help="an accelerator, such as h100 or rtx-4090, an amount of memory, such as 24GB, or a machine of your own: "
+        "24GB,1008GB/s,165TFLOPS",
     )
     command.add_argument(
-        "--devices", type=_devices, default=1, metavar="N", help="how many of them share the model (default 1)"
+        "--devices", type=_devices, default=1, metavar="N", help="number of devices that share the model (default 1)"
     )
+
+
+def _weights(text: str) -> str:
+    """A format of weights, in upper or lower case."""
+    meant = format_meant(text)
+    if not isinstance(meant, str) or meant not in WEIGHTS:
+        known = f"one of {', '.join(WEIGHTS)}"
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a format of weights: {nearest(text, WEIGHTS, known)}")
+    return meant
+
+
+def _weights_or_best(text: str) -> str:
+    """The same, or the best that fits."""
+    return BEST if text.lower() == BEST else _weights(text)
+
+
+def _cache(text: str) -> str:
+    """A type of the cache, in upper or lower case."""
+    meant = cache_meant(text)
+    if not isinstance(meant, str) or meant not in CACHE_BYTES:
+        known = f"one of {', '.join(CACHE_BYTES)}"
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a type of a cache: {nearest(text, CACHE_BYTES, known)}")
+    return meant
 
 
 def _at_least_one(text: str) -> int:
@@ -349,13 +533,26 @@ def _tokens(text: str) -> int:
     """A number of tokens; a k behind it counts in 1,024, as names of contexts do."""
     thousands = text[-1:] in ("k", "K")
     n = _at_least_one(text[:-1] if thousands else text) * (1024 if thousands else 1)
-    if n >= 10**9:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long a context: give less than 1,000,000,000 tokens")
+    if n > MOST_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long a context: give at most {MOST_TOKENS:,} tokens")
+    return n
+
+
+def _layers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of layers: give a whole number, 0 or more")
+    return int(text)
+
+
+def _drafted(text: str) -> int:
+    n = _at_least_one(text)
+    if n > MOST_DRAFTED:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too many tokens: give at most {MOST_DRAFTED}")
     return n
 
 
 def _devices(text: str) -> int:
     n = _at_least_one(text)
-    if n > 65536:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} are too many devices: give at most 65,536")
+    if n > MOST_DEVICES:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too many devices: give at most {MOST_DEVICES:,}")
     return n

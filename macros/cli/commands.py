@@ -1,5 +1,5 @@
-"""The commands: `describe`, `compare`, `what-if`, `fits`, `check`, `run`, `add`, `totals`, `schema`, `diff`,
-`publish-check`.
+"""The commands: `describe`, `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `check`, `run`, `add`,
+`totals`, `schema`, `diff`, `publish-check`.
 
 Exit status 2 and one line on standard error for what cannot be done.
 """
@@ -7,6 +7,7 @@ Exit status 2 and one line on standard error for what cannot be done.
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import io
 import itertools
@@ -14,19 +15,35 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from ..api.changes import changed
+from ..api.choices import Choices, best_format, machines_that_hold, models_that_fit
 from ..api.comparison import as_compared, as_what_if, side
-from ..api.fits import Memory, amount, as_data, fit, memory
+from ..api.conditions import accelerator
+from ..api.engines import EngineFit, engine_named
+from ..api.fits import Memory, amount, as_machine, fit, memory, served
+from ..api.offloading import Offloaded, host_memory, offloaded
+from ..api.parallel import as_data as as_splits
+from ..api.parallel import every_spread
+from ..api.sharing import speculated, vocabularies_differ
+from ..api.training import as_data as training_as_data
+from ..api.training import plan
 from ..catalogue import checks, preset_schema, presets
 from ..catalogue.presets import Model
+from ..counting.asked import share
 from ..counting.conditions import Conditions
+from ..counting.fitting import BEST
+from ..counting.formats import PUBLISHED
+from ..counting.training_plan import asked as training_asked
 from ..data.costs import USUAL, Asked
 from ..data.model import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
 from ..engine.errors import Problem, named, placed, seen
-from ..engine.files import place
-from . import differences, fits, publish_check, sides
+from ..engine.files import place, write
+from . import differences, engines, fits, parallel, publish_check, sides
+from . import training as trained
 from .arguments import PROGRAM, parser
 from .describe import as_table
 from .printing import show
@@ -41,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(100_000, 20, 20)  # most of what is made stays: few looks for garbage are enough
         atexit.register(gc.freeze)  # and none at the end
+    _stand_in_for_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -54,16 +72,20 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _discard_output()
+        _discard(sys.stdout)
         return 141
     except OSError as error:
-        _discard_output()
-        return fail(Problem(f"cannot write: {error.strerror}", "check the disk and the path"))
+        _discard(sys.stdout)
+        why = "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+        return fail(Problem(f"cannot write: {why}", "check the disk and the path"))
 
 
 def fail(problem: Problem) -> int:
     """Say on standard error what is wrong; exit status 2."""
-    print(f"{PROGRAM}: {problem}", file=sys.stderr)  # every character of a problem is seen
+    try:
+        print(f"{PROGRAM}: {problem}", file=sys.stderr)  # every character of a problem is seen
+    except OSError:  # nobody hears it but by the status
+        _discard(sys.stderr)
     return 2
 
 
@@ -122,22 +144,123 @@ def what_if(options) -> int:
 
 
 def fitting(options) -> int:
-    """Whether each model fits; 1 where any does not."""
-    on = memory(options.on)
+    """Whether each model fits; 1 where any does not. Without a model those that fit, without a machine those that hold
+    it; 1 where there is none.
+    """
+    wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
+    options.weights = PUBLISHED if wanted == BEST else wanted
+    on = memory(options.on) if options.on else None
     given = conditions(options, on)
+    engine = engine_named(options.engine) if options.engine else None
+    if engine and not (options.models and on):
+        raise Problem("--engine needs a model and a machine", "such as fits llama3-8b --on 24GB --engine vllm")
+    host = None if options.host is None else host_memory(options.host)
+    for name, value in (("--gpu-layers", options.gpu_layers), ("--n-cpu-moe", options.n_cpu_moe)):
+        if host is None and value is not None:
+            raise Problem(f"{name} without --host", "say what the host has, such as --host 64GB,2xDDR5-5600")
+    if host and not (options.models and on):
+        raise Problem("--host needs a model and a machine", "such as fits llama3-70b --on 24GB --host 64GB,2xDDR5-5600")
+    if host and engine:
+        raise Problem("--host with --engine", "give one of the two")
+    if host and given.devices > 1:
+        raise Problem(
+            "--host with --devices", "give one of the two: layers in a host's memory are counted for one device"
+        )
+    if not options.models:
+        if on is None:
+            raise Problem("fits needs a model or a machine", "such as fits llama3-8b, or fits --on 24GB")
+        return chosen(options.format, models_that_fit(as_machine(on), wanted, given))
+    if options.format == "csv" and (on or len(options.models) > 1):
+        raise Problem("--format csv is for one list", "leave out MODEL or --on, or take json")
     status = 0
     for name in options.models:
         try:
-            answer = fit(loaded(name, options.context), given, on)
+            model = loaded(name, options.context)
+            if on is None:
+                status = chosen(options.format, machines_that_hold(model, wanted, given)) or status
+                continue
+            at = replace(given, format=best_format(model, given, on.size)) if wanted == BEST else given
+            if host:
+                answer = offloaded(model, at, on, host, options.gpu_layers, options.n_cpu_moe)
+            else:
+                answer = fit(model, at, on) if engine is None else served(model, at, on, engine)
         except Problem as problem:
             status = fail(problem)
             continue
         if options.format == "json":
-            print_json(as_data(answer))
+            print_json(answer.to_dict())
         else:
-            show(fits.blocks(answer))
+            if isinstance(answer, Offloaded):
+                show(parallel.offloaded(answer))
+            else:
+                show(engines.blocks(answer) if isinstance(answer, EngineFit) else fits.blocks(answer))
             print()
         status = status or int(not answer.is_enough)
+    return status
+
+
+def chosen(format: str, choices: Choices) -> int:
+    """What fits, as it is asked for; 1 where nothing does."""
+    if format == "json":
+        print_json(choices.to_dict())
+    elif format == "csv":
+        print(choices.to_csv(), end="")
+    else:
+        show(fits.choice_blocks(choices))
+        print()
+    return int(not choices)
+
+
+def split(options) -> int:
+    """The splits over devices, or one; 1 where none fits."""
+    on = memory(options.on)
+    given = conditions(options, on)
+    model = loaded(options.model, options.context)
+    degrees = None
+    if options.tensor or options.pipeline or options.data:
+        degrees = options.tensor or 1, options.pipeline or 1, options.data or 1
+    found = every_spread(model, given, options.dispatch, degrees)
+    given = replace(given, devices=found[0].split.devices)
+    if options.format == "json":
+        print_json(as_splits(model, given, on, found))
+    else:
+        show(parallel.splits(model, given, on, found))
+    return int(all(one.total > on.size for one in found))
+
+
+def speculative(options) -> int:
+    """The bound on speculative decoding."""
+    given = replace(conditions(options, None), accelerator=accelerator(options.on))
+    target = loaded(options.target, options.context)
+    draft = None if options.draft is None else loaded(options.draft, options.context)
+    warn(options.target, vocabularies_differ(target, draft))
+    acceptance = share("acceptance", options.acceptance, may_be_zero=True)
+    answer = speculated(target, draft, given, acceptance, options.draft_tokens)
+    if options.format == "json":
+        print_json(answer.to_dict())
+    else:
+        show(parallel.speculated(answer))
+    return 0
+
+
+def training(options) -> int:
+    """What it takes to train each model; 1 where any does not fit on the machine."""
+    on = memory(options.on) if options.on else None
+    setup, adapter = training_asked(options)
+    status = 0
+    for name in options.models:
+        try:
+            run = (options.on, options.tokens, options.utilization, options.watts)
+            answer = plan(loaded(name, options.sequence), setup, adapter, on, *run)
+        except Problem as problem:
+            status = fail(problem)
+            continue
+        if options.format == "json":
+            print_json(training_as_data(answer))
+        else:
+            show(trained.blocks(answer))
+            print()
+        status = status or int(not answer)
     return status
 
 
@@ -198,22 +321,14 @@ def add(options) -> int:
         warn(options.config, made.warnings)
         print(made.text, end="")
         return 0
-    try:
-        if not options.output:
-            output.parent.mkdir(exist_ok=True)
-        with output.open("x", encoding="utf-8") as file:
-            file.write(made.text)
-    except FileExistsError:
-        raise Problem("exists already", "give another path, or remove it first", place(output)) from None
-    except OSError as error:
-        raise Problem(f"cannot be written: {error.strerror}", "check the path", place(output)) from None
+    write(output, made.text, is_new=True, with_folders=not options.output)
     warn(place(output), made.warnings)
     return 0
 
 
 def totals(options) -> int:
     """The published number of parameters, from a checkpoint's headers or its index."""
-    lines, said, is_same = published_totals(options.path, options.hub, options.preset)
+    lines, said, is_same = published_totals(options.path, options.hub, options.preset, options.strict)
     warn(options.path, said)
     if not options.preset:
         print(f"\n{lines}", end="")
@@ -226,12 +341,7 @@ def schema(options) -> int:
     if options.output is None:
         print(text, end="")
         return 0
-    path = Path(options.output)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise Problem(f"cannot be written: {error.strerror}", "check the path", options.output) from None
+    write(Path(options.output), text, with_folders=True)
     return 0
 
 
@@ -257,9 +367,21 @@ def published(options) -> int:
     return int(count > 0)
 
 
-def _discard_output() -> None:
-    """Keep the interpreter from writing, and failing, once more when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _stand_in_for_closed() -> None:
+    """A standard stream that was closed (`>&-`) is one that refuses what is written, as to any other program: else a
+    file that is opened takes its number, and what goes to standard error comes out of standard output.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+
+
+def _discard(stream: TextIO) -> None:
+    """Keep the interpreter from writing to a stream, and failing, once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 COMMANDS = {
@@ -267,6 +389,9 @@ COMMANDS = {
     "compare": compare,
     "what-if": what_if,
     "fits": fitting,
+    "split": split,
+    "speculative": speculative,
+    "train": training,
     "check": check,
     "run": run,
     "add": add,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # What `stored` is, by whether it is computed.
 STORED = {
-    False: "values in the published file, scales included",
+    False: "numbers in the published file, scales included",
     True: "computed: parameters and buffers; no total of the published file is known",
 }
 
@@ -47,7 +47,7 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         return line(of_model, name, asked, context, note)
 
     totals = [
-        figure("total", note="the head is the input table" if counts.is_tied else ""),
+        figure("total", note="the LM head is the token embedding" if counts.is_tied else ""),
         *([figure("active")] if counts.active != counts.total else []),
         figure("embedding"),
         figure("non_embedding"),

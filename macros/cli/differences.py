@@ -61,7 +61,9 @@ def of_folder(folder: Path) -> Objects:
 def of_revision(revision: str) -> Objects:
     """The objects that the code of a revision gives, with the libraries that are installed now."""
     if revision.startswith("-"):
-        raise Problem(f"{shorten(revision)} is no revision", "name a folder of data, or a revision of this repository")
+        raise Problem(
+            f"{shorten(revision)} is not a revision", "name a folder of data, or a revision of this repository"
+        )
     packed = _run(["git", "-C", str(ROOT), "archive", "--format=tar", f"{revision}^{{tree}}", PACKAGE.name], revision)
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -12,18 +12,27 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
+from ..engine.bounds import LARGEST_PAGE
 from ..engine.errors import Problem
 from ..views.kit.rounding import decimal_bytes
 
 LARGEST = "5MB"  # of a file, unless somebody says otherwise
 HOME, LOST, MAP = "index.html", "404.html", "sitemap.xml"
+_READ = (".html", ".css", MAP)
 NOWHERE = "http://site.invalid/"  # stands for an address that the site does not say
 
 _LOADS = {"link", "script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "image", "use"}
-# What does not count as part of a page: comments, the content of scripts and styles.
-_SILENT = re.compile(r"<(?:!--.*?-->|((?:script|style)\b[^>]*>).*?</(?:script|style)\s*>)", re.S | re.I)
+# What does not count as part of a page: comments, the content of scripts and styles. Each is looked for from where the
+# one before ends, so that a page takes no longer than its length however it is broken.
+_SILENT = re.compile(r"<(?:!--|(script|style)(?=[\s/>]))", re.I)
+_ENDS = {
+    "": re.compile("-->"),
+    "script": re.compile(r"</script[\s/>]", re.I),
+    "style": re.compile(r"</style[\s/>]", re.I),
+}
 _VALUE = r"\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))"
-_TAG = re.compile(rf"<(a|meta|{'|'.join(sorted(_LOADS))})\s([^<>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"']*)*)>", re.I)
+_TAG = re.compile(rf"<(a|meta|{'|'.join(sorted(_LOADS))})\s", re.I)
+_INSIDE = re.compile(r"[^>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^>\"']*)*")  # a tag, up to its end
 _ATTRIBUTE = re.compile(rf"(?:^|\s)(name|rel|href|src|xlink:href|data|poster|http-equiv|content){_VALUE}", re.I)
 _ID = re.compile(rf"\sid{_VALUE}")
 _IMPORTED = re.compile(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)")
@@ -45,16 +54,46 @@ class Page(NamedTuple):
     names: frozenset[str]  # what a `#` can lead to
     policy: str | None
     canonical: str | None
+    endless: str  # what begins and does not end, and hides all behind it
+
+
+def _spoken(html: str) -> tuple[str, str]:
+    """A page without what does not count, and what of that does not end."""
+    parts, at = list[str](), 0
+    while begin := _SILENT.search(html, at):
+        kind = (begin[1] or "").lower()
+        inner = html.find(">", begin.end()) + 1 if kind else begin.end()
+        end = _ENDS[kind].search(html, inner) if inner else None
+        parts.append(html[at : inner if kind and inner else begin.start()])
+        if not end:
+            return "".join(parts), f"<{kind}" if kind else "<!--"
+        at = end.end()
+    return "".join([*parts, html[at:]]), ""
+
+
+def _tags(html: str) -> Iterator[tuple[str, str, bool]]:
+    """Each element that may name an address, with its attributes, and whether it ends; behind one that does not is
+    none.
+    """
+    at, ends = 0, True
+    while ends and (begin := _TAG.search(html, at)):
+        at = begin.end()
+        if inside := _INSIDE.match(html, at):
+            at = inside.end()
+        ends = html.startswith(">", at)
+        yield begin[1].lower(), html[begin.end() : at], ends
 
 
 def read(html: str) -> Page:
     """A page's addresses, the names in it, its policy and its own address."""
     addresses, names, policy, canonical = set(), {"", "top"}, None, None
-    html = _SILENT.sub(lambda m: f"<{m[1]}" if m[1] else "", html)
+    html, endless = _spoken(html)
     names.update(unescape(m[1] or m[2] or m[3] or "") for m in _ID.finditer(html))
-    for tag in _TAG.finditer(html):
-        element = tag[1].lower()
-        said = {m[1].lower(): unescape(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(tag[2])}
+    for element, attributes, ends in _tags(html):
+        if not ends:
+            endless = f"<{element}"
+            break
+        said = {m[1].lower(): unescape(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes)}
         if element == "a" and "name" in said:
             names.add(said["name"])
         if element == "meta" and said.get("http-equiv", "").lower() == "content-security-policy":
@@ -67,7 +106,7 @@ def read(html: str) -> Page:
         for name in ("href", "src", "xlink:href", "data", "poster"):
             if name in said and (name != "data" or element == "object"):
                 addresses.add(Address(said[name], is_loaded))
-    return Page(frozenset(addresses), frozenset(names), policy, canonical)
+    return Page(frozenset(addresses), frozenset(names), policy, canonical, endless)
 
 
 class Site:
@@ -78,7 +117,14 @@ class Site:
         self.sizes = {p.relative_to(folder).as_posix(): p.stat().st_size for p in folder.rglob("*") if p.is_file()}
         if HOME not in self.sizes:
             raise Problem(f"no built site: {HOME} is missing", "name the folder that `mkdocs build` wrote", str(folder))
-        self.pages = {path: read(self.text(path)) for path in sorted(self.sizes) if path.endswith(".html")}
+        self.large = [path for path, size in self.sizes.items() if path.endswith(_READ) and size > LARGEST_PAGE]
+        self.pages = {
+            path: read(self.text(path))
+            for path in sorted(self.sizes)
+            if path.endswith(".html") and path not in self.large
+        }
+        if HOME in self.large:
+            raise Problem(f"larger than {decimal_bytes(LARGEST_PAGE)}", "build the site anew", str(folder / HOME))
         self.address = self.pages[HOME].canonical
         self.root = self.address or NOWHERE
 
@@ -105,9 +151,13 @@ def finds(folder: Path, largest: int) -> Iterator[Problem]:
     for path, size in sorted(site.sizes.items()):
         if size > largest:
             yield Problem(f"{decimal_bytes(size)}, and {decimal_bytes(largest)} is the most", "make it smaller", path)
-        if path.endswith(".css"):
+        if path in site.large:
+            yield Problem(f"not read: larger than {decimal_bytes(LARGEST_PAGE)}", "make it smaller", path)
+        elif path.endswith(".css"):
             yield from _of(site, path, _imported(site.text(path)))
     for path, page in site.pages.items():
+        if page.endless:
+            yield Problem(f"{page.endless} does not end, and hides all behind it", "close it", path)
         if page.policy is None:
             yield Problem("no content security policy", "build without PUBLISHED=no", path)
         yield from _of(site, path, page.addresses)
@@ -117,7 +167,8 @@ def _whole(site: Site) -> Iterator[Problem]:
     """What a site lacks as a whole."""
     if LOST not in site.sizes:
         yield Problem(f"no {LOST}", "a host has nothing of the site's to show for a wrong address", LOST)
-    mapped = re.findall(r"<loc>\s*(.*?)\s*</loc>", site.text(MAP), re.S) if MAP in site.sizes else []
+    is_read = MAP in site.sizes and MAP not in site.large
+    mapped = [found.strip() for found in re.findall(r"<loc>([^<]*)</loc>", site.text(MAP))] if is_read else []
     if not mapped:
         yield Problem("missing or empty", "build with the site's address in SITE_URL", MAP)
     elif not all(urlsplit(address).netloc for address in mapped):

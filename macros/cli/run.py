@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,16 @@ from ..api.running import check, continued, likeliest, read
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..engine import numbers
 from ..engine.checkpoint import Cache
-from ..engine.errors import Problem
+from ..engine.errors import Problem, cut, seen
+from ..engine.files import writing
 from ..engine.forward import logits
-from ..engine.ops import softmax
 from ..engine.steps import Role, Step, Tracer
 from ..views.trace.layers import n_layers
 from ..views.trace.operations import Operation, Section, sections_of
 from ..views.words import descriptions
 from .printing import Column, Grid, show
 
+LONGEST_TOKEN = 100  # characters of one that are printed
 SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
 
 
@@ -38,28 +41,29 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         try:
             steps = continued(asked, tokens, source, watch, is_last=options.logits is None)
             scores = next(steps)
-            chosen = [(scores[-1].argmax(), softmax(scores[-1].astype(np.float64)).max())] if options.generate else []
+            chosen = likeliest(scores, 1) if options.generate else []
             for row in steps if more else ():
-                chosen.append((row[-1].argmax(), softmax(row[-1].astype(np.float64)).max()))
+                chosen += likeliest(row, 1)
                 if len(chosen) == options.generate:
                     break
             stations = trace(asked, tokens, source) if options.trace else None
         except Problem as problem:
             raise problem.at(options.folder) from None
+    found, ids = likeliest(scores, options.top), [*tokens, *(token for token, _ in chosen)]
+    shown = [*([token] for token, _ in (*found, *chosen)), ids]
+    texts = None if options.text is None else list(map(seen, asked.tokenizer.texts(shown)))
     warn(options.folder, (*asked.model.warnings, *asked.files.warnings()))
     if options.logits:
         save(scores, options.logits)
     if stations:
         show([stations])
         print()
-    name = asked.tokenizer.token if options.text is not None else None
-    print_tokens(likeliest(scores, options.top), name)
-    if options.generate:
+    print_tokens(found, texts)
+    if chosen:
         print()
-        print_tokens(chosen, name)
-        ids = [*tokens, *(int(token) for token, _ in chosen)]
+        print_tokens(chosen, texts and texts[len(found) :])
         print()
-        print(",".join(map(str, ids)) if name is None else asked.tokenizer.decode(ids))
+        print(texts[-1] if texts else ",".join(map(str, ids)))
 
 
 def trace(asked: Checkpoint, tokens: list[int], source: np.ndarray | None) -> Grid:
@@ -99,20 +103,18 @@ def _figures(given: np.ndarray) -> list[str]:
     return ["×".join(map(str, given.shape)), f"{mean:.4f}", f"{largest:.4f}"]
 
 
-def print_tokens(rows: Sequence[tuple[Any, float]], name: Callable[[int], str] | None) -> None:
-    """Token ids with their probabilities, and their words where there is a tokenizer."""
-    print("token id  probability" + ("" if name is None else "  token"))
-    for token, share in rows:
-        print(f"{token:8}  {share:.6f}" + ("" if name is None else f"     {name(int(token))}"))
+def print_tokens(rows: Sequence[tuple[int, float]], texts: Sequence[str] | None) -> None:
+    """Token ids with their probabilities, and their texts, as they may stand in a line, where there is a tokenizer."""
+    print("token id  probability" + ("" if texts is None else "  token"))
+    for (token, share), text in zip(rows, texts or [""] * len(rows)):
+        print(f"{token:8}  {share:.6f}     {cut(text, LONGEST_TOKEN)}".rstrip())
 
 
 def save(scores: np.ndarray, path: str) -> None:
     """Write the logits as a .npy file."""
-    try:
-        with open(path, "wb") as file:
-            np.save(file, scores)
-    except OSError as error:
-        raise Problem(f"cannot be written: {error.strerror}", "check the path", path) from None
+    with writing(Path(path)) as file:
+        sink: Any = SimpleNamespace(write=file.write)  # to a file itself NumPy writes without saying what failed
+        np.save(sink, scores)
 
 
 class Watch:

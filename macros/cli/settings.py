@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..engine.errors import Problem, named, shorten
-from ..engine.files import check_data
+from ..engine.json_data import check_data
 
 
 def read(settings: Iterable[str]) -> dict[str, Any]:

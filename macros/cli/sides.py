@@ -25,11 +25,11 @@ def blocks(sides: Sequence[Side], headings: Sequence[str], given: Conditions) ->
     printed: list[Block] = [
         *(Title("Hyperparameters"), Grid([WORDS, *columns, WORDS], _words(sides))),
         *(Title("Parameters"), Grid(measured, counts)),
-        *(Title(f"Costs {_under(given)}"), Grid(measured, costs)),
+        *(Title(f"Costs {_under(sides, given)}"), Grid(measured, costs), *_weights(sides, headings, given.format)),
     ]
     if answers := [one.fit for one in sides if one.fit is not None]:
         rows = [_row(said, BYTES, [answer.terms[term] for answer in answers]) for term, said in TERMS.items()]
-        rows.append(_row("together", BYTES, [answer.total for answer in answers]))
+        rows.append(_row("total", BYTES, [answer.total for answer in answers]))
         printed += [Title(f"Memory on {answers[0].place}"), Grid(measured, rows)]
         printed += [f"{heading}: {answer.sentence}" for heading, answer in zip(headings, answers)]
     return printed
@@ -59,9 +59,23 @@ def _said(value: bool | float | str | None) -> str:
     return exact(value) if isinstance(value, int) else str(value)
 
 
-def _under(given: Conditions) -> str:
-    texts = f"{given.batch:,} texts of " if given.batch > 1 else ""
-    return f"at {texts}{given.tokens:,} tokens, weights in {given.format}, cache in {given.dtype}"
+def _under(sides: Sequence[Side], given: Conditions) -> str:
+    sequences = f"{given.batch:,} sequences of " if given.batch > 1 else ""
+    is_one = not _has_several(sides)
+    weights = sides[0].model.counts.formats.phrase(given.format) if is_one else "in the formats below"
+    return f"at {sequences}{given.tokens:,} tokens, weights {weights}, cache in {given.dtype}"
+
+
+def _weights(sides: Sequence[Side], headings: Sequence[str], format: str) -> list[str]:
+    """A line for each model, where their weights are not all in the same formats."""
+    if not _has_several(sides):
+        return []
+    phrases = [one.model.counts.formats.phrase(format) for one in sides]
+    return [f"{heading}: weights {phrase}" for heading, phrase in zip(headings, phrases)]
+
+
+def _has_several(sides: Sequence[Side]) -> bool:
+    return len({one.weights for one in sides}) > 1
 
 
 def _figure(name: str, sides: Sequence[Side], given: Conditions) -> list[str]:

@@ -22,10 +22,10 @@ from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
-from ..engine.keys import Parts
+from ..engine.keys import FORMATS, Parts
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
-SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings"})
+SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings", "quantization_config"})
 
 # How the hub's own programs call the folder of a repository.
 _DOWNLOADED = re.compile(r"models--([^/]+?)--([^/]+)")
@@ -81,7 +81,11 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     except Problem as problem:
         raise problem.at(str(path)) from None
     read = {spelling for k in fields_of(type(model.config)) for spelling in (k.key, *k.also)}
-    left_out = [name for name in raw if name in COMMON_IGNORED - SHOWN - read]
+    left_out = [
+        name
+        for name in raw
+        if name in COMMON_IGNORED - SHOWN - read and (name not in FORMATS or raw[name] in (None, "bfloat16"))
+    ]
     config = {name: raw[name] for name in _as_presets_have_them(raw.keys() - left_out, raw)}
     tables = {name: value for name, value in config.items() if isinstance(value, Mapping) and value}
     described = ", ".join(["config.json", *filter(None, [model.parts and model.parts.described])])
@@ -104,7 +108,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
         "",
     ]
     text = "\n".join(lines)
-    said.append(f"to be filled in: {', '.join(blanks_of(tomllib.loads(text)))}")
+    said.append(f"fill in: {', '.join(blanks_of(tomllib.loads(text)))}")
     target = presets.FOLDER / family_slug(family) / f"{slug}.toml" if family else None
     return Skeleton(text, (*model.warnings, *said), target)
 

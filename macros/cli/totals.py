@@ -9,23 +9,26 @@ from ..catalogue import presets
 from ..catalogue.names import check_hub
 from ..catalogue.stored import Stored, differences, stored
 from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from ..engine.files import place, read_text, write
+from ..engine.forward import renaming
+from ..engine.layouts import Layout
 from .skeleton import hub_of, toml_value
 
 
-def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str], bool]:
+def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False) -> tuple[str, list[str], bool]:
     """The lines of [published], what else is to be said, and whether nothing differs. With a slug they are added to
     this preset, whose `names` are said to be the published ones if they are.
 
-    Raises `Problem` for a preset that has another [published].
+    Raises `Problem` for a preset that has another [published], and if `is_strict` for a file that is not as its format
+    is to be.
     """
     model = presets.model(slug) if slug else None
     preset = model.preset if model else None
+    there = stored(Path(path), is_strict)
     hub = hub or (preset.hub if preset else None) or hub_of(Path(path))
     if hub:
         check_hub(hub)
-    there = stored(Path(path))
-    lines, said = published(there, hub), [_types(there)] if there.by_type else []
+    lines, said = published(there, hub), [*([_types(there)] if there.by_type else []), *there.odd]
     is_same = True
     if model and slug:
         file = presets.paths()[slug]
@@ -40,14 +43,13 @@ def totals(path: str, hub: str | None, slug: str | None) -> tuple[str, list[str]
         extra = known.extra if known else ()
         is_same = there.parameters == model.held(extra)
         if there.shapes is not None:
-            apart = differences(model.counts, there.shapes)
-            said += apart or ["the same names and shapes, both ways"]
-            is_same &= bool(extra) or not apart
-            text = text if apart else re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
-        try:
-            file.write_text(text if known else f"{text}\n{lines}", "utf-8")
-        except OSError as error:
-            raise Problem(f"cannot be written: {error.strerror}", "check the path", place(file)) from None
+            renamed = renaming(model.architecture, model.config, model.head)
+            found = differences(model.counts, Layout(model.architecture, there.shapes, renamed))
+            said += found.said or ["the same names and shapes, both ways"]
+            is_same &= not (found.missing or found.apart or (found.rest and not extra))  # their numbers are the extra's
+            if not found.said:
+                text = re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
+        write(file, text if known else f"{text}\n{lines}")
         if not is_same:
             said.append("correct [config], or name the difference in [[published.extra]]")
     return lines, said, is_same
@@ -70,4 +72,5 @@ def published(there: Stored, hub: str | None) -> str:
 
 def _types(there: Stored) -> str:
     numbers = ", ".join(f"{n:,} {dtype}" for dtype, n in there.by_type.items())
-    return f"{len(there.shapes or ()):,} tensors: {numbers}"
+    count = len(there.shapes or ())
+    return f"{count:,} tensor{'s' if count > 1 else ''}: {numbers}"

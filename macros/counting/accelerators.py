@@ -1,4 +1,4 @@
-"""Accelerators: what a vendor states of each, from `accelerators.toml`."""
+"""Accelerators: what a vendor states of each, from `accelerators.toml`, and where each figure was read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -14,75 +14,156 @@ from ..engine.errors import Problem, nearest
 from ..engine.files import place, read_text
 
 # The types that a vendor states a peak for.
-TYPES = ("bfloat16", "float16", "fp8", "int8", "fp4", "int4")
+TYPES = ("float32", "float16", "bfloat16", "fp8", "int8", "fp4", "int4")
+OF_16_BITS = ("bfloat16", "float16", "float32")  # whose arithmetic holds a product of 16 bits
 
 Rate = Annotated[int, msgspec.Meta(gt=0)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What one accelerator has to talk to others: bytes per second of both directions and of every link together."""
+
+    name: Words
+    bytes_per_second: Rate
+
+    @property
+    def one_way(self) -> int:
+        """Bytes per second that one accelerator can send."""
+        return self.bytes_per_second // 2
+
+
+class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The wires to the memory, and how many bits each of them moves in a second."""
+
+    bits: Rate
+    bits_per_second: Rate
+
+    @property
+    def bytes_per_second(self) -> int:
+        """What all wires move together."""
+        return self.bits * self.bits_per_second // 8
+
+
 class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One accelerator: dense peaks in FLOP/s by the type that is multiplied, bandwidth and size of its memory."""
+    """One accelerator: dense peaks in FLOP/s by the type that is multiplied, bandwidth and size of its memory.
+
+    `memory_bytes` is what a model may take; where that is a part of what is installed, `installed_bytes` says of how
+    much. Without a peak the bounds on time are those of the memory alone.
+    """
 
     name: Words
     vendor: Words
-    peak_flops: dict[str, Rate]
     bytes_per_second: Rate
     memory_bytes: Rate
-    source: Words
+    peak_flops: dict[str, Rate] = {}
+    installed_bytes: Rate | None = None
+    bus: Bus | None = None
+    link: Link | None = None
+    is_common: bool = False  # stands in the tables that cannot list every one
+    sources: dict[str, list[str]] = {}  # which figures, by the key of the source that gives them
     note: Words | None = None
 
     def __post_init__(self):
-        if "bfloat16" not in self.peak_flops:
-            raise ValueError("peak_flops.bfloat16 is missing")
         for dtype in self.peak_flops:
             if dtype not in TYPES:
                 raise ValueError(f"peak_flops.{dtype}: expected one of {', '.join(TYPES)}")
 
-    def peak(self, *types: str) -> int:
+    def peak(self, *types: str) -> int | None:
         """FLOP/s of dense multiplications in the fastest of these types that the accelerator has, or of 16 bits.
 
-        Of 16 bits the higher of bfloat16, which every accelerator has, and of float16 where that is stated apart: a
-        program may round to either, and what is wider, as float32 is, is not faster.
+        Of 16 bits the higher of bfloat16 and float16: a program may round to either, and what is wider, as float32 is,
+        is not faster. None where no peak is stated.
         """
-        return max(self.peak_flops.get(dtype, 0) for dtype in (*types, "bfloat16", "float16"))
+        rates = [self.peak_flops[dtype] for dtype in (*types, *OF_16_BITS) if dtype in self.peak_flops]
+        return max(rates) if rates else None
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of its figures, for each of which a source is named."""
+        told = [name for name in ("installed_bytes", "bus", "link") if getattr(self, name) is not None]
+        return ["memory_bytes", "bytes_per_second", *self.peak_flops, *told]
 
 
-def read(path: Path) -> dict[str, Accelerator]:
-    """The accelerators of a file by slug. Raises `Problem` naming the accelerator and the key."""
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A text that was read: what it is, its address, the day."""
+
+    title: Words
+    url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]
+    read: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class Listed(NamedTuple):
+    """What a file lists: accelerators and sources, each by its slug."""
+
+    accelerators: dict[str, Accelerator]
+    sources: dict[str, Source]
+
+
+def read(path: Path) -> Listed:
+    """What a file lists. Raises `Problem` naming the accelerator or the source, and the key."""
     try:
         table = tomllib.loads(read_text(path))
     except ValueError as error:
-        raise Problem(f"broken TOML: {error}", "mend the line", place(path)) from None
+        raise Problem(f"broken TOML: {error}", "fix the line", place(path)) from None
     except Problem as problem:
         raise problem.at(place(path)) from None
-    known = [field.name for field in msgspec.structs.fields(Accelerator)]
-    accelerators: dict[str, Accelerator] = {}
-    for slug, entry in table.items():
-        unknown = (
-            [str(key) for key in cast(Mapping[object, object], entry) if key not in known]
-            if isinstance(entry, Mapping)
-            else []
+    entries: object = table.pop("sources", {})
+    if not isinstance(entries, Mapping):
+        raise Problem("sources: expected a table", "correct the entry", place(path))
+    named = cast(Mapping[str, object], entries)
+    sources = {key: _converted(f"sources.{key}", entry, Source, path) for key, entry in named.items()}
+    accelerators = {slug: _converted(slug, entry, Accelerator, path) for slug, entry in table.items()}
+    for slug, a in accelerators.items():
+        for key, given in a.sources.items():
+            if key not in sources:
+                raise Problem(f"{slug}.sources.{key}: unknown source", nearest(key, sources, "name it"), place(path))
+            if strange := [name for name in given if name not in a.figures]:
+                raise Problem(f"{slug}.sources.{key}: no figure {strange[0]!r}", "correct the entry", place(path))
+    return Listed(accelerators, sources)
+
+
+Kind = TypeVar("Kind", Accelerator, Source)
+
+
+def _converted(slug: str, entry: object, kind: type[Kind], path: Path) -> Kind:
+    """An entry of the file as what it states. Raises `Problem`."""
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    keys = [str(key) for key in cast(Mapping[object, object], entry)] if isinstance(entry, Mapping) else []
+    if unknown := [key for key in keys if key not in known]:
+        raise Problem(
+            f"{slug}.{unknown[0]}: unknown key",
+            nearest(unknown[0], known, f"known ones: {', '.join(known)}"),
+            place(path),
         )
-        if unknown:
-            raise Problem(
-                f"{slug}.{unknown[0]}: unknown key",
-                nearest(unknown[0], known, f"known ones: {', '.join(known)}"),
-                place(path),
-            )
-        try:
-            accelerators[slug] = msgspec.convert(entry, Accelerator)
-        except msgspec.ValidationError as error:
-            message, _, at = str(error).replace("`", "").partition(" - at $.")
-            raise Problem(
-                f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)
-            ) from None
-    return accelerators
+    try:
+        return msgspec.convert(entry, kind)
+    except msgspec.ValidationError as error:
+        message, _, at = str(error).replace("`", "").partition(" - at $.")
+        raise Problem(
+            f"{slug}{'.' + at if at else ''}: {message[:1].lower()}{message[1:]}", "correct the entry", place(path)
+        ) from None
 
 
 @cache
+def listed() -> Listed:
+    """Every accelerator and source, in the order of the file."""
+    return read(Path(__file__).parent / "accelerators.toml")
+
+
 def accelerators() -> dict[str, Accelerator]:
     """Every accelerator by slug, in the order of the file."""
-    return read(Path(__file__).parent / "accelerators.toml")
+    return listed().accelerators
+
+
+def sources() -> dict[str, Source]:
+    """Every source by its key."""
+    return listed().sources
+
+
+def common() -> dict[str, Accelerator]:
+    """The accelerators of the tables that cannot list every one."""
+    return {slug: a for slug, a in accelerators().items() if a.is_common}
 
 
 def accelerator(slug: str) -> Accelerator:

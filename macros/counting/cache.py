@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ..engine.dims import Poly, product
 from ..engine.tensors import CacheEntry
+from .formats import ItemBytes, cached_bytes
 from .parameters import INDEX
 from .traffic import Traffic
 
@@ -13,17 +14,20 @@ from .traffic import Traffic
 class CacheCosts(Traffic):
     """What the layers keep between steps."""
 
-    def cache_by_entry(self, context: int, item_bytes: int = 2) -> list[tuple[CacheEntry, int]]:
+    def cache_by_entry(self, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens; without what only waits."""
+        self.counts.check_cache(item_bytes)
         values = self.counts.values(S=context)
-        return [(k, elements.at(values) * (k.item_bytes or item_bytes)) for k, elements in self._kept_in_numbers]
+        return [
+            (k, cached_bytes(elements.at(values), k.item_bytes or item_bytes)) for k, elements in self._kept_in_numbers
+        ]
 
     @cached_property
     def _kept_in_numbers(self) -> list[tuple[CacheEntry, Poly]]:
         """Each kept entry with its elements, every size but S as its number."""
         return [(k, k.elements.in_numbers(self.trace.symbols)) for k in self.counts.kept]
 
-    def index_bytes(self, context: int, item_bytes: int = 2) -> int:
+    def index_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
         """The part of the cache that is an indexer's keys."""
         return sum(size for k, size in self.cache_by_entry(context, item_bytes) if k.holds is INDEX)
 
@@ -32,7 +36,7 @@ class CacheCosts(Traffic):
         """Whether latent vectors are kept in the place of keys and values."""
         return bool(self.latents)
 
-    def expanded_cache_bytes(self, context: int, item_bytes: int = 2) -> int:
+    def expanded_cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache if latent attention kept every head's keys and values; without latents, no difference."""
         expanded = {node.layers: latent for node, latent in self.latents.items()}
         total = 0
@@ -41,6 +45,6 @@ class CacheCosts(Traffic):
             if latent and k.row and k.holds is not INDEX:
                 # the row with the latent gives keys and values without position, the other the rotated part of each key
                 width = latent.nope + latent.value if k.row[-1].symbols & latent.rank.symbols else k.row[-1]
-                size = size // int(product(k.row)) * int(latent.heads) * int(width)
+                size = size * int(latent.heads) * int(width) // int(product(k.row))
             total += size
         return total

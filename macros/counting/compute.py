@@ -17,6 +17,7 @@ from ..engine.trace import Trace
 from .arrays import varies
 from .parameters import Counts
 from .parts import HEAD, cut
+from .weight_formats import WeightFormats
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class _Pairs:
         )
 
     def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
-        """How many pairs a text of `tokens` has that the mask lets through, of picked keys those that are picked."""
+        """Pairs of a sequence of `tokens` that the mask keeps; behind an indexer, only the selected keys."""
         assert self.mask is not None
         picked = self.picked(values)
         if picked is None:
@@ -111,6 +112,7 @@ class Compute:
     def __init__(self, counts: Counts):
         self.counts: Counts = counts
         self.trace: Trace = counts.trace
+        self.formats: WeightFormats = counts.formats
 
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
@@ -193,7 +195,7 @@ class Compute:
         return (whole - pairs, pairs), (expanded - written_out, written_out)
 
     def training_flops_per_token(self, context: int, *, causal: bool = False) -> Fraction:
-        """FLOPs of forward and backward for one token of texts of `context` tokens, logits for all of them.
+        """FLOPs of forward and backward per token in sequences of `context` tokens, with the logits of every token.
 
         The backward pass costs twice the forward pass: one contraction for the inputs' gradient, one for the weights'.
         Latent attention is trained with its keys and values written out.
@@ -225,7 +227,7 @@ class Compute:
 
     @cached_property
     def reads_source(self) -> bool:
-        """Whether an encoder reads a text in the first step, which the layers look at in all steps."""
+        """Whether an encoder reads an input in the first step, which the layers attend to in every step."""
         return any(k.holds in OF_SOURCE for k in self.trace.kept)
 
     def _masks(self, layer: Node, new: Poly) -> dict[Poly, Mask]:

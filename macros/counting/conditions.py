@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .accelerators import Accelerator
-from .formats import CACHE_BYTES
+from .formats import CACHE_BYTES, PUBLISHED, ItemBytes
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,13 @@ class Conditions:
 
     context: int | None = None
     batch: int = 1
-    format: str = "bfloat16"
+    format: str = PUBLISHED
     dtype: str = "bfloat16"
     devices: int = 1
     accelerator: Accelerator | None = None
 
     @property
-    def item_bytes(self) -> int:
+    def item_bytes(self) -> ItemBytes:
         """Bytes of an element of the cache."""
         return CACHE_BYTES[self.dtype]
 

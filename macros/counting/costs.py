@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+from ..engine.bounds import MOST_TEXTS
+from ..engine.errors import Problem
 from .conditions import Conditions
 from .devices import Devices
-from .formats import CACHE_TYPES, FORMATS
+from .formats import BLOCK_OF_CACHE, CACHE_TYPES, ItemBytes
 from .parameters import Counts
 
 # Pure functions of a model that tables ask for again and again: of 150,000 calls in a build 21,000 compute, which saves
@@ -33,8 +35,11 @@ CACHED = (
     "_operations",
     "_evaluated",
     "activation_bytes",
-    "_heads",
-    "split_weight_bytes",
+    "splits",
+    "_local",
+    "_stage_weights",
+    "_stage_cache",
+    "is_there",
 )
 
 
@@ -47,40 +52,46 @@ class Costs(Devices):
             setattr(self, name, cache(getattr(self, name)))
 
     def bound(self, new: int, given: Conditions, *, expected: bool = False) -> Bound:
-        """The least time of a step on devices of an accelerator that share all work evenly and talk in no time.
+        """The least time of a step on devices of an accelerator that share all work evenly and talk in no time; stages
+        take turns at a token.
 
         All tokens choose the same experts, or, where this is `expected`, each by itself and evenly.
         """
-        moved = self.bytes_moved(new, given, least=not expected)
+        moved, devices = self.bytes_moved(new, given, least=not expected), self.at_work(new, given)
         return Bound(
-            self._compute_seconds(new, given) * given.batch / given.devices,
-            Fraction(moved, given.machine.bytes_per_second * given.devices),
+            self._compute_seconds(new, given) * given.batch / devices,
+            Fraction(moved, given.machine.bytes_per_second * devices),
         )
 
     def _compute_seconds(self, new: int, given: Conditions) -> Fraction:
         """The least time to compute a step of one text on one device: maps by weights at the fastest peak that holds
         the weights' format, products of tokens with tokens at that of the cache's, what has 16 bits or more at the
-        highest of 16 bits.
+        highest of 16 bits. 0 on what states no such peak: then memory alone bounds the time.
         """
-        by_weights = given.machine.peak(*FORMATS[given.format].types)
+        by_weights = given.machine.peak(*self.formats.types(given.format))
         by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
+        if by_weights is None or by_cache is None:
+            return Fraction(0)
         return min(
             Fraction(maps, by_weights) + Fraction(pairs, by_cache) for maps, pairs in self.forms(new, given.tokens)
         )
 
     def critical_batch(self, given: Conditions, most: int = 2**20) -> int | None:
         """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by
-        memory.
+        memory, or where no peak is stated.
 
         Without a context no cache is moved and nothing is scored. Of experts those that are expected are read. Compute
         grows in proportion to the batch. Bytes grow
         ever more slowly (more experts are read, up to all), so there is one crossing at most.
         """
         context, format = given.context, given.format
+        peak = given.machine.peak(*self.formats.types(format))
+        if peak is None:
+            return None
         if context is None:
-            end = 2 if self.reads_source else 1  # what reads a text does so in the first step
+            end = 2 if self.reads_source else 1  # an encoder reads its input in the first step
             maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, end)), 0
-            seconds = Fraction(maps, given.machine.peak(*FORMATS[format].types))
+            seconds = Fraction(maps, peak)
         else:
             seconds = self._compute_seconds(1, given)
             cache = self.cache_bytes_read(1, context, 1, given.item_bytes) + self.cache_bytes_written(
@@ -100,33 +111,60 @@ class Costs(Devices):
             low, high = (low, middle) if left * middle >= read(middle) else (middle, high)
         return high
 
-    def devices_needed(self, given: Conditions) -> int:
-        """How many of an accelerator hold weights, cache and one decoding step's largest operation, nothing copied."""
-        return -(-sum(self.inference_bytes(1, given).values()) // given.machine.memory_bytes)
+    def decode_seconds(self, given: Conditions) -> Fraction:
+        """The least time of a decoding step."""
+        return self.bound(1, given).seconds
 
-    def device_bytes(self, given: Conditions) -> dict[str, int]:
-        """What the fullest device holds while texts are continued, under tensor parallelism: its weights, its cache,
-        and one decoding step's largest operation, which is taken as whole on each.
+    def takes_cache(self, item_bytes: ItemBytes) -> bool:
+        """Whether rows of the cache are whole blocks of its type, where that has blocks."""
+        return isinstance(item_bytes, int) or self.counts.row_width % BLOCK_OF_CACHE == 0
+
+    def is_there(self, format: str) -> bool:
+        """Whether the weights have such a format: what was published is known, and llama.cpp has the model."""
+        try:
+            self.weight_bytes(format)
+        except Problem:
+            return False
+        return True
+
+    @property
+    def total(self) -> int:
+        """Parameters, a tied table once."""
+        return self.counts.total
+
+    def devices_needed(self, given: Conditions) -> int | None:
+        """How many of an accelerator hold weights, cache and one decoding step's largest operation: those of the
+        `least_split`; None where there is none.
         """
-        return {
-            **self.inference_bytes(1, given),
-            "weights": self.split_weight_bytes(given.devices, given.format),
-            "cache": self.split_cache_bytes(given.tokens, given.devices, given.batch, given.item_bytes),
-        }
+        split = self.least_split(given, given.machine.memory_bytes)
+        return split and split.devices
 
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
         """The longest context, in tokens, whose `device_bytes` are at most the memory of each device.
 
         0 where none fits, None where even `most` tokens do.
         """
+        splits = self.splits(given.devices, given.batch)
 
         def is_full(context: int) -> bool:  # with more tokens neither the cache nor an operation becomes smaller
-            return sum(self.device_bytes(given.at(context)).values()) > memory_bytes
+            at = given.at(context)
+            return all(sum(self.split_bytes(split, at).values()) > memory_bytes for split in splits)
 
         return bisect_left(range(1, most + 1), True, key=is_full) if is_full(most) else None
 
+    def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
+        """The number of sequences of the context length that the given devices hold during decode."""
+        most = 0
+        for split in self.splits(given.devices, MOST_TEXTS):
+            weights = self._stage_weights(split, given.format)
+            cache = self._stage_cache(split, given.tokens, given.item_bytes)
+            operation = self.largest_operation(1, given.tokens)[1] * 2
+            texts = min((memory_bytes - w) // (c + operation) for w, c in zip(weights, cache))
+            most = max(most, texts * split.data)
+        return most
+
     def largest_batch(self, memory_bytes: int, given: Conditions) -> int:
-        """How many texts of the context fit into the memory beside the weights while they are continued."""
+        """The number of sequences of the context length that fit beside the weights during decode."""
         terms = self.inference_bytes(1, given)
         each = (terms["cache"] + terms["activations"]) // given.batch
         return max(0, (memory_bytes - terms["weights"]) // each)

@@ -1,121 +1,331 @@
-"""Several devices: what the fullest of them holds under tensor parallelism."""
+"""Several devices: the splits that a model's sizes allow, what the fullest device of each holds, the least split."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache, cached_property
-from typing import TypeAlias
+from functools import cached_property
 
-from ..engine.dims import Dim, Poly
+from ..engine.dims import Dim
+from ..engine.errors import Problem
 from ..engine.tensors import Weight
-from .formats import is_matrix, weight_bytes
-from .parameters import INDEX
+from .conditions import Conditions
+from .formats import ItemBytes, is_matrix
+from .splits import WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
-# Sizes that tensor parallelism cuts evenly.
-EVENLY = ("d_ff", "d_inner", "vocab_size", "per_layer_vocab_size")
-
-# What an array is cut along: the heads of a name, inner widths and the vocabulary, which are cut evenly, or nothing.
-# How it is cut: the share of each part of it, and what that is cut along.
-Axis: TypeAlias = str | None
-Cut: TypeAlias = list[tuple[Fraction, Axis]]
-EVEN = "evenly"
-
-# Of one device: how many of the heads of each name it holds; all of those that are not named.
-Heads = Mapping[str, int]
+MOST_TRIED = 1024  # devices of the largest split that is tried
+# A matrix of a layer with no other sizes is as wide as all heads together.
+OUTER = frozenset(("d_model", "d_embedding"))
 
 
 class Devices(Training):
-    """A model cut over several devices."""
+    """A model split over several devices."""
 
-    def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int:
-        """Bytes of weights on the fullest of `devices` under tensor parallelism (arXiv 1909.08053).
+    # What a device holds
 
-        Matrices are cut along heads, d_ff, experts or the vocabulary. Query heads are whole and follow each other, as
-        even as they divide; a device holds a copy of every key/value head that one of its query heads reads. Vectors
-        and matrices without such an axis are copied.
+    def split_bytes(self, split: Split, given: Conditions) -> dict[str, int]:
+        """Memory of the fullest device of a split during decode: its weights, its cache, and one decoding
+        step's largest operation, which is taken as whole on each.
         """
-        weights = [(weight_bytes(w, format), cut) for w, cut in self._cuts]
-        return max(
-            sum(math.ceil(size * self._share(cut, devices, heads)) for size, cut in weights)
-            for heads in self._heads(devices)
-        )
+        texts = -(-given.batch // split.data)
+        weights = self._stage_weights(split, given.format)
+        cache = self._stage_cache(split, given.tokens, given.item_bytes)
+        stage = max(range(split.pipeline), key=lambda i: weights[i] + cache[i] * texts)
+        return {
+            "weights": weights[stage],
+            "cache": cache[stage] * texts,
+            "activations": self.largest_operation(1, given.tokens)[1] * texts * 2,
+        }
 
-    def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: int = 2) -> int:
+    def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
+        """`split_bytes` of the `split` over the devices that are given; None where there is none."""
+        split = self.split(given, memory_bytes)
+        return split and self.split_bytes(split, given)
+
+    def fullest_bytes(self, given: Conditions) -> int | None:
+        """`device_bytes` together, on the accelerator where one is given; None where there is no split."""
+        terms = self.device_bytes(given, given.accelerator and given.accelerator.memory_bytes)
+        return None if terms is None else sum(terms.values())
+
+    def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int | None:
+        """Bytes of weights on the fullest device of the first split over so many; None where there is none."""
+        splits = self.splits(devices)
+        return max(self._stage_weights(splits[0], format)) if splits else None
+
+    def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int | None:
         """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys
-        are copied."""
-        kept = self.cache_by_entry(context, item_bytes)
-        return max(
-            math.ceil(
-                batch * sum(size * self._share(cut, devices, heads) for (_, size), cut in zip(kept, self._kept_cuts))
-            )
-            for heads in self._heads(devices)
+        are copied. None where there is no split over so many."""
+        splits = self.splits(devices)
+        if not splits:
+            return None
+        return max(self._stage_cache(splits[0], context, item_bytes)) * -(-batch // splits[0].data)
+
+    def _stage_weights(self, split: Split, format: str) -> list[int]:
+        """Bytes of weights on each device of each stage."""
+        totals = [0] * split.pipeline
+        for stage, w, shape, here, members in self.parts_by_stage(split):
+            totals[stage] += self.formats.part_size(w, format, shape, here, members)
+        return totals
+
+    def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
+        """What a device of each stage has of the weights and buffers: (stage, weight, shape of its part, layers that
+        are there, members).
+        """
+        found: list[tuple[int, Weight, list[int], tuple[int, ...], int]] = []
+        cuts, routed = self._local(split)
+        for w, layers in self._placed:
+            shape, members = self._part(w, split, cuts, routed)
+            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
+                if here:
+                    found.append((stage, w, shape, here, members))
+        return found
+
+    def _stage_cache(self, split: Split, context: int, item_bytes: ItemBytes) -> list[int]:
+        """Bytes of one sequence's cache on each device of each stage."""
+        totals = [0] * split.pipeline
+        cuts, _ = self._local(split)
+        values = self.counts.values()
+        for k, size in self.cache_by_entry(context, item_bytes):
+            at = cut_axis(k.shape)
+            if at is not None:
+                size = math.ceil(size * Fraction(k.shape[at].expr.at(cuts), k.shape[at].expr.at(values)))
+            for stage, here in enumerate(self._by_stage(k.layers, split.pipeline)):
+                totals[stage] += size // len(k.layers) * len(here)
+        return totals
+
+    def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Every size as a device has it: those that matrices are cut along, and those of routed experts."""
+        values = dict(self.counts.values())
+        routed = dict(values)
+        for name, n in values.items():
+            rule = rule_of(name)
+            if rule is not None:
+                values[name] = held(rule, n, split.tensor)
+                if rule == WHOLE:
+                    routed[name] = held(rule, n, split.width)
+            elif name in OUTER:
+                values[name] = held(WHOLE, n, split.tensor)
+        for name in self._experts:
+            routed[name] = held(WHOLE, routed[name], split.expert)
+        return values, routed
+
+    def _part(
+        self, w: Weight, split: Split, cuts: Mapping[str, int], routed: Mapping[str, int]
+    ) -> tuple[list[int], int]:
+        """The shape that a device has of a weight, and how many members of it."""
+        shape = [int(d) for d in w.shape]
+        if w.routed is not None:
+            parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
+            return parts, 1 if w.members is None else int(w.members) // split.expert
+        at = weight_axis(w)
+        if at is not None:
+            shape[at] = w.shape[at].expr.at(cuts)
+        return shape, 1 if w.members is None else int(w.members)
+
+    def _by_stage(self, layers: tuple[int, ...], stages: int) -> list[tuple[int, ...]]:
+        """Which of these layers each stage has."""
+        if stages == 1:
+            return [layers]
+        each = self.n_layers // stages
+        found: list[list[int]] = [[] for _ in range(stages)]
+        for layer in layers:
+            found[layer // each].append(layer)
+        return [tuple(here) for here in found]
+
+    @cached_property
+    def _placed(self) -> list[tuple[Weight, tuple[int, ...]]]:
+        """Each weight and buffer with the layers that it is in or is used beside: a table with the first, a head with
+        the last.
+        """
+        beside: dict[str, list[int]] = {}
+        calls = self.trace.root.children
+        last = max((i for i, call in enumerate(calls) if call.layers is not None), default=0)
+        for i, call in enumerate(calls):
+            layers = (0 if i < last else max(self.n_layers - 1, 0),) if call.layers is None else call.layers
+            for w in call.all_weights():
+                if w.layers is None:
+                    beside.setdefault(w.name, []).extend(layers)
+        return [
+            (w, tuple(sorted(set(beside.get(w.name, [0])))) if w.layers is None else w.layers)
+            for w in (*self.counts.weights, *self.counts.buffers)
+        ]
+
+    @cached_property
+    def n_layers(self) -> int:
+        """How many layers there are."""
+        return 1 + max((i for call in self.trace.root.children for i in call.layers or ()), default=-1)
+
+    def without_split(self, devices: int, batch: int = 1) -> Problem:
+        """Says that there is no split over so many devices, which degrees there are, and the nearest numbers."""
+        able = {s.devices for s in self._ordered if s.data <= batch}
+        near = [*sorted(n for n in able if n < devices)[-1:], *sorted(n for n in able if n > devices)[:1]]
+        tensors, stages = (", ".join(f"{n:,}" for n in degrees) for degrees in (self.tensors, self.stages))
+        return Problem(
+            f"no split over {devices:,} devices: heads and widths divide by {tensors}, layers by {stages}",
+            f"give {' or '.join(f'{n:,}' for n in near)}",
         )
 
-    def _heads(self, devices: int) -> list[Heads]:
-        """The distinct ways in which a device may be filled: heads of each name on it."""
-        counts = {name: n for name, n in self.trace.symbols.items() if name.endswith("_heads")}
-        queries, keys = counts.get("n_heads", 1), counts.get("n_kv_heads", counts.get("n_heads", 1))
-        group = max(queries // keys, 1)  # query heads that read one key/value head
-        ways: dict[tuple[int, int], Heads] = {}
-        for device in range(devices):
-            start, end = (n * queries // devices for n in (device, device + 1))
-            if queries < devices:  # some share a head
-                start = min(device * queries // devices, queries - 1)
-                end = start + 1
-            read = (end - 1) // group - start // group + 1
-            others = {name: -(-n // devices) for name, n in counts.items()}
-            ways[end - start, read] = {**others, "n_heads": end - start, "n_kv_heads": min(read, keys)}
-        return list(ways.values())
+    # Which splits there are
+
+    def check_split(self, given: Conditions) -> None:
+        """Raises `Problem` where the model's sizes allow no split over so many devices."""
+        if not self.splits(given.devices, given.batch):
+            raise self.without_split(given.devices, given.batch)
+
+    def splits(self, devices: int, batch: int = 1) -> list[Split]:
+        """The splits over so many devices, none where a size does not divide: first those of the fewest stages, of
+        these those of the fewest groups of sequences. No more groups than sequences, and among several of them routed
+        experts are divided as a whole.
+        """
+        found: list[Split] = []
+        for stages in self.stages:
+            if devices % stages == 0:
+                together = devices // stages
+                expert = self.expert_degree(together)
+                for tensor in reversed(self.tensors):
+                    if together % tensor == 0 and expert and (tensor == together or expert == together):
+                        found.append(Split(tensor, expert, stages, together // tensor))
+        return [split for split in found if split.data <= batch]
+
+    def split(self, given: Conditions, memory_bytes: int | None = None) -> Split | None:
+        """The split over the devices that are given: the first whose fullest device has at most so much memory, or the
+        first of all; None where there is none.
+        """
+        splits = self.splits(given.devices, given.batch)
+        if memory_bytes is not None:
+            for split in splits:
+                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                    return split
+        return splits[0] if splits else None
+
+    def at_work(self, new: int, given: Conditions) -> int:
+        """How many of the devices work at once at a step of `new` tokens of each text: a token is in one stage only."""
+        split = self.split(given, given.machine.memory_bytes) if given.devices > 1 else None
+        if split is None:
+            return given.devices
+        return split.devices // split.pipeline * min(split.pipeline, new * given.batch)
+
+    def least_split(self, given: Conditions, memory_bytes: int) -> Split | None:
+        """The split over the fewest devices of so much memory: without stages, which take turns at a token, or, where
+        that is not enough, with them. None where even `MOST_TRIED` are too few.
+        """
+        return self._least(self._ordered, given, memory_bytes)
+
+    def least_split_by_sequences(self, given: Conditions, memory_bytes: int) -> Split | None:
+        """The split over the fewest devices whose attention is split by sequences: each has whole attention, with the
+        cache of its own sequences, and a part of the routed experts. None where even `MOST_TRIED` are too few.
+        """
+        able = self._able or {n: n for n in range(1, MOST_TRIED + 1)}
+        splits = [Split(expert=n if self._able else 1, data=n) for n, expert in able.items() if expert == n]
+        return self._least(splits, given, memory_bytes)
+
+    def _least(self, splits: list[Split], given: Conditions, memory_bytes: int) -> Split | None:
+        """The first of the splits that has enough memory."""
+        whole = self.weight_bytes(given.format) + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
+        for split in splits:
+            if split.data <= given.batch and split.devices * memory_bytes >= whole:  # together they hold no less
+                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                    return split
+        return None
 
     @cached_property
-    def _cuts(self) -> list[tuple[Weight, Cut]]:
-        """Each weight, and how it is cut."""
-        return [(w, self._cut_of(w)) for w in self.counts.weights]
-
-    @cached_property
-    def _kept_cuts(self) -> list[Cut]:
-        """How each entry of the cache is cut."""
-        return [self._cut(k.shape) for k in self.counts.kept]
-
-    def _cut_of(self, w: Weight) -> Cut:
-        if not is_matrix(w):
-            return [(Fraction(1), None)]
-        if w.routed is not None and int(w.routed[0]) > int(w.routed[1]):
-            return [(Fraction(1), EVEN)]  # each expert cut along its inner width
-        if w.layers is not None and all(d.expr.symbols <= {"d_model", "d_embedding"} for d in w.shape):
-            return [(Fraction(1), "n_heads" if "n_heads" in self.trace.symbols else EVEN)]  # as wide as all heads
-        return self._cut(w.shape)
-
-    def _cut(self, shape: tuple[Dim, ...]) -> Cut:
-        """How an array is cut: queries, keys and values in one of them, each by its own heads."""
-        sums = [d.expr for d in shape if len(d.expr.terms) > 1 and any(s.endswith("_heads") for s in d.symbols)]
-        if not sums:
-            return [(Fraction(1), _axis(frozenset[str]().union(*(size.symbols for size in shape))))]
+    def tensors(self) -> list[int]:
+        """The degrees of tensor parallelism that the model's sizes allow, ascending."""
         values = self.counts.values()
-        terms = [Poly({m: c}) for m, c in sums[0].terms.items()]
-        return [(Fraction(t.at(values), sums[0].at(values)), _axis(t.symbols)) for t in terms]
+        cut = [d for w in self.counts.weights if w.routed is None for d in _one(w.shape, weight_axis(w))]
+        cut += [d for k in self.counts.kept for d in _one(k.shape, cut_axis(k.shape))]
+        sizes = {name: rule for d in cut for name in sorted(d.expr.symbols) for rule in _some(_rule(name))}
+        sizes |= {name: WHOLE for name in values if name.endswith("_heads") and rule_of(name) == WHOLE}
+        whole = [values[name] for name, rule in sizes.items() if rule == WHOLE]
+        return [
+            n
+            for n in divisors(min(whole, default=1))
+            if all(is_cut(rule, values[name], n) for name, rule in sizes.items()) and self.expert_degree(n)
+        ]
 
-    def _share(self, cut: Cut, devices: int, heads: Heads) -> Fraction:
-        """The share that a device with these heads holds."""
-        shares = [(share, self._held(axis, devices, heads)) for share, axis in cut]
-        return shares[0][1] if len(shares) == 1 else sum((share * held for share, held in shares), Fraction(0))
+    @cached_property
+    def stages(self) -> list[int]:
+        """The degrees of pipeline parallelism: what divides the layers. With an encoder, and where layers read the
+        cache of earlier ones, there is one stage.
+        """
+        if self.reads_source or any(k.is_shared for k in self.trace.kept) or not self.n_layers:
+            return [1]
+        return divisors(self.n_layers)
 
-    def _held(self, axis: Axis, devices: int, heads: Heads) -> Fraction:
-        """The share of what is cut along this."""
-        if axis is None:
-            return Fraction(1)
-        if axis == EVEN:
-            return Fraction(1, devices)
-        return Fraction(heads.get(axis, 1), self.trace.symbols.get(axis, 1))
+    @cached_property
+    def _ordered(self) -> list[Split]:
+        """Every split over at most `MOST_TRIED`: without stages first, then by devices, stages and groups."""
+        found: list[Split] = []
+        for stages in self.stages:
+            for tensor in self.tensors:
+                for together, expert in (self._able or {tensor: 1}).items():
+                    is_able = together == tensor or together % tensor == 0 and expert == together
+                    if is_able and together * stages <= MOST_TRIED:
+                        found.append(Split(tensor, expert, stages, together // tensor))
+        return sorted(found, key=lambda s: (s.pipeline > 1, s.devices, s.pipeline, s.data))
+
+    @cached_property
+    def _able(self) -> dict[int, int]:
+        """The numbers of devices that routed experts can be divided over, with the expert-parallel degree of each."""
+        degrees = [(n, self.expert_degree(n)) for n in range(1, MOST_TRIED + 1)] if self._routed[0] else []
+        return {n: expert for n, expert in degrees if expert}
+
+    @cached_property
+    def _experts(self) -> list[str]:
+        """The names of the numbers of routed experts."""
+        routed = [w.routed[0] for w in self.counts.weights if w.routed is not None]
+        return sorted({name for n in routed for name in n.expr.symbols})
+
+    @cached_property
+    def _routed(self) -> tuple[list[int], list[int]]:
+        """How many routed experts there are, and the widths that they are cut along, each number once."""
+        values = self.counts.values()
+        weights = [w for w in self.counts.weights if w.routed is not None]
+        widths = {s for w in weights for d in w.shape for s in d.expr.symbols if rule_of(s) == WHOLE}
+        return sorted({int(w.routed[0]) for w in weights if w.routed}), sorted({values[s] for s in widths})
+
+    @property
+    def has_routed(self) -> bool:
+        """Whether there are routed experts."""
+        return bool(self._routed[0])
+
+    def expert_degree(self, devices: int) -> int | None:
+        """The expert-parallel degree over so many devices: as many whole experts on each as they divide, the width of
+        each cut over the rest; 1 without experts, None where neither divides.
+        """
+        members, widths = self._routed
+        if not members:
+            return 1
+        expert = math.gcd(devices, *members)
+        return None if any(n % (devices // expert) for n in widths) else expert
 
 
-@cache
-def _axis(symbols: frozenset[str]) -> Axis:
-    """What an array with these sizes is cut along: whole heads to a device, inner widths and the vocabulary evenly."""
-    heads = [s for s in symbols if s.endswith("_heads") and not s.startswith(INDEX)]
-    if heads:
-        return min(heads, key=lambda s: (s != "n_heads", s))
-    return EVEN if any(s.startswith(EVENLY) for s in symbols) else None
+def weight_axis(w: Weight) -> int | None:
+    """Which dimension of a weight that is not routed is cut; None where it is copied."""
+    at = cut_axis(w.shape)
+    if at is None and w.layers is not None and is_matrix(w) and all(d.expr.symbols <= OUTER for d in w.shape):
+        return max(range(len(w.shape)), key=lambda i: int(w.shape[i]))
+    return at
+
+
+def cut_axis(shape: tuple[Dim, ...]) -> int | None:
+    """The first dimension that is made of a size that is cut."""
+    for i, d in enumerate(shape):
+        if any(rule_of(s) is not None for s in d.expr.symbols):
+            return i
+    return None
+
+
+def _one(shape: tuple[Dim, ...], at: int | None) -> list[Dim]:
+    return [] if at is None else [shape[at]]
+
+
+def _rule(name: str) -> str | None:
+    """The rule of a size, of the vector's too, where a matrix is as wide as all heads."""
+    return WHOLE if name in OUTER else rule_of(name)
+
+
+def _some(rule: str | None) -> list[str]:
+    return [] if rule is None else [rule]

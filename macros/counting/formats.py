@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from ..engine.tensors import Weight
+from .gguf_mixes import BLOCKS, OTHER_NAMES
+from .gguf_mixes import FORMATS as GGUF
+from .quantizers import OTHER_QUANTIZERS, QUANTIZERS
 
 
 @dataclass(frozen=True)
 class Format:
-    """A number format for weights: bits of an element, and what each block of elements stores besides (its scale)."""
+    """A number format for weights: bits of an element, and what is stored besides: for each block of elements (its
+    scale), for each matrix, for each of its inputs.
+
+    A block lies along the last axes; 0 is as long as the axis. Where it `is_flat`, blocks run on from row to row, and
+    each `nested` of them have a float32 scale of their scales. `zero_bits` are those of each block's zero point, which
+    is packed, as the weights then are, into words of 32 bits: zeros along a column of blocks, weights along a row.
+    What `is_whole` holds only matrices whose rows are whole blocks.
+    """
 
     name: str
     bits: int
@@ -20,21 +31,59 @@ class Format:
     scale_bits: int = 0
     types: tuple[str, ...] = ()  # besides bfloat16, those whose arithmetic holds every value of the format
     why: str = ""
+    matrix_bits: int = 0
+    input_bits: int = 0
+    zero_bits: int = 0
+    is_flat: bool = False
+    nested: int = 0
+    is_whole: bool = False
 
     @property
     def bits_per_weight(self) -> Fraction:
         """Bits of one weight, its share of the block's scale included, where blocks are full."""
         return self.bits + Fraction(self.scale_bits, math.prod(self.block))
 
+    def holds(self, shape: Sequence[int]) -> bool:
+        """Whether a matrix of this shape can be in the format."""
+        return not self.is_whole or int(shape[-1]) % self.block[-1] == 0
+
     def size(self, shape: Iterable[int], copies: int = 1) -> int:
-        """Bytes of so many tensors of this shape; blocks lie along the last axes, the last ones need not be full."""
+        """Bytes of so many tensors of this shape; the last blocks of an axis need not be full."""
         shape = [int(d) for d in shape]
+        if self.zero_bits or self.is_flat:
+            matrix = self._packed_bits(*shape[-2:]) if self.zero_bits else self._flat_bits(math.prod(shape[-2:]))
+            return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
         at = len(shape) - len(self.block)
         blocks = (
-            math.prod(shape[:at]) * math.prod(-(-d // b) for d, b in zip(shape[at:], self.block)) if self.block else 0
+            math.prod(shape[:at]) * math.prod(-(-d // (b or d)) for d, b in zip(shape[at:], self.block))
+            if self.block
+            else 0
         )
-        return -(-(math.prod(shape) * self.bits + blocks * self.scale_bits) * copies // 8)
+        bits = math.prod(shape) * self.bits + blocks * self.scale_bits
+        if self.matrix_bits or self.input_bits:
+            bits += math.prod(shape[:-2]) * (self.matrix_bits + shape[-1] * self.input_bits)
+        return -(-bits * copies // 8)
 
+    def _packed_bits(self, rows: int, columns: int) -> int:
+        """Bits of a matrix whose weights and zero points stand in words of 32 bits."""
+        blocks = -(-columns // (self.block[0] or columns))
+        scales = blocks * (rows * self.scale_bits + _words(rows * self.zero_bits))
+        return _words(columns * self.bits) * rows + scales + columns * self.input_bits
+
+    def _flat_bits(self, elements: int) -> int:
+        """Bits of so many elements in a row."""
+        blocks = -(-elements // self.block[0])
+        above = -(-blocks // self.nested) * 32 if self.nested else 0
+        return elements * self.bits + blocks * self.scale_bits + above
+
+
+def _words(bits: int) -> int:
+    """Bits of the words of 32 that hold so many."""
+    return -(-bits // 32) * 32
+
+
+# What is asked for by this name is the format that the maker published, tensor by tensor (`weight_formats`).
+PUBLISHED = "published"
 
 FORMATS: dict[str, Format] = {
     f.name: f
@@ -76,13 +125,88 @@ FORMATS: dict[str, Format] = {
             "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
             "(OCP Microscaling, v1.0)",
         ),
+        Format(
+            "nvfp4",
+            4,
+            (16,),
+            8,
+            ("fp4", "fp8"),
+            "1 sign, 2 exponent and 1 fraction bit, an fp8 scale for each 16 weights of a row, and a float32 scale for "
+            "each matrix",
+            32,
+        ),
     )
 }
 
-# Bytes of an element of the cache, by the name of its type. Scales of a quantised cache are left out.
-CACHE_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
+# What weights may be asked for in: the maker's own, each matrix in one format, what a quantizer writes, a GGUF file.
+WEIGHTS: dict[str, Format | None] = {
+    PUBLISHED: None,
+    **FORMATS,
+    **dict.fromkeys(QUANTIZERS),
+    **dict.fromkeys(GGUF),
+}
+OTHER_WEIGHTS = {**OTHER_NAMES, **OTHER_QUANTIZERS}
+
+
+def _of_block(name: str, elements: int, size: int) -> Format:
+    """The type of a GGUF file's tensors: its blocks lie along a row, and what is over whole bits is their scales."""
+    bits = size * 8 // elements
+    fast = ("fp4", "fp8") if name == "MXFP4" else ("int4", "int8", "fp8") if bits <= 4 else ("int8",)
+    if elements == 1:
+        return Format(name, bits)
+    return Format(name, bits, (elements,), size * 8 - bits * elements, fast)
+
+
+# The types of the tensors of GGUF files.
+GGUF_TYPES: dict[str, Format] = {name: _of_block(name, elements, size) for name, (elements, size) in BLOCKS.items()}
+
+
+def format_meant(name: object) -> object:
+    """The format of weights that a name means, in capitals or not; what means none, as it is."""
+    if isinstance(name, str):
+        for known in (*WEIGHTS, *OTHER_WEIGHTS):
+            if known.lower() == name.lower():
+                return OTHER_WEIGHTS.get(known, known)
+    return name
+
+
+# Bytes of an element of the cache, by the name of its type. Scales of a quantised cache are left out of fp8 and int8.
+# Those of llama.cpp have them, in blocks of elements in a row: 34 bytes for 32 in q8_0.
+_BLOCKS_OF_CACHE = ("Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL")
+ItemBytes: TypeAlias = int | Fraction
+CACHE_BYTES: dict[str, ItemBytes] = {
+    "float32": 4,
+    "bfloat16": 2,
+    "float16": 2,
+    "fp8": 1,
+    "int8": 1,
+    **{name.lower(): Fraction(BLOCKS[name][1], BLOCKS[name][0]) for name in _BLOCKS_OF_CACHE},
+}
+BLOCK_OF_CACHE = 32  # elements
+OTHER_CACHES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+
+
+def cache_meant(name: object) -> object:
+    """The type of the cache that a name means, in capitals or not; what means none, as it is."""
+    if isinstance(name, str):
+        for known in (*CACHE_BYTES, *OTHER_CACHES):
+            if known == name.lower():
+                return OTHER_CACHES.get(known, known)
+    return name
+
+
+def width_of(item_bytes: ItemBytes) -> str:
+    """How many bytes an element of a cache has, in words; scales included."""
+    return f"{float(item_bytes):g} byte{'' if item_bytes == 1 else 's'}"
+
+
+def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
+    """Bytes of so many cached elements, which are whole blocks where the type has these."""
+    return elements * item_bytes if isinstance(item_bytes, int) else int(elements * item_bytes)
+
+
 # Types, besides bfloat16, in which queries can meet a cache of so many bytes an element without loss.
-CACHE_TYPES: dict[int, tuple[str, ...]] = {1: ("fp8", "int8")}
+CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 
 def is_matrix(w: Weight) -> bool:
@@ -98,4 +222,9 @@ def format_of(w: Weight, format: str) -> Format:
 
 
 def weight_bytes(w: Weight, format: str) -> int:
-    return format_of(w, format).size(w.shape, int(w.copies))
+    return part_bytes(w, format, w.shape, int(w.copies))
+
+
+def part_bytes(w: Weight, format: str, shape: Iterable[int], copies: int) -> int:
+    """Bytes of a part of a weight: so many tensors of this shape, in the weight's format."""
+    return format_of(w, format).size(shape, copies)

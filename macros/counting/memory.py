@@ -20,7 +20,13 @@ class Memory(CacheCosts):
     """What a model needs to run."""
 
     def weight_bytes(self, format: str = "bfloat16") -> int:
-        """Bytes of all weights: matrices in `format`, vectors (norms, biases) in 16 bits, or 32 with float32."""
+        """Bytes of all weights, as published or with matrices in `format`, vectors (norms, biases) in 16 bits, or 32
+        with float32; in a GGUF format those of its file's tensors. Raises `Problem` where the format is not known.
+        """
+        return sum(self.formats.size(w, format) for w in (*self.counts.weights, *self.counts.buffers))
+
+    def converted_weight_bytes(self, format: str) -> int:
+        """Bytes of all weights with every matrix in `format`, whatever was published."""
         return sum(weight_bytes(w, format) for w in self.counts.weights)
 
     def inference_bytes(self, new: int, given: Conditions) -> dict[str, int]:

@@ -5,14 +5,20 @@ view's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
+from ..engine.architectures import Architecture
 from ..engine.dims import Dim, Poly
+from ..engine.errors import Problem
 from ..engine.steps import BUFFERS, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
+from .formats import BLOCK_OF_CACHE, ItemBytes, cached_bytes
 from .parts import HEAD, INPUT_TABLES, Part, partition
+from .weight_formats import WeightFormats
 
 # The keys of an indexer, which no figure of the KV cache in circulation counts.
 INDEX = Holds.INDEX_KEYS
@@ -25,8 +31,18 @@ class Counts:
     are counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
     """
 
-    def __init__(self, trace: Trace):
+    def __init__(
+        self,
+        trace: Trace,
+        raw: Mapping[str, Any] | None = None,
+        architecture: Architecture | None = None,
+        types: Callable[[], Mapping[str, str] | None] | None = None,
+    ):
+        """`raw` are the keys of the config.json, which say in which format the weights are published, and `types` reads
+        the headers of the files.
+        """
         self.trace: Trace = trace
+        self.formats: WeightFormats = WeightFormats(trace, raw or {}, architecture, types)
         self.costs: object = None  # `costs.of` this model: they go when it goes
 
     @cached_property
@@ -127,7 +143,7 @@ class Counts:
         return self.flops_at(1, context)
 
     def prefill_flops(self, context: int) -> int:
-        """FLOPs of a text of `context` tokens in one step, logits of the last token only."""
+        """FLOPs of a sequence of `context` tokens in one step, with the logits of the last token only."""
         return self.flops_at(context, context)
 
     def values(self, **free: int) -> Mapping[str, int]:
@@ -146,18 +162,38 @@ class Counts:
         """What waits for a compressed entry (DeepSeek V4): never more rows than a few windows have."""
         return tuple(k for k in self.trace.kept if k.holds in BUFFERS)
 
-    def cache_bytes(self, context: int, item_bytes: int = 2) -> int:
+    def cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
         """Bytes kept after `context` tokens, an indexer's keys included; fixed state at its own size an element.
 
         Without what waits for a compressed entry, which `buffer_bytes` has.
         """
         at = self.values(S=context)
-        return sum(elements.at(at) * (size or item_bytes) for size, elements in self._kept_in_numbers.items())
+        self.check_cache(item_bytes)
+        return sum(
+            cached_bytes(elements.at(at), size or item_bytes) for size, elements in self._kept_in_numbers.items()
+        )
 
-    def buffer_bytes(self, context: int, item_bytes: int = 2) -> int:
+    def check_cache(self, item_bytes: ItemBytes) -> None:
+        """Raise `Problem` where rows of the cache are no whole blocks of its type, which llama.cpp refuses too."""
+        if isinstance(item_bytes, int):
+            return
+        for k in self.kept:
+            width = int((k.row or k.shape)[-1])
+            if k.item_bytes is None and width % BLOCK_OF_CACHE != 0:
+                what = f"cache: {k.holds} has rows of {width}, no whole blocks of {BLOCK_OF_CACHE}"
+                raise Problem(what, "ask for a cache without blocks, such as bfloat16 or fp8")
+
+    @cached_property
+    def row_width(self) -> int:
+        """A common divisor of the widths of the cache's rows, those with elements of their own size left out."""
+        widths = [int((k.row or k.shape)[-1]) for k in self.kept if k.item_bytes is None]
+        return math.gcd(0, *widths)
+
+    def buffer_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
         """Bytes of tokens that wait for a compressed entry (DeepSeek V4), never more than two windows' each; else 0."""
+        self.check_cache(item_bytes)
         at = self.values(S=context)
-        return sum(k.elements.at(at) * (k.item_bytes or item_bytes) for k in self.waiting)
+        return sum(cached_bytes(k.elements.at(at), k.item_bytes or item_bytes) for k in self.waiting)
 
     @cached_property
     def _kept_in_numbers(self) -> dict[int | None, Poly]:
@@ -167,21 +203,23 @@ class Counts:
             found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.in_numbers(self.trace.symbols)
         return found
 
-    def cache_bytes_per_token(self, item_bytes: int = 2) -> int:
+    def cache_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
         there.
         """
-        return sum(k.slope.at(self.values()) * (k.item_bytes or item_bytes) for k in self.kept)
+        self.check_cache(item_bytes)
+        return sum(cached_bytes(k.slope.at(self.values()), k.item_bytes or item_bytes) for k in self.kept)
 
-    def cache_bytes_per_token_uncapped(self, item_bytes: int = 2) -> int:
+    def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
         """The same with every attention layer taken as growing without end, and without the keys of an indexer."""
         return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
 
-    def index_bytes_per_token(self, item_bytes: int = 2) -> int:
+    def index_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else
         0.
         """
         return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
 
-    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: int) -> int:
-        return sum(k.elements_per_token.at(self.values()) * (k.item_bytes or item_bytes) for k in kept)
+    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: ItemBytes) -> int:
+        self.check_cache(item_bytes)
+        return sum(cached_bytes(k.elements_per_token.at(self.values()), k.item_bytes or item_bytes) for k in kept)

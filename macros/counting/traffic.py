@@ -9,11 +9,11 @@ import numpy as np
 
 from ..engine.dims import Poly
 from ..engine.steps import OF_SOURCE, Holds, Role
-from ..engine.tensors import Weight
+from ..engine.tensors import CacheEntry, Weight
 from .arrays import cached, origin, size
 from .compute import Compute
 from .conditions import Conditions
-from .formats import format_of, weight_bytes
+from .formats import ItemBytes, cached_bytes
 from .parts import HEAD, LOOKED_UP
 
 
@@ -31,15 +31,17 @@ class Traffic(Compute):
         """
         always, tables, routed = self._read_by(format)
         if first:
-            always += sum(weight_bytes(w, format) for w in self._of_first_step)
+            always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
         total = always + sum(
-            format_of(w, format).size((min(int(w.shape[0]), tokens), *w.shape[1:]), int(w.copies)) for w in tables
+            form.size((min(int(w.shape[0]), tokens), *w.shape[1:]), copies)
+            for w in tables
+            for form, copies in self.formats.of(w, format)
         )
         if least:
             return total + sum(size * used // members for (members, used), size in routed.items())
         return total + sum(
-            int(size * (1 - _power(1 - used / members, tokens))) for (members, used), size in routed.items()
+            int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
         )
 
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
@@ -49,20 +51,20 @@ class Traffic(Compute):
             for roles in (LOOKED_UP, (HEAD,))
         )
         looked_up = tuple(
-            w for w in self.counts.weights if w in tables and w not in head and w not in self._of_first_step
+            w for w in self.counts.weights if w in tables and w not in head and w not in self.of_first_step
         )
         always = 0
         routed: dict[tuple[int, int], int] = {}
-        for w in self.counts.weights:
+        for w in (*self.counts.weights, *self.counts.buffers):
             if w.routed:
                 key = int(w.routed[0]), int(w.routed[1])
-                routed[key] = routed.get(key, 0) + weight_bytes(w, format)
-            elif w not in looked_up and w not in self._of_first_step:
-                always += weight_bytes(w, format)
+                routed[key] = routed.get(key, 0) + self.formats.size(w, format)
+            elif w not in looked_up and w not in self.of_first_step:
+                always += self.formats.size(w, format)
         return always, looked_up, routed
 
     @cached_property
-    def _of_first_step(self) -> frozenset[Weight]:
+    def of_first_step(self) -> frozenset[Weight]:
         """The weights that no later step uses: what is made of them has no rows there."""
         if not self.reads_source:
             return frozenset()
@@ -72,33 +74,38 @@ class Traffic(Compute):
             (unused if is_idle else used).update(node.weights)
         return frozenset(unused - used)
 
-    def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
-        """Bytes of the cache that a step reads, all texts; behind an indexer only the tokens that it picked."""
-        values, total = self._values(new, context), 0
+    def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
+        """Bytes of the cache that a step reads, for the whole batch; behind an indexer, only the selected tokens."""
+        return sum(size for _, size in self.cache_reads(new, context, item_bytes)) * batch
+
+    def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
+        """Each kept entry with the bytes that a step reads of it in all its layers, of one text."""
+        self.counts.check_cache(item_bytes)
+        values, reads = self._values(new, context), list[tuple[CacheEntry, int]]()
         for k in self.trace.kept:
             if k.seen is None:
-                total += k.elements.at(values) * (k.item_bytes or item_bytes)
-                continue
-            if k.row is None:
-                total += k.seen_elements.at(values) * (k.item_bytes or item_bytes)
-                continue
-            rows = k.seen.expr.at(values)
-            picked = self._picked.get((k.holds, k.layers))
-            if picked is not None:
-                rows = min(rows, picked.at(values) * new)
-            total += rows * k.elements_per_row.at(values) * (k.item_bytes or item_bytes)
-        return total * batch
+                elements = k.elements.at(values)
+            elif k.row is None:
+                elements = k.seen_elements.at(values)
+            else:
+                rows = k.seen.expr.at(values)
+                picked = self._picked.get((k.holds, k.layers))
+                if picked is not None:
+                    rows = min(rows, picked.at(values) * new)
+                elements = rows * k.elements_per_row.at(values)
+            reads.append((k, cached_bytes(elements, k.item_bytes or item_bytes)))
+        return reads
 
-    def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: int = 2) -> int:
-        """Bytes of the cache that a step writes, all texts: the new rows that stay, and each fixed state.
+    def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
+        """Bytes of the cache that a step writes, for the whole batch: the new rows that stay, and each fixed state.
 
-        What is kept of the text that an encoder reads is written in the first step.
+        The cache of an encoder's input is written in the first step.
         """
         values, total = self._values(new, context), 0
         for k in self.trace.kept:
             size = k.elements.at(values) - (k.seen_elements.at(values) if k.holds in OF_SOURCE else 0)
             size = min(size, k.elements_per_token.at(values) * new) if k.row is not None else size
-            total += size * (k.item_bytes or item_bytes)
+            total += cached_bytes(size, k.item_bytes or item_bytes)
         return total * batch
 
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
@@ -128,7 +135,7 @@ class Traffic(Compute):
         return picked
 
 
-def _power(x: float, n: int) -> float:
+def power(x: float, n: int) -> float:
     """x to the power n ≥ 0 by squaring: every machine rounds it alike, which `**` does not promise."""
     result = 1.0
     while n:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
@@ -79,6 +79,10 @@ class Training(Memory):
             ],
         )
 
+    def written_out_elements(self, layer: Node, values: Mapping[str, int]) -> int:
+        """By how many elements a layer keeps more or less where its latents' keys and values are written out."""
+        return self._written_out(layer).at(values)
+
     def _written_out(self, layer: Node) -> Poly:
         """By how many elements a layer keeps more or less because its latents' keys and values are written out per
         head.
@@ -114,10 +118,10 @@ def _saved(node: Node) -> list[ShapeArray]:
     if node.keeps is Keeps.OUTPUT:
         return [part(x) for x in node.outputs]
     if any(child.step for child in node.children):
-        return [x for child in node.children if _is_of_numbers(child) for x in _saved(child)]
+        return [x for child in node.children if is_of_numbers(child) for x in _saved(child)]
     return [new_rows(x) for x in node.inputs if is_data(x) and x.dtype.kind == "f"]
 
 
-def _is_of_numbers(call: Node) -> bool:
+def is_of_numbers(call: Node) -> bool:
     """Whether a call gives numbers that have a gradient, and not places or masks."""
     return bool(call.outputs) and call.outputs[0].dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""The catalogue as data: a row for each model, as JSON and as CSV."""
+"""The catalog as data: a row for each model, as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def row(slug: str, preset: Preset, model: Model | None) -> dict[str, Any]:
 
 
 def as_json(rows: list[dict[str, Any]]) -> str:
-    """The catalogue as one object."""
+    """The catalog as one object."""
     return line({"version": VERSION, "models": rows})
 
 

@@ -1,4 +1,4 @@
-"""The conformance file: what a calculator must give for each model of the catalogue, as exact integers.
+"""The conformance file: what a calculator must give for each model of the catalog, as exact integers.
 
 Whoever writes a calculator feeds it each model's `config` and holds its answers against the figures beside it, key by
 key. The conventions behind each figure stand in the same file.
@@ -11,7 +11,7 @@ from typing import Any
 from ..catalogue.presets import Model
 from ..counting.costs import of as costs_of
 from ..counting.figures import FIGURES
-from ..counting.formats import FORMATS
+from ..counting.formats import FORMATS, PUBLISHED
 from .costs import Asked, keyed
 from .model import VERSION, line
 
@@ -22,6 +22,8 @@ PLACES = "parameters", "kv_cache", "flops"
 CONVENTIONS = {
     "context": "figures whose keys are numbers hold a value for each context, in tokens, for one sequence",
     "weight_bytes": "every tensor once: matrices in the format with its scales, norms and biases in 16 bits",
+    "published_weight_bytes": "every trained tensor once, in the format that quantization_config says, with its "
+    "scales; the rest in 16 bits",
     "kv_cache": "2 bytes for each element, but for states that the architecture keeps in a type of its own",
     "parameters.stored": "the numbers in the published file, scales included; without one, parameters and buffers",
 }
@@ -40,7 +42,8 @@ def of_model(model: Model) -> dict[str, Any]:
             "stored": model.stored,
             "stored_is_computed": model.is_stored_computed,
         },
-        "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
+        "weight_bytes": {name: costs.converted_weight_bytes(name) for name in FORMATS},
+        "published_weight_bytes": costs.weight_bytes(PUBLISHED),
         "kv_cache": keyed(costs, "kv_cache", ASKED),
         "flops": keyed(costs, "flops", ASKED),
     }

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..counting.accelerators import Accelerator, accelerators
+from ..counting.accelerators import Accelerator, common
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
+from ..counting.engines import exact_terms
+from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES
-from ..counting.formats import FORMATS
+from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
+from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.links import transfers
+from ..counting.quantizers import QUANTIZERS
+from ..counting.splits import Split
+from ..counting.spreads import Step
+from ..engine.errors import Problem
 from ..engine.tensors import runs
 
 DEVICES = (1, 2, 4, 8, 16)
+ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
 
 
 class Asked(NamedTuple):
@@ -25,7 +34,7 @@ class Asked(NamedTuple):
     weights: str = "bfloat16"
 
     @property
-    def item_bytes(self) -> int:
+    def item_bytes(self) -> ItemBytes:
         return self.at(None).item_bytes
 
     def at(self, context: int | None) -> Conditions:
@@ -66,7 +75,7 @@ class Line(NamedTuple):
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
     """A figure as the table of `describe` has it; 0 stands for what is never reached."""
     figure, given = FIGURES[name], asked.at(context)
-    width = f"{given.item_bytes} byte{'s' if given.item_bytes > 1 else ''}"
+    width = width_of(given.item_bytes)
     said = figure.line.format(context=context)
     value = int(figure.compute(costs, given) or 0)
     return Line(said, value, figure.unit, figure.note.format(width=width) if note is None else note, name)
@@ -105,12 +114,15 @@ def data(costs: Costs, asked: Asked) -> dict:
                 "layers": runs(k.layers),
                 "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
-                "item_bytes": k.item_bytes or item,
+                "item_bytes": plain_number(k.item_bytes or item),
                 "bytes_at": at_each(lambda n, i=i: costs.cache_by_entry(n, item)[i][1]),
             }
             for i, k in enumerate(costs.counts.kept)
         ],
-        "weight_bytes": {name: costs.weight_bytes(name) for name in FORMATS},
+        "weight_bytes": {name: costs.converted_weight_bytes(name) for name in FORMATS},
+        "published_weights": published(costs),
+        "quantizer_bytes": {name: quantizer_bytes(costs, name) for name in QUANTIZERS},
+        "gguf_bytes": gguf_bytes(costs),
         "inference_bytes_at": at_each(lambda n: costs.inference_bytes(1, asked.at(n))),
         "training_bytes_at": at_each(
             lambda n: {
@@ -121,15 +133,76 @@ def data(costs: Costs, asked: Asked) -> dict:
         ),
         "split_bytes": {
             str(d): {
+                "split": splits[0].degrees,
                 "weights": costs.split_weight_bytes(d, form),
                 "cache_at": at_each(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
+                **_sent(costs, splits[0], asked),
             }
             for d in DEVICES
+            if (splits := costs.splits(d))
         },
+        "engine_bytes": engine_bytes(costs, asked),
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, asked.at(n)) for slug, a in accelerators().items()}),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, asked.at(n)) for slug, a in common().items()}),
         **keyed(costs, "costs", asked),
+    }
+
+
+def quantizer_bytes(costs: Costs, name: str) -> int | None:
+    """Bytes of all weights as a quantizer writes them; None where that is not known."""
+    try:
+        return costs.weight_bytes(name)
+    except Problem:
+        return None
+
+
+def gguf_bytes(costs: Costs) -> dict[str, int] | None:
+    """Bytes of all tensors of the model's GGUF file in each format; None where llama.cpp has no such model."""
+    try:
+        file = costs.formats.gguf
+    except Problem:
+        return None
+    return {name: file.size(name) for name in GGUF}
+
+
+def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
+    """Bytes that the devices of a split send for one token of one text, at any context."""
+    step = Step(tuple(transfers(costs, split, 1, asked.at(asked.contexts[0]))), None)
+    sums = {"sent": step.sent, "total_sent": step.total}
+    return {name: int(n) if n.denominator == 1 else float(n) for name, n in sums.items()}
+
+
+def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
+    """What each engine holds beside the weights, exact terms alone, for one text of the first context on a machine of
+    `ENGINE_MEMORY`; None where its cache of the model is not known.
+    """
+    given = asked.at(asked.contexts[0])
+
+    def terms(engine: str) -> dict[str, int] | None:
+        try:
+            return {t.key: t.least for t in exact_terms(engine, costs, given, ENGINE_MEMORY)}
+        except Problem:
+            return None
+
+    return {"context": given.tokens, "memory_bytes": ENGINE_MEMORY, **{name: terms(name) for name in engines()}}
+
+
+def published(costs: Costs) -> dict | None:
+    """The weights as their maker published them: in which formats, whether the config says so, their bytes, and of each
+    tensor's pattern how many copies are in which format; None where the format is not known.
+    """
+    formats = costs.formats
+    if formats.problem is not None:
+        return None
+    return {
+        "formats": formats.said(PUBLISHED),
+        "is_stated": formats.is_stated,
+        "bytes": costs.weight_bytes(PUBLISHED),
+        "tensors": [
+            [w.name, [[form.name, copies] for form, copies in formats.of(w, PUBLISHED)], formats.size(w, PUBLISHED)]
+            for w in costs.counts.weights
+        ],
     }
 
 
@@ -142,12 +215,21 @@ def _moved(costs: Costs, new: int, context: int, asked: Asked) -> dict:
     }
 
 
+BOUND = (
+    *("devices", "split", "prefill_seconds", "prefill_limited_by"),
+    *("decode_seconds", "decode_limited_by", "tokens_per_second"),
+)
+
+
 def _bounds(costs: Costs, a: Accelerator, given: Conditions) -> dict:
     given = replace(given, accelerator=a)
-    devices = costs.devices_needed(given)
-    read, write = (costs.bound(new, replace(given, devices=devices)) for new in (given.tokens, 1))
+    split = costs.least_split(given, a.memory_bytes)
+    if split is None:
+        return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
+    read, write = (costs.bound(new, replace(given, devices=split.devices)) for new in (given.tokens, 1))
     return {
-        "devices": devices,
+        "devices": split.devices,
+        "split": split.degrees,
         "prefill_seconds": _float(read.seconds),
         "prefill_limited_by": read.limited_by,
         "decode_seconds": _float(write.seconds),
@@ -167,13 +249,22 @@ def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
     formats = [
         Line(
             f"weights in {name}, bytes",
-            costs.weight_bytes(name),
+            costs.converted_weight_bytes(name),
             BYTES,
             f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
         )
         for name in FORMATS
     ]
-    return [formats, *(block for n in asked.contexts for block in (_at(costs, n, asked), _times(costs, n, asked)))]
+    return [
+        _published(costs) + formats,
+        *(block for n in asked.contexts for block in (_at(costs, n, asked), _times(costs, n, asked))),
+    ]
+
+
+def _published(costs: Costs) -> list[Line]:
+    """The weights as published, where that is another format than those of the list."""
+    said = "" if costs.formats.problem else costs.formats.said(PUBLISHED)
+    return [Line("weights as published, bytes", costs.weight_bytes(PUBLISHED), BYTES, said)] if " " in said else []
 
 
 def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
@@ -203,21 +294,24 @@ def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
         *(
             Line(
                 f"on each of {d} devices at {n:,}, bytes",
-                costs.split_weight_bytes(d, form) + costs.split_cache_bytes(n, d, 1, item),
+                (costs.split_weight_bytes(d, form) or 0) + (costs.split_cache_bytes(n, d, 1, item) or 0),
                 BYTES,
-                "weights and cache, tensor parallel",
+                f"weights and cache, {splits[0].said}",
             )
             for d in DEVICES[1:]
+            if (splits := costs.splits(d))
         ),
     ]
 
 
 def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
-    """The least times at a context, on each accelerator."""
+    """The least times at a context, on the accelerators that are asked for most."""
     lines = []
-    for a in accelerators().values():
+    for a in common().values():
         b = _bounds(costs, a, asked.at(n))
-        devices = f"{b['devices']} device{'s' if b['devices'] > 1 else ''}"
+        if b["devices"] is None:
+            continue
+        devices = f"{b['devices']} devices ({Split(**b['split']).letters})" if b["devices"] > 1 else "1 device"
         lines.append(
             Line(
                 f"tokens per second at best, {a.name}, at {n:,}",

@@ -72,7 +72,9 @@ def differences(before: Objects, after: Objects) -> Differences:
 
 
 def figures_of(value: Any, place: str = "") -> Iterator[tuple[str, Number]]:
-    """Every number of an object with its place, such as `kv_cache.bytes_at.4096`; entries of a list by their names."""
+    """Every number of an object with its place, such as `kv_cache.bytes_at.4096`; entries of a list by their names,
+    rows by the word that they begin with.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if place or key not in NO_FIGURES and key not in LISTS:
@@ -82,7 +84,13 @@ def figures_of(value: Any, place: str = "") -> Iterator[tuple[str, Number]]:
         for inner in value:
             if isinstance(inner, Mapping):
                 name = " ".join(str(inner[key]) for key in ("part", "name", "kind") if inner.get(key) is not None)
-                seen[name] += 1
-                yield from figures_of(inner, f"{place}[{name}{f' #{seen[name]}' if seen[name] > 1 else ''}]")
+                parts: list[Any] = [inner]
+            elif isinstance(inner, list) and inner and isinstance(inner[0], str):
+                name, *parts = inner
+            else:
+                continue
+            seen[name] += 1
+            for part in parts:
+                yield from figures_of(part, f"{place}[{name}{f' #{seen[name]}' if seen[name] > 1 else ''}]")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield place, value

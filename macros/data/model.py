@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
 from ..engine.dims import Poly
 from ..engine.errors import UNSEEN, Problem, seen
+from . import training, weights
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
 
-LIST = "the list of tensors"  # stands for them while the object around it is written
+# Stand for the lists of tensors while the object around them is written.
+LIST, STORED = "the list of tensors", "the list of stored tensors"
 
 # Of the objects and addresses; a key that goes or means something else makes the next one.
 VERSION = "v1"
@@ -57,10 +60,18 @@ def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[
         yield _json(model, _patterns(model.counts.weights), asked)
         return
     check_number(model)
-    before, after = _json(model, [LIST], asked).split(f'"{LIST}"')
+    before, rest = _json(model, [LIST], asked).split(f'"{LIST}"')
+    between, after = rest.split(f'"{STORED}"')
     yield before
-    yield from _pieces(f"{',' if n else ''}{line(row)[:-1]}" for n, row in enumerate(_rows(model)))
+    yield from _pieces(_listed(_rows(model)))
+    yield between
+    yield from _pieces(_listed(weights.tensors(costs_of(model.counts), asked.weights)))
     yield after
+
+
+def _listed(rows: Iterable[list]) -> Iterator[str]:
+    """Rows of a list as text."""
+    return (f"{',' if n else ''}{line(row)[:-1]}" for n, row in enumerate(rows))
 
 
 def _pieces(parts: Iterable[str]) -> Iterator[str]:
@@ -92,15 +103,24 @@ def _json(model: Model, tensors: list, asked: Asked) -> str:
             if tensors != [LIST]
             else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
             "names_verified": model.names_verified,
+            "weights": _weights(costs, asked.weights, tensors == [LIST]),
             "kv_cache": keyed(costs, "kv_cache", asked),
             "flops": keyed(costs, "flops", asked),
             "formulas": formulas(model),
-            "costs": data(costs, asked),
+            "costs": {**data(costs, asked), **training.data(model, costs)},
             "sources": sources(model.preset) if model.preset else None,
             "class_defaults": {"keys": list(model.default_keys), "context": model.has_default_context},
             "warnings": [*model.warnings, *beyond(model, asked)],
         }
     )
+
+
+def _weights(costs: Costs, format: str, is_each: bool) -> dict[str, object]:
+    """The weights in a format, `is_each` with a place for the list of tensors, otherwise with patterns."""
+    if is_each:
+        return {**weights.summary(costs, format), "tensors": [STORED], "layers": None}
+    rows, layers = weights.patterns(costs, format)
+    return {**weights.summary(costs, format), "tensors": rows, "layers": layers}
 
 
 def line(value: object) -> str:
@@ -152,7 +172,7 @@ def sources(preset: Preset) -> dict[str, object]:
 
 
 def about(preset: Preset) -> dict[str, str | None]:
-    """Who made a model and when, and under which licence its weights are."""
+    """Who made a model and when, and under which license its weights are."""
     return {
         "family": preset.family,
         "organization": preset.organization,
@@ -175,7 +195,7 @@ def beyond(model: Model, asked: Asked) -> list[str]:
     if not (past := [f"{n:,}" for n in asked.contexts if model.is_beyond(n)]):
         return []
     what = "position table" if is_table else "class's default config" if model.has_default_context else "config"
-    return [f"beyond the {end:,} tokens of the model's {what}: what is said at {', '.join(past)} is arithmetic only"]
+    return [f"beyond the {end:,} tokens of the model's {what}: figures at {', '.join(past)} are arithmetic only"]
 
 
 def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:

@@ -1,4 +1,4 @@
-"""What stands in the data, key by key, as JSON Schema: in a model's object, the catalogue and the conformance file.
+"""The data, key by key, as JSON Schema: in a model's object, the catalog and the conformance file.
 
 What a figure is comes from the one list of figures.
 """
@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..counting.accelerators import accelerators
+from ..counting.accelerators import common
+from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES, PARAMETERS
-from ..counting.formats import CACHE_BYTES, FORMATS
+from ..counting.formats import CACHE_BYTES, FORMATS, WEIGHTS
+from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.quantizers import QUANTIZERS
+from ..counting.splits import Split
 from .catalogue import SIZES
 from .model import VERSION
+from .training import LORA, TERMS
 
 Schema = dict[str, Any]
 
@@ -49,7 +54,7 @@ def model() -> Schema:
                 "type": "object",
                 "propertyNames": {"enum": ["i", "e"]},
                 "additionalProperties": _list(_array(COUNT, COUNT, COUNT)),
-                "description": "what {i} and {e} stand for: [first, last, step] each; null for one tensor",
+                "description": "the values of {i} and {e}, each as [first, last, step]; null for a single tensor",
             }
         ),
     )
@@ -60,26 +65,25 @@ def model() -> Schema:
         "title": "A model",
         **_object(
             version=_said({"const": VERSION}, "of this form"),
-            model=_said(TEXT, "the slug, or the path that was asked for"),
+            model=_said(TEXT, "the slug, or the path that was given"),
             name=TEXT,
             architecture=_said(TEXT, "the forward pass"),
             model_type=_said(TEXT, "the config’s own name for it"),
             part=_said(
                 _or_null(_object(described=_or_null(TEXT), left_out=_list(TEXT))),
-                "of a config of several parts, the one that is described",
+                "for a config with several parts, the one that is described",
             ),
-            unknown_sizes=_said(
-                _list(TEXT), "keys that name a size and are not known: what they are of is not counted"
-            ),
+            unknown_sizes=_said(_list(TEXT), "unknown keys that name a size; whatever they describe is not counted"),
             parameters=_object(
                 **_figures("parameters"),
                 stored=_said(COUNT, "numbers in the published file"),
-                stored_is_computed=_said(YES_OR_NO, "whether no total of that file is known"),
+                stored_is_computed=_said(YES_OR_NO, "true if no total of that file is known"),
             ),
-            tied=_said(YES_OR_NO, "whether the head is the input table"),
+            tied=_said(YES_OR_NO, "whether the LM head is the token embedding"),
             tensors=_said(tensors, "the trained tensors, in the order of their first use"),
-            buffers=_said(tensors, "what the file stores besides"),
+            buffers=_said(tensors, "other tensors that the file stores"),
             names_verified=_said(YES_OR_NO, "whether the names were compared with the published file’s"),
+            weights=_said(_weights(), "as stored in the requested format, here bfloat16"),
             kv_cache=_object(**_figures("kv_cache")),
             flops=_object(**_figures("flops")),
             formulas=_formulas(),
@@ -89,33 +93,33 @@ def model() -> Schema:
                     _object(
                         **_about(),
                         aliases=_list(TEXT),
-                        config=_said(TEXT, "where the sizes come from"),
+                        config=_said(TEXT, "source of the sizes"),
                         values=_said(
                             {"type": "object", "additionalProperties": TEXT},
-                            "where single values of the config are from, by key, those that are not from `config`",
+                            "sources of single values that are not from `config`, by key",
                         ),
-                        verified=_said({"type": "string", "format": "date"}, "when that was last looked up"),
+                        verified=_said({"type": "string", "format": "date"}, "date of the last look-up"),
                         published=_or_null(
                             _object(
                                 parameters=COUNT,
                                 exact=_said(YES_OR_NO, "whether it is not rounded"),
                                 source=TEXT,
-                                extra=_said(_list(_array(TEXT, {"type": "integer"})), "what it counts besides"),
+                                extra=_said(_list(_array(TEXT, {"type": "integer"})), "what it counts in addition"),
                             )
                         ),
                     )
                 ),
-                "null for a config.json of one’s own",
+                "null for a config.json of your own",
             ),
             class_defaults=_said(
                 _object(
-                    keys=_said(_list(TEXT), "of the config, in its words"),
-                    context=_said(YES_OR_NO, "whether the longest context is one"),
+                    keys=_said(_list(TEXT), "keys of the config, as named there"),
+                    context=_said(YES_OR_NO, "whether the longest context is one of them"),
                 ),
-                "values that a class of transformers has when a file leaves them out, for want of a source of the "
-                "maker’s; without the sizes that an exact published total holds",
+                "values taken from the defaults of a transformers class, because no source of the maker gives them; "
+                "without the sizes that an exact published total confirms",
             ),
-            warnings=_said(_list(TEXT), "what the costs leave out of account, and contexts beyond the model’s"),
+            warnings=_said(_list(TEXT), "costs that are not counted, and contexts beyond the model’s"),
         ),
         "$defs": {"expression": _EXPRESSION},
     }
@@ -127,7 +131,7 @@ def catalogue() -> Schema:
     return {
         "$schema": DIALECT,
         "$id": "catalogue.schema.json",
-        "title": "The catalogue",
+        "title": "The catalog",
         **_object(
             version=_said({"const": VERSION}, "of this form"),
             models=_list(
@@ -142,7 +146,7 @@ def catalogue() -> Schema:
                     class_defaults=_said(
                         _or_null(
                             _object(
-                                keys=_said(COUNT, "how many values of the config have no source of the maker’s"),
+                                keys=_said(COUNT, "number of config values without a source of the maker’s"),
                                 context=_said(YES_OR_NO, "whether the longest context is one of them"),
                             )
                         ),
@@ -151,7 +155,7 @@ def catalogue() -> Schema:
                     parameters=_said(_or_null(_object(**_figures("parameters"), stored=COUNT)), disclosed),
                     kv_cache=_said(_or_null(_object(**_figures("kv_cache"))), disclosed),
                     flops=_said(_or_null(_object(**_figures("flops"))), disclosed),
-                    json=_said(_or_null(TEXT), "the address of the model’s object, from here"),
+                    json=_said(_or_null(TEXT), "the address of the model’s object, relative to this file"),
                     csv=_said(_or_null(TEXT), "the address of its tensors as a table"),
                 )
             ),
@@ -164,10 +168,10 @@ def conformance() -> Schema:
     return {
         "$schema": DIALECT,
         "$id": "conformance.schema.json",
-        "title": "What a calculator must give",
+        "title": "The right answers of a calculator",
         **_object(
             version=_said({"const": VERSION}, "of this form"),
-            contexts=_said(_list(COUNT), "tokens, at which the figures below are given"),
+            contexts=_said(_list(COUNT), "context lengths of the figures below, in tokens"),
             conventions=_said({"type": "object", "additionalProperties": TEXT}, "what each figure counts, by its key"),
             models=_list(
                 _object(
@@ -181,6 +185,7 @@ def conformance() -> Schema:
                         stored_is_computed=_said(YES_OR_NO, "whether no total of that file is known"),
                     ),
                     weight_bytes=_said(_object(**dict.fromkeys(FORMATS, COUNT)), "bytes of the weights, by format"),
+                    published_weight_bytes=_said(COUNT, "bytes of the weights in their published formats"),
                     kv_cache=_object(**_figures("kv_cache")),
                     flops=_object(**_figures("flops")),
                 )
@@ -199,16 +204,36 @@ def _about() -> dict[str, Schema]:
     }
 
 
+def _weights() -> Schema:
+    return _object(
+        format={"enum": list(WEIGHTS)},
+        bytes=_said(COUNT, "of all tensors; of a GGUF file without its header and tokenizer"),
+        bits_per_weight={"type": "number"},
+        gguf_architecture=_said(_or_null(TEXT), "llama.cpp’s name of the architecture, for a GGUF format"),
+        needs_importance_matrix=_said(
+            YES_OR_NO, "whether llama.cpp makes the GGUF format only with an importance matrix"
+        ),
+        tensors=_said(
+            _list(_array(TEXT, TEXT, COUNT)),
+            "name, type, bytes; for a pattern, of all copies of one type; for a GGUF format, under its names",
+        ),
+        layers=_said(
+            _or_null(_list(_or_null(_list(_array(COUNT, COUNT, COUNT))))),
+            "the layers of each row of patterns, as [first, last, step]; null if every tensor is listed",
+        ),
+    )
+
+
 def _formulas() -> Schema:
     return _said(
         _object(
-            symbols=_said({"type": "object", "additionalProperties": COUNT}, "the value of each symbol but T and S"),
+            symbols=_said({"type": "object", "additionalProperties": COUNT}, "the value of each symbol except T and S"),
             parameters=_said(EXPRESSION, "all parameters"),
-            active=_said(EXPRESSION, "those that a token uses"),
+            active=_said(EXPRESSION, "parameters that a token uses"),
             flops=_said(EXPRESSION, "FLOPs of a step of T new tokens that ends at a context of S"),
             cache=_said(
                 _list(_object(name=TEXT, elements=EXPRESSION, item_bytes=_or_null(COUNT))),
-                "what is kept at a context of S; item_bytes where an element has a size of its own",
+                "elements cached at a context of S; item_bytes if an element has its own size",
             ),
             tensors=_said(
                 _list(_array(TEXT, _list(EXPRESSION), EXPRESSION)),
@@ -222,13 +247,15 @@ def _formulas() -> Schema:
 def _costs() -> Schema:
     """Figures at each context, in the formats that were asked for."""
     moved = _object(weights_read=COUNT, cache_read=COUNT, cache_written=COUNT, flops_per_byte=NUMBER)
+    split = _said(_object(**dict.fromkeys(Split().degrees, COUNT)), "the degrees of parallelism")
     bound = _object(
-        devices=COUNT,
-        prefill_seconds=NUMBER,
-        prefill_limited_by=TEXT,
-        decode_seconds=NUMBER,
-        decode_limited_by=TEXT,
-        tokens_per_second=NUMBER,
+        devices=_said(_or_null(COUNT), "the fewest devices that hold it; null if none of the tried splits does"),
+        split=_or_null(split),
+        prefill_seconds=_or_null(NUMBER),
+        prefill_limited_by=_or_null(TEXT),
+        decode_seconds=_or_null(NUMBER),
+        decode_limited_by=_or_null(TEXT),
+        tokens_per_second=_or_null(NUMBER),
         compute_limits_from_batch=_said(_or_null(COUNT), "null where memory is always the limit"),
     )
     part = _object(
@@ -238,30 +265,100 @@ def _costs() -> Schema:
         name=TEXT,
         layers=_said(_list(_array(COUNT, COUNT, COUNT)), "[first, last, step] each"),
         reach=_said(_or_null(TEXT), "which tokens are kept; null for a state of fixed size"),
-        elements=_said(TEXT, "the formula for reading"),
-        item_bytes=COUNT,
+        elements=_said(TEXT, "the formula, for people to read"),
+        item_bytes=NUMBER,
         bytes_at=_at(COUNT),
     )
     return _said(
         _object(
             dtype=_said({"enum": list(CACHE_BYTES)}, "of the cache’s elements"),
-            weights_format={"enum": list(FORMATS)},
+            weights_format={"enum": list(WEIGHTS)},
             flops=_object(parts_at=_at(_list(part)), **_figures("costs.flops")),
-            cache=_said(_list(kept), "what each kind of layer keeps"),
-            weight_bytes=_object(**dict.fromkeys(FORMATS, COUNT)),
-            inference_bytes_at=_at({"type": "object", "additionalProperties": COUNT}),
-            training_bytes_at=_at({"type": "object", "additionalProperties": COUNT}),
+            cache=_said(_list(kept), "what each kind of layer caches"),
+            weight_bytes=_said(_object(**dict.fromkeys(FORMATS, COUNT)), "with every matrix in the format"),
+            published_weights=_said(
+                _or_null(
+                    _object(
+                        formats=_said(TEXT, "in words"),
+                        is_stated=_said(YES_OR_NO, "whether the config says so; without, bfloat16"),
+                        bytes=COUNT,
+                        tensors=_said(
+                            _list(_array(TEXT, _list(_array(TEXT, COUNT)), COUNT)),
+                            "name pattern, copies in each format, bytes with scales",
+                        ),
+                    )
+                ),
+                "the weights in their published formats; null if these are not known",
+            ),
+            quantizer_bytes=_said(
+                _object(**dict.fromkeys(QUANTIZERS, _or_null(COUNT))),
+                "as written by GPTQ, AWQ, bitsandbytes, compressed-tensors and MLX; null if not known",
+            ),
+            gguf_bytes=_said(
+                _or_null(_object(**dict.fromkeys(GGUF, COUNT))),
+                "all tensors of a GGUF file, by format, without an importance matrix; null if llama.cpp has no "
+                "such file",
+            ),
+            inference_bytes_at=_at(_terms()),
+            training_bytes_at=_at(_terms()),
             split_bytes=_said(
-                {"type": "object", "additionalProperties": _object(weights=COUNT, cache_at=_at(COUNT))},
-                "on the fullest of so many devices",
+                {
+                    "type": "object",
+                    "additionalProperties": _object(
+                        split=split,
+                        weights=COUNT,
+                        cache_at=_at(COUNT),
+                        sent=_said(NUMBER, "that one device sends for a token, the stages added up"),
+                        total_sent=_said(NUMBER, "that all devices send for a token"),
+                    ),
+                },
+                "on the fullest device, by number of devices, if the sizes allow a split",
+            ),
+            engine_bytes=_said(
+                _object(
+                    context=_said(COUNT, "tokens of the one text"),
+                    memory_bytes=_said(COUNT, "of the machine, by which vLLM chooses its batch"),
+                    **dict.fromkeys(engines(), _or_null(_terms())),
+                ),
+                "exact terms of what engines hold beside the weights (cache, state, prompt, outputs); null where an "
+                "engine’s cache of the model is not known",
+            ),
+            lora=_said(
+                _object(
+                    **{
+                        name.replace("-", "_"): _or_null(
+                            _object(rank=COUNT, target_modules=_list(TEXT), parameters=COUNT)
+                        )
+                        for name in LORA
+                    }
+                ),
+                "parameters of adapters as PEFT makes them, on its default targets and on every linear layer; null "
+                "where there are none",
+            ),
+            zero3_bytes=_said(
+                _or_null(
+                    _object(
+                        devices=COUNT,
+                        sequence=COUNT,
+                        micro_batch=COUNT,
+                        optimizer=TEXT,
+                        bytes=_object(**{name.replace(" ", "_"): COUNT for name in TERMS}),
+                        total=COUNT,
+                    )
+                ),
+                "on each device in full training under ZeRO-3, by term; null where that is not known",
             ),
             decode_moves_at=_at(moved),
             prefill_moves_at=_at(moved),
-            bounds_at=_said(_at(_object(**dict.fromkeys(accelerators(), bound))), "the least times, by accelerator"),
+            bounds_at=_said(_at(_object(**dict.fromkeys(common(), bound))), "the least times, by accelerator"),
             **_figures("costs"),
         ),
         "keys in _at hold a value for each context",
     )
+
+
+def _terms() -> Schema:
+    return {"type": "object", "additionalProperties": COUNT}
 
 
 def _figures(place: str) -> dict[str, Schema]:

@@ -12,16 +12,15 @@ import msgspec
 import numpy as np
 
 from .architectures import Architecture
+from .bounds import LARGEST_HEADER, LARGEST_INDEX
 from .errors import Problem, named, shorten
-from .files import LARGEST_INDEX, read_json
+from .files import read_json
 from .interface import Array, KindT, KVCache, Mask
+from .layouts import Cut, Layout, rows_axis
 from .steps import Holds, Tracer
 
 # Arrays of one cache: of each layer and each attention in it, what it holds.
 Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
-
-# Bytes of the list of tensors in a file: a hundred thousand, as many as the largest published models have in all.
-LARGEST_HEADER = 2**24
 
 
 class Arrays:
@@ -113,7 +112,7 @@ class Cache:
         if self.length:
             return np.zeros((0, *map(int, row)), np.float32 if row else np.int64)
         if self.read is None:
-            raise Problem("nothing is given for the encoder to read", "hand it to the first step: Cache(read=ids)")
+            raise Problem("the input of the encoder is missing", "pass it to the first step: Cache(read=ids)")
         return self.read
 
     def layer(self, index: int) -> Cache:
@@ -177,14 +176,19 @@ def published_parts(
         if f".{name}".endswith(f".{packed}"):
             is_stack = "{e}" in parts[0]
             if len(shape) < 1 + is_stack or shape[is_stack] % len(parts):
-                raise Problem(
-                    f"{name} is {list(shape)} in the file, and holds {len(parts)} tensors one below the other",
-                    "check that config.json belongs to these files",
-                )
+                raise uneven(name, shape, len(parts))
             prefix, members = name[: len(name) - len(packed)], int(shape[0]) if is_stack else None
             rows, *rest = shape if members is None else shape[1:]
             return [(prefix + part, (rows // len(parts), *rest), members) for part in parts]
     return [(name, tuple(shape), None)]
+
+
+def uneven(name: str, shape: Sequence[int], parts: int) -> Problem:
+    """What to say of a stored tensor that cannot be cut into so many."""
+    return Problem(
+        f"{name} is {list(shape)} in the file, and holds {parts} tensors one below the other",
+        "check that config.json belongs to these files",
+    )
 
 
 class TensorSlice(Protocol):
@@ -193,6 +197,8 @@ class TensorSlice(Protocol):
     def get_dtype(self) -> str: ...
 
     def get_shape(self) -> list[int]: ...
+
+    def __getitem__(self, place: int) -> Array: ...
 
 
 class TensorFile(Protocol):
@@ -259,6 +265,14 @@ class Files(Mapping[str, Array]):
         return self.open[path]
 
     def __getitem__(self, name: str) -> Array:
+        return self._opened(name).get_tensor(name)
+
+    def member(self, name: str, number: int) -> Array:
+        """One member along the first axis of a tensor; the others are not read."""
+        return self._opened(name).get_slice(name)[number]
+
+    def _opened(self, name: str) -> TensorFile:
+        """The file that a tensor is in, once its numbers are known to be of a type that is read."""
         path = self.file_of[name]
         file = self._file(path)
         if name not in self.names[path]:
@@ -269,11 +283,11 @@ class Files(Mapping[str, Array]):
         if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # whole numbers are buffers: tables of a hash
             raise Problem(
                 f"{name} is stored as {dtype}",
-                "only float32, float16 and bfloat16 are read; quantised weights are not",
+                "only float32, float16 and bfloat16 are read; quantized weights are not",
                 str(path),
             )
         self.used.add(name)
-        return file.get_tensor(name)
+        return file
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.file_of)
@@ -307,72 +321,73 @@ def _check_header(path: Path) -> None:
 class Published(Mapping[str, Array]):
     """A folder's tensors under the names that the forward pass asks for, however this file spells or packs them.
 
-    A file may leave an optional prefix out (`transformer.`), wrap the language model in a larger one
-    (`language_model.`), spell a name in another known way, pack experts as transformers 5 does, or hold each expert of
-    what is a stack here. `renamed`: what the names of the trunk's tensors begin with here, and in a file with another
-    head.
+    `renamed`: what the names of the trunk's tensors begin with here, and in a file with another head. `d_head`: the
+    width of a head, where all have one.
     """
 
-    WRAPPERS = (("", "language_model."), ("model.", "model.language_model."), ("", "model.language_model."))
-
-    def __init__(self, files: Files, architecture: Architecture, renamed: tuple[str, str] = ("", "")):
-        self.files, self.architecture, self.renamed = files, architecture, renamed
-        self.packed: dict[str, tuple[str, int, int, int | None]] = {}
-        for stored in files if architecture.fused else ():
-            if any(f".{stored}".endswith(f".{end}") for end in architecture.fused):
-                parts = published_parts(architecture, stored, files.shape(stored))
-                for position, (name, _, members) in enumerate(parts):
-                    for e in range(members or 1):
-                        self.packed[self._ours(name.replace("{e}", str(e)))] = (
-                            stored,
-                            position,
-                            len(parts),
-                            None if members is None else e,
-                        )
+    def __init__(
+        self,
+        files: Files,
+        architecture: Architecture,
+        renamed: tuple[str, str] = ("", ""),
+        d_head: int | None = None,
+    ):
+        self.files, self.layout, self.d_head = files, Layout(architecture, Shapes(files), renamed), d_head
 
     def __getitem__(self, name: str) -> Array:
-        for candidate in self._spellings(name):
-            if candidate in self.files.file_of:
-                return self.files[candidate]
-        for ours, parts in self.architecture.pieces.items():
-            if f".{name}".endswith(f".{ours}"):
-                return self._stack([name[: len(name) - len(ours)] + part for part in parts])
-        stored, position, parts, member = self.packed[name]
-        array = self.files[stored] if member is None else self.files[stored][member]
-        return np.split(array, parts)[position] if parts > 1 else array
+        place = self.layout.find(name)
+        if place is None:
+            raise KeyError(name)
+        members = [[self._read(cut) for cut in cuts] for cuts in place.members]
+        try:
+            arrays = [cuts[0] if len(cuts) == 1 else np.concatenate(cuts) for cuts in members]
+            return np.stack(arrays) if place.is_stack else arrays[0]
+        except ValueError:
+            first = place.members[0][0].stored
+            raise Problem(
+                f"{name} is {first} and others in the file, whose shapes differ", "download the files again"
+            ) from None
 
-    def _stack(self, parts: list[str]) -> Array:
-        """One array of all experts' tensors, of each expert its parts one below the other; or of such parts alone."""
-        if "{e}" not in parts[0]:
-            return np.concatenate([self[part] for part in parts])
-        experts: list[Array] = []
-        while any(c in self.files.file_of for c in self._spellings(parts[0].replace("{e}", str(len(experts))))):
-            experts.append(np.concatenate([self[part.replace("{e}", str(len(experts)))] for part in parts]))
-        if not experts:
-            raise KeyError(parts[0])
-        return np.stack(experts)
-
-    def _ours(self, stored: str) -> str:
-        """What the forward pass calls a tensor of a file with another head."""
-        ours, theirs = self.renamed
-        return stored if stored.startswith(ours) else ours + stored.removeprefix(theirs)
-
-    def _spellings(self, name: str) -> Iterator[str]:
-        yield name
-        if self.renamed[0] != self.renamed[1] and name.startswith(self.renamed[0]):
-            yield self.renamed[1] + name.removeprefix(self.renamed[0])
-        for prefix in self.architecture.stored_prefixes:
-            if name.startswith(prefix):
-                yield name.removeprefix(prefix)
-        for ours, theirs in self.architecture.spellings.items():
-            if ours in name:
-                yield name.replace(ours, theirs)
-        for ours, theirs in self.WRAPPERS:
-            if name.startswith(ours):
-                yield theirs + name.removeprefix(ours)
+    def _read(self, cut: Cut) -> Array:
+        array = self.files[cut.stored] if cut.member is None else self.files.member(cut.stored, cut.member)
+        if cut.in_pairs:
+            if not self.d_head or array.ndim < 2 or array.shape[0] % self.d_head or self.d_head % 2:
+                raise Problem(
+                    f"{cut.stored} is {list(array.shape)} in the file, and has whole heads of pairs of rows",
+                    "check that config.json belongs to these files",
+                )
+            pairs = array.reshape(-1, self.d_head // 2, 2, *array.shape[1:])
+            return pairs.swapaxes(1, 2).reshape(array.shape)
+        if cut.parts == 1:
+            return array
+        axis = rows_axis(array.ndim)
+        if not array.ndim or array.shape[axis] % cut.parts:
+            raise uneven(cut.stored, self.files.shape(cut.stored), cut.parts)
+        if cut.in_turn:
+            return np.take(array, range(cut.position, array.shape[axis], cut.parts), axis=axis)
+        return np.split(array, cut.parts, axis=axis)[cut.position]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.files, *self.packed])
+        return iter(self.files)
 
     def __len__(self) -> int:
-        return len(self.files) + len(self.packed)
+        return len(self.files)
+
+
+class Shapes(Mapping[str, Sequence[int]]):
+    """The shapes of a folder's tensors by their names, each looked up when it is asked for."""
+
+    def __init__(self, files: Files):
+        self.files = files
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        return self.files.shape(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.files.file_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)

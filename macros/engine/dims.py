@@ -371,6 +371,11 @@ def smallest(*dims: int) -> Dim:
     return Dim(min(map(int, dims)), _minimum([Poly.of(d) for d in [*varying, *([min(fixed)] if fixed else [])]]))
 
 
+def smallest_poly(*polys: Poly) -> Poly:
+    """min(polynomials), without those that are never below another one."""
+    return _minimum(polys)
+
+
 def same(a: int, b: int) -> Dim:
     """Two names for one size: a's expression first, b's beside it. Raises ValueError where the sizes differ."""
     if a is b and isinstance(a, Dim):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 # What a terminal acts on, and what hides or turns the text beside it.
-UNSEEN = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+UNSEEN = r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 # As long as a message's parts may be.
 MOST, MOST_OF_A_PLACE = 1000, 300
 

@@ -1,19 +1,22 @@
-"""Text files that people write, read with errors that say what to mend."""
+"""Text files that people write, read with errors that say what to mend; and files written whole or not at all."""
 
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import shutil
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
+from .bounds import LARGEST_TEXT
 from .errors import Problem, shorten
+from .json_data import check_data, special_float, whole
 
 PACKAGE = Path(__file__).parent.parent
-
-LARGEST = 2**23  # bytes of what people write; the largest config.json in circulation has some hundred thousand
-LARGEST_INDEX = 2**27  # and of a list of a checkpoint's tensors
-DEEPEST = 64  # tables and lists in one another
 
 
 def place(path: Path) -> str:
@@ -24,22 +27,43 @@ def place(path: Path) -> str:
         return str(path)
 
 
-def read_bytes(path: Path, most: int = LARGEST) -> bytes:
-    """A file's bytes. Raises `Problem` for what cannot be read, has no end of its own, or is too large."""
+def size_of(path: Path, most: int | None = None) -> int:
+    """A file's bytes. Raises `Problem` for what cannot be read, has no end of its own, or is larger than `most`."""
     try:
         about = path.stat()
-        if stat.S_ISREG(about.st_mode) and about.st_size <= most:
-            return path.read_bytes()
     except (OSError, ValueError) as error:  # a path with a NUL, too
-        raise Problem(f"cannot be read: {getattr(error, 'strerror', error)}", "check the path") from None
+        raise _unreadable(error) from None
     if stat.S_ISDIR(about.st_mode):
         raise Problem("cannot be read: it is a folder", "check the path")
     if not stat.S_ISREG(about.st_mode):
         raise Problem("cannot be read: it is a device or a pipe, not a file", "save what it gives as a file")
-    raise Problem(f"cannot be read: it has {about.st_size:,} bytes, more than {most:,}", "check the path")
+    if most is not None and about.st_size > most:
+        raise Problem(f"cannot be read: it has {about.st_size:,} bytes, more than {most:,}", "check the path")
+    return about.st_size
 
 
-def read_text(path: Path, most: int = LARGEST) -> str:
+@contextmanager
+def opened(path: Path, most: int | None = None) -> Generator[BinaryIO]:
+    """A file of at most so many bytes, to be read from its beginning. Raises `Problem`, while it is read too."""
+    size_of(path, most)
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> Problem:
+    return Problem(f"cannot be read: {getattr(error, 'strerror', None) or error}", "check the path")
+
+
+def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+    """A file's contents. Raises `Problem` for what cannot be read, has no end of its own, or is too large."""
+    with opened(path, most) as file:
+        return file.read()
+
+
+def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
     """A file's text. Raises `Problem` for what is not UTF-8, starts with a byte-order mark or cannot be read."""
     data = read_bytes(path, most)
     if data.startswith(b"\xef\xbb\xbf"):
@@ -51,42 +75,7 @@ def read_text(path: Path, most: int = LARGEST) -> str:
         raise Problem(f"line {line}: byte 0x{data[error.start]:02x} is not UTF-8", "save it as UTF-8") from None
 
 
-def _special_float(table: dict[str, Any]) -> dict[str, Any] | float:
-    """A number that JSON does not have, as transformers writes it: `{"__float__": "Infinity"}`."""
-    name = table.get("__float__")
-    return float(name) if len(table) == 1 and name in ("Infinity", "-Infinity", "NaN") else table
-
-
-def check_data(data: object) -> None:
-    """Raise `Problem` for what nobody can print: tables and lists nested too deeply, half of a character."""
-    level = [data]
-    for _ in range(DEEPEST):
-        if not level:
-            return
-        inner: list[object] = []
-        for value in level:
-            if isinstance(value, str):
-                _check_text(value)
-            elif isinstance(value, dict):
-                table = cast("dict[str, object]", value)
-                inner.extend(table)
-                inner.extend(table.values())
-            elif isinstance(value, list):
-                inner.extend(cast("list[object]", value))
-        level = inner
-    raise Problem(f"nested more than {DEEPEST} deep", "check the file")
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Problem(
-            f"{shorten(text)} holds half a character, {text[error.start]!r}", "write the whole one, or leave it out"
-        ) from None
-
-
-def read_json(path: Path, most: int = LARGEST) -> dict[str, Any]:
+def read_json(path: Path, most: int = LARGEST_TEXT) -> dict[str, Any]:
     """A config.json's keys. Raises `Problem`."""
     return parse_json(read_text(path, most))
 
@@ -96,14 +85,74 @@ def parse_json(text: str) -> dict[str, Any]:
     if not text.strip():
         raise Problem("broken JSON: line 1, column 1: the file is empty", "download it again")
     try:
-        raw: object = json.loads(text, object_hook=_special_float)
+        raw: object = json.loads(text, object_hook=special_float, parse_int=whole)
     except json.JSONDecodeError as error:
-        raise Problem(f"broken JSON: line {error.lineno}, column {error.colno}: {error.msg}", "mend the line") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise Problem(f"broken JSON: {error}", "check the file") from None
+        raise Problem(f"broken JSON: line {error.lineno}, column {error.colno}: {error.msg}", "fix the line") from None
     except RecursionError:
         raise Problem("broken JSON: nested too deeply", "check the file") from None
     check_data(raw)
     if not isinstance(raw, dict):
         raise Problem(f"expected a table of keys, found {shorten(raw)}", "a config.json is one JSON object")
     return cast("dict[str, Any]", raw)  # a key of JSON is text
+
+
+@contextmanager
+def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Generator[BinaryIO, None, None]:
+    """A file to write to, which takes its place once all of it is on the disk. If anything fails, what stood there
+    stays, and nothing else is left: no part of a file, none of the folders that were made for it. A device or a pipe
+    gets what is written as it comes.
+
+    Raises `Problem` for what cannot be written, and where the file is to be new for one that exists.
+    """
+    made: list[Path] = []
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
+        if is_new and os.path.lexists(path):
+            raise FileExistsError
+        target = Path(os.path.realpath(path))  # a link stays one
+        if with_folders:
+            made = [folder for folder in target.parents if not folder.exists()]
+            target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".writing-{secrets.token_hex(4)}")
+        try:
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _put(temporary, target, is_new)
+        finally:
+            temporary.unlink(missing_ok=True)
+        made = []
+    except FileExistsError:
+        raise Problem("exists already", "give another path, or remove it first", place(path)) from None
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:  # a path with a NUL, too
+        why = getattr(error, "strerror", None) or error
+        raise Problem(f"cannot be written: {why}", "check the path and the disk", place(path)) from None
+    finally:
+        for folder in made:
+            with suppress(OSError):  # it was not made, or is another's meanwhile
+                folder.rmdir()
+
+
+def _put(temporary: Path, target: Path, is_new: bool) -> None:
+    """A written file at its place; one that is to be new takes the place of none that came meanwhile."""
+    if is_new:
+        with suppress(OSError):  # a disk without links
+            os.link(temporary, target)
+            return
+        if os.path.lexists(target):
+            raise FileExistsError
+    elif target.exists():
+        shutil.copymode(target, temporary)
+    temporary.replace(target)
+
+
+def write(path: Path, content: str | bytes, is_new: bool = False, with_folders: bool = False) -> None:
+    """A whole file, as `writing` says; a text as UTF-8."""
+    with writing(path, is_new, with_folders) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

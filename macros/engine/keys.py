@@ -22,6 +22,9 @@ OWN_TABLES = frozenset(
 )
 
 
+# What a whole says of the format of its weights holds for the language model, where that says nothing else.
+FORMATS = "quantization_config", "dtype", "torch_dtype"
+
 # How the names of keys begin or end that hold a size, or a number of something.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
@@ -43,7 +46,7 @@ class Parts(NamedTuple):
 def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
     """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
     keys of `text_config`, or without one those that stand beside the other parts. What the whole says of tied tables
-    goes before what the part says.
+    goes before what the part says; what it says of the format of weights holds where the part says nothing.
     """
     described = "text_config" if isinstance(raw.get("text_config"), Mapping) else None
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
@@ -52,8 +55,9 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
         return {name: value for name, value in raw.items() if name not in left_out}, parts
     inner: Mapping[str, Any] = raw["text_config"]
     both = {"model_type": raw.get("model_type"), **inner}
-    tied = raw.get("tie_word_embeddings")
-    return both if tied is None else {**both, "tie_word_embeddings": tied}, parts
+    tied = {"tie_word_embeddings": raw["tie_word_embeddings"]} if raw.get("tie_word_embeddings") is not None else {}
+    formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
+    return {**both, **tied, **formats}, parts
 
 
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:

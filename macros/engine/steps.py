@@ -68,7 +68,7 @@ class Role(StrEnum):
     RMS_NORM = "rms_norm", "RMSNorm"
     HEAD_NORMS = "head_norms", "QK-norm"
     GATED_RMS_NORM = "gated_rms_norm", "gated RMSNorm"
-    L2_NORM = "l2_norm", "L2 normalisation"
+    L2_NORM = "l2_norm", "L2 normalization"
     UNIT_NORM = "unit_norm", "RMSNorm"
     SELF_GATED_NORM = "self_gated_norm", "gated RMSNorm"
     # activation functions

@@ -1,4 +1,4 @@
-"""Variations of a model that teach: each makes the keys of another config.json of those of one.
+"""Example changes of a model: each makes the keys of another config.json from those of one.
 
 Some exist in another architecture only; these are offered for the plain block that all of these share.
 """
@@ -23,7 +23,7 @@ WINDOW = 4096
 
 @dataclass(frozen=True)
 class Variation:
-    """A change: its name in an address, what a button calls it, and what it does, in a few words."""
+    """A change: its name in an address, the text of its button, and what it does, in a few words."""
 
     name: str
     title: str
@@ -118,15 +118,23 @@ def _window(raw: Raw, c: Any) -> Raw | None:
 VARIATIONS: dict[str, Variation] = {
     one.name: one
     for one in (
-        Variation("wider", "Double the width", "d_model, d_ff and the heads twice", _wider),
-        Variation("deeper", "Double the depth", "n_layers twice", _deeper),
-        Variation("mha", "Keys for every head", "n_kv_heads = n_heads: multi-head attention", _shared_by(1)),
-        Variation("gqa", "Keys shared by four", "n_kv_heads = n_heads / 4: grouped queries", _shared_by(4)),
-        Variation("mqa", "Keys shared by all", "n_kv_heads = 1: multi-query attention", _shared_by(None)),
+        Variation("wider", "Double the width", "d_model, d_ff and the number of heads × 2", _wider),
+        Variation("deeper", "Double the depth", "n_layers × 2", _deeper),
+        Variation("mha", "Multi-head attention (MHA)", "n_kv_heads = n_heads", _shared_by(1)),
+        Variation("gqa", "Grouped-query attention (GQA)", "n_kv_heads = n_heads / 4", _shared_by(4)),
+        Variation("mqa", "Multi-query attention (MQA)", "n_kv_heads = 1", _shared_by(None)),
         Variation(
-            "mla", "Latents for keys", "one latent of 4 · d_head for all heads: as DeepSeek’s attention", _latents
+            "mla",
+            "Multi-head latent attention (MLA)",
+            "one latent of 4 · d_head for all heads, as in DeepSeek-V2 and V3",
+            _latents,
         ),
-        Variation("experts", "Eight experts, two used", "the feed-forward part eight times: as Mixtral", _experts),
-        Variation("window", "A sliding window", "each layer sees the last 4,096 tokens: as Mistral 7B", _window),
+        Variation(
+            "experts",
+            "Eight experts, two active",
+            "eight feed-forward networks, of which each token uses two, as in Mixtral",
+            _experts,
+        ),
+        Variation("window", "Sliding window", "each layer attends to the last 4,096 tokens, as in Mistral 7B", _window),
     )
 }

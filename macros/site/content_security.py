@@ -2,6 +2,8 @@
 
 The theme's scripts that stand in a page are allowed by their digests. Under instant navigation the first page's policy
 stays in force; what runs again on the next page stands on every page alike.
+
+Texts become markup and scripts through one gate (Trusted Types), which comes before any other script.
 """
 
 from __future__ import annotations
@@ -10,12 +12,19 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 
-# 'wasm-unsafe-eval' is for the search; data: for the theme's icons, which are masks in its style sheet.
+# data: is for the theme's icons, which are masks in its style sheet.
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'self'; connect-src 'self'; font-src 'self'; "
     "img-src 'self' data:; manifest-src 'self'; style-src 'self'; worker-src 'self'; "
-    "script-src 'self' 'wasm-unsafe-eval'"
+    "require-trusted-types-for 'script'; trusted-types default; script-src 'self'"
 )
+# The theme hands over texts: addresses of the site's scripts, whole pages to be parsed, in which nothing runs, numbers
+# and words, and the scripts of the page that comes, which the digests hold. No other text becomes markup.
+GATE = """globalThis.trustedTypes?.createPolicy("default", {
+  createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") || !/[<&]/.test(text) ? text : null),
+  createScriptURL: text => (new URL(text, document.baseURI).origin === location.origin ? text : null),
+  createScript: (text, kind, sink) => (sink.startsWith("HTMLScriptElement") ? text : null),
+})"""
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<content>.*?)</script>", re.S | re.I)
 _FIRST = re.compile(r'<meta charset="[^"]*">')
 _KINDS = re.compile(r"\btype=[\"']?(?:module|text/javascript)\b")
@@ -37,10 +46,10 @@ def policy(page: str) -> str:
 
 
 def with_policy(page: str) -> str:
-    """The page with its policy before all that it is about."""
-    return _FIRST.sub(
-        lambda m: f'{m[0]}<meta http-equiv="Content-Security-Policy" content="{policy(page)}">', page, count=1
-    )
+    """The page with its policy, and the gate, before all that it is about."""
+    gate = f"<script>{GATE}</script>"
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(gate + page)}">'
+    return _FIRST.sub(lambda m: f"{m[0]}{meta}{gate}", page, count=1)
 
 
 def on_post_page(output, page, config):

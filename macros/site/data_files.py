@@ -1,4 +1,4 @@
-"""The site as data, at addresses that stay: the catalogue, an object and a table for each model, their JSON Schemas.
+"""The site as data, at addresses that stay: the catalog, an object and a table for each model, their JSON Schemas.
 
 Plain text, for any builder.
 """
@@ -60,7 +60,7 @@ def model_files(slug: str) -> tuple[str, str]:
 
 @memoized
 def catalogue_files(slugs: tuple[str, ...]) -> tuple[str, str]:
-    """The catalogue as JSON and as CSV."""
+    """The catalog as JSON and as CSV."""
     rows = [_row(slug) for slug in slugs]
     return catalogue.as_json(rows), catalogue.as_csv(rows)
 

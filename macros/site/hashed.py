@@ -2,7 +2,7 @@
 
 One name for all, at the depth of `assets/`: they import each other, and find the site's root, by relative addresses,
 which stay as they are written. Fonts and the tools' data go along, so that a script never reads another edition's. What
-a page links to (licences, the logo) stays where it is. The styles are one file: each more is another way to the host
+a page links to (licenses, the logo) stays where it is. The styles are one file: each more is another way to the host
 and back before the page is seen. Scripts go without the comments that say their types.
 """
 
@@ -19,7 +19,7 @@ KINDS = SCRIPTS | {".css", ".woff2"}
 DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
 STYLES = f"{FOLDER}/styles.css"
 
-# Of the theme: where its map lies, and a rule of every element for the moment in which colours change, for which a
+# Of the theme: where its map lies, and a rule of every element for the moment in which colors change, for which a
 # browser styles the whole page again twice, at its start too.
 _LEFT_OUT = re.compile(r"/\*# sourceMappingURL=[^*]*\*/|\[data-md-color-switching\][^{}]*\{[^{}]*\}")
 

@@ -28,7 +28,7 @@ if ROOT not in sys.path:
 def the_preview():
     """Wrong lines in its own modules end a build, but not a live preview: that begins once they are mended."""
     while True:
-        before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("*.py")}
+        before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("[!.]*.py")}
         try:
             return importlib.import_module("macros.site.preview").preview
         except Exception as error:
@@ -48,13 +48,16 @@ preview = the_preview()
 ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
 # And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
 PUBLISHED = "macros.site.mkdocs_published", "macros.site.content_security"
+OUTPUT = "macros.site.mkdocs_output"  # and of one that replaces what stands in its folder
+is_replacing = False
 
 
 def call(event, *args, **kwargs):
     """Gives the event to the function of that name in each adapter."""
     result = None
     try:
-        for name in ADAPTERS + (() if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED):
+        published = () if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED
+        for name in ADAPTERS + published + ((OUTPUT,) if is_replacing else ()):
             if importlib.util.find_spec(name):
                 function = getattr(importlib.import_module(name), event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:
@@ -88,7 +91,9 @@ def handed_on(event):
     return CombinedEvent(event_priority(100)(early), now, event_priority(-100)(late))
 
 
-def on_startup(command, **kwargs):
+def on_startup(command, dirty=False, **kwargs):
+    global is_replacing
+    is_replacing = command != "serve" and not dirty
     logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
     preview.on_startup(command)
 
@@ -128,11 +133,15 @@ def on_serve(server, config, builder):
 
 def on_shutdown():
     preview.on_shutdown()
+    if output := sys.modules.get(OUTPUT):
+        output.end()
 
 
 def on_build_error(error, **kwargs):
     gc.enable()
     preview.on_build_error(error)
+    if not preview.serving:
+        importlib.import_module(OUTPUT).refuse(error)
 
 
 on_pre_build = handed_on("on_pre_build")
@@ -145,6 +154,7 @@ on_post_page = handed_on("on_post_page")
 on_post_template = handed_on("on_post_template")
 
 
+@event_priority(-100)  # when all other plugins have written
 def on_post_build(config):
     gc.enable()
     if not preview.is_first:

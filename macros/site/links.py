@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ..catalogue import page_paths
 from ..engine.errors import Problem
+from .editors import is_an_editors
 
 _HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
 
@@ -46,7 +47,8 @@ def reads_sources(env) -> bool:
 @cache
 def files_below(docs: str) -> frozenset[str]:
     """The files of a folder of sources, for a builder that gives macros no list of them."""
-    return frozenset(path.relative_to(docs).as_posix() for path in Path(docs).rglob("*") if path.is_file())
+    files = (path.relative_to(docs).as_posix() for path in Path(docs).rglob("*") if path.is_file())
+    return frozenset(path for path in files if not is_an_editors(path))
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..catalogue import page_paths, presets
 from ..engine.errors import Problem, nearest, shorten
 from . import links, model_pages, tool_files
+from .editors import is_an_editors
 
 PLACE = "extra.every_parameter"
 EXTENSION = f"{__package__}.extensions.large_blocks"
@@ -114,7 +115,8 @@ def write_files(conf: Any, pages: Any) -> None:
     target = Path(conf["site_dir"]) / FOLDER
     for path in ASSETS.rglob("*"):
         name = path.relative_to(ASSETS)
-        if path.is_file() and name.suffix != ".py" and name.parts[0] not in OF_OUR_SITE | {"__pycache__"}:
+        is_ours = name.suffix != ".py" and not is_an_editors(name.as_posix())
+        if path.is_file() and is_ours and name.parts[0] not in OF_OUR_SITE | {"__pycache__"}:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / name)
     if conf["theme"].name != "material":

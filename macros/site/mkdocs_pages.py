@@ -23,6 +23,7 @@ from ..catalogue import page_paths, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
 from . import model_pages, tool_files
+from .editors import is_an_editors
 from .preview import preview
 from .preview.inputs import Inputs
 
@@ -75,8 +76,11 @@ def size() -> Callable[[str], int] | None:
 def on_files(files, config):
     """The generated pages. A wrong preset refuses the build; under live preview its page shows what is wrong."""
     put_back()  # after a preview's build that ended in the middle of a page
-    for file in files:
+    for file in list(files):
         if file.src_dir == config.docs_dir:  # else it is the theme’s
+            if is_an_editors(file.src_uri):
+                files.remove(file)
+                continue
             try:
                 check_path(file.src_uri)
             except Problem as problem:

@@ -31,7 +31,7 @@ contents = disk.SpillFile()
 
 def on_config(config):
     changelog = Path(config.docs_dir) / CHANGELOG
-    said = changelog.read_text("utf-8") if changelog.is_file() else ""
+    said = changelog.read_text("utf-8-sig") if changelog.is_file() else ""
     config.extra["edition"], config.extra["day"] = edition(said), edition_date(said)
     listed.clear()
     waiting.clear()

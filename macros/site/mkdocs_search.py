@@ -26,7 +26,7 @@ def on_page_context(context, page, config, nav):
     asked = page.meta.get("search", {})  # as Material's own search: exclude, boost
     if page.file.generated_by is None and not asked.get("exclude"):
         title = mkdocs_markdown.title_text(page.title)
-        entries.append(Page(page.url, title, sections(page.content, title), asked.get("boost", 1)))
+        entries.append(Page(page.url, title, sections(page.content, title), page.file.src_uri, asked.get("boost", 1)))
 
 
 def on_post_build(config):
@@ -40,7 +40,11 @@ def on_post_build(config):
     ]
     is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
     written = index_files(
-        entries, terms, lambda source: links.page_address(source, config.use_directory_urls), is_preview
+        entries,
+        terms,
+        lambda source: links.page_address(source, config.use_directory_urls),
+        lambda source: any(page.source == source for page in entries),
+        is_preview,
     )
     for path, content in written.items():
         (folder / path).write_text(content, "utf-8")

@@ -160,7 +160,7 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
         said,
         macro_call("family_chart", family),
         macro_call("family_changes", family),
-        "[Every model of the catalogue](../index.md)",
+        "[Every model of the catalog](../index.md)",
     )
 
 
@@ -173,7 +173,7 @@ def model_page(slug: str) -> str:
         description = f"{preset.name} by {preset.organization}: no size is disclosed"
         return header(preset.name, description) + paragraphs(
             macro_call("model_intro", slug),
-            "The models whose sizes are public are in [the catalogue](../index.md).",
+            "The models whose sizes are public are in [the catalog](../index.md).",
             "## Sources",
             macro_call("model_sources", slug),
         )
@@ -192,7 +192,14 @@ def model_page(slug: str) -> str:
         folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
         folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
         folded_section(slug, "Where the FLOPs go", macro_call("flops_table", slug), level=3),
-        folded_section(slug, "Memory", macro_call("memory_table", slug), macro_call("training_memory", slug), level=3),
+        folded_section(
+            slug,
+            "Memory",
+            *([macro_call("published_table", slug)] if presets.model(slug).counts.formats.is_stated else []),
+            macro_call("memory_table", slug),
+            macro_call("training_memory", slug),
+            level=3,
+        ),
         section("The least time", macro_call("time_table", slug, accelerators), level=3),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
         "## Sources",

@@ -20,21 +20,28 @@ from ..views.charts import catalogue_charts, parts_chart
 from ..views.costs import (
     bytes_moved,
     chunked_reads,
+    engines,
+    fine_tuning,
     flops,
     kv_cache,
     kv_cache_chart,
+    measured,
     memory,
     overview,
     published_costs,
+    several_devices,
+    speculative,
+    throughput_chart,
     time_bounds,
     training,
+    weight_files,
 )
 from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
 from ..views.models import catalogue, fact_sheet, families, model_page
-from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms
+from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
 from ..views.trace.layers import layer_range as which_layers
@@ -52,7 +59,8 @@ GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
 OF_MORE = {"macro_table", "python_example", "terminal"}  # macros that look at other pages, or at any file
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
-TERMS = re.compile(r'(<span class="ep-term">· )([^<]+)')  # as `terms_beside` writes them
+# As `terms_beside` writes the field's terms, and walkthroughs the name of a step.
+TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)')
 
 
 # The macros that are views as they are, by module.
@@ -68,9 +76,11 @@ VIEWS = {
     coverage: "coverage_mechanisms coverage_summary coverage_types",
     data_files: "data_fields",
     designs: "design_result design_table",
+    engines: "engine_buffers_table engine_logs_table engine_table",
     excerpts: "excerpt html_source",
     families: "family_changes family_chart",
     figure_table: "figure_table",
+    fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
     growth: "growth_figure",
@@ -78,7 +88,8 @@ VIEWS = {
     kv_cache: "cache_formula cache_layers cache_table kv_cache",
     kv_cache_chart: "cache_chart",
     matmul: "matmul matmul_figure one_head",
-    memory: "fits_table format_table inference_table memory_table split_table",
+    measured: "measured_table",
+    memory: "fits_table format_table inference_table memory_table published_table split_table",
     model_page: (
         "how_many model_cards model_checked model_intro model_sources preset_file published_origins verification"
     ),
@@ -96,13 +107,18 @@ VIEWS = {
         "worked_score"
     ),
     rooms: "room rooms_picture rooms_table",
+    several_devices: "message_table offload_table prefix_table traffic_table",
     size_counts: "which_number",
+    speculative: "speculative_table",
+    throughput_chart: "throughput_chart",
+    style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
-    tools: "any_config compare what_if",
+    tools: "any_config compare plan_deployment what_fits what_if",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",
     values: "calc params value",
     walkthrough: "recap shape_after walkthrough",
+    weight_files: "bits_per_weight_table fitting_file_table quantizer_table weights_table",
 }
 MACROS: dict[str, Callable] = {name: getattr(view, name) for view, names in VIEWS.items() for name in names.split()}
 MACROS |= {"python_example": python_example, "python_names": python_names, "terminal": terminal}
@@ -145,6 +161,7 @@ def model_sheet(slug: str, page_link: Link) -> Html:
     """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
     tools_of_model = {
         "Change it": ("tools/what-if.md", f"?model={quote(slug)}"),
+        "Where it fits": ("tools/fits.md", f"?model={quote(slug)}"),
         "Compare it": (catalogue.COMPARE, f"?models={quote(slug)}"),
         "All of this as data (JSON)": (data_files.json_address(slug), ""),
         "Its tensors as a table (CSV)": (data_files.csv_address(slug), ""),
@@ -343,7 +360,9 @@ def _sources(env) -> list[tuple[str, str]]:
     if hasattr(files, "documentation_pages"):
         pages = [(f.src_uri, f.content_string) for f in files.documentation_pages() if f.abs_src_path]
     else:
-        pages = [(source, (docs_folder(env) / source).read_text("utf-8")) for source in files if source.endswith(".md")]
+        pages = [
+            (source, (docs_folder(env) / source).read_text("utf-8-sig")) for source in files if source.endswith(".md")
+        ]
     return sorted(page for page in pages if not re.match(f"includes/|{page_paths.MODELS}/.*/", page[0]))
 
 

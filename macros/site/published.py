@@ -63,7 +63,7 @@ def llms_txt(name: str, description: str, pages: Iterable[Listed]) -> str:
 
 
 def json_ld(source: str, title: str, description: str, absolute: Absolute) -> str | None:
-    """What search engines are told of the catalogue and of each model, as JSON-LD that may stand in HTML; None for any
+    """What search engines are told of the catalog and of each model, as JSON-LD that may stand in HTML; None for any
     other page."""
     slugs = {page_paths.model_page(slug): slug for slug in presets.readable()}
     if source == page_paths.CATALOGUE:

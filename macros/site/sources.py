@@ -20,6 +20,8 @@ import yaml
 
 from ..engine.errors import Problem
 from . import model_pages, tool_files
+from .editors import is_an_editors
+from .whole_folder import WholeFolder
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
 PACKAGE = "every_parameter"  # by which builders find the macros; the extensions have it in their names
@@ -62,12 +64,27 @@ def generated() -> Iterator[model_pages.Generated]:
     yield from tool_files.tool_files()
 
 
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """What is in a folder of `docs/` and goes to no other builder."""
+    return [name for name in names if name == "overrides" or is_an_editors(name)]
+
+
 def write(root: Path, folder: Path) -> int:
     """The sources of the site at `root`, in a new folder; how many were generated."""
-    if folder.exists() and any(folder.iterdir()):
+    if folder.is_dir() and any(folder.iterdir()):
         raise Problem("is not empty", "name a new folder, or empty it", str(folder))
+    whole = WholeFolder(folder)
+    try:
+        count = _write(root, whole.folder)
+        whole.put()
+    finally:
+        whole.drop()
+    return count
+
+
+def _write(root: Path, folder: Path) -> int:
     text = (root / SETTINGS).read_text("utf-8")
-    shutil.copytree(root / DOCS, folder / DOCS, ignore=shutil.ignore_patterns("overrides"), dirs_exist_ok=True)
+    shutil.copytree(root / DOCS, folder / DOCS, ignore=_left_out, dirs_exist_ok=True)
     (folder / SETTINGS).write_text(yaml.safe_dump(settings(text), allow_unicode=True, sort_keys=False), "utf-8")
     files = list(generated())
     for file in files:
@@ -89,7 +106,9 @@ def main(arguments: list[str]) -> int:
         print(problem, file=sys.stderr)
         return 2
     except OSError as error:
-        print(Problem(f"{error.strerror}", "run it where mkdocs.yml stands", str(error.filename)), file=sys.stderr)
+        is_elsewhere = isinstance(error, FileNotFoundError)
+        mend = "run it where mkdocs.yml stands" if is_elsewhere else "check the path and the disk"
+        print(Problem(error.strerror or str(error), mend, str(error.filename or arguments[0])), file=sys.stderr)
         return 2
     print(f"{arguments[0]}: {count} generated files")
     return 0

@@ -1,4 +1,6 @@
-"""What the tools' pages load: the compiled engine, the models and accelerators as data, the small model."""
+"""What the tools' pages load: the compiled engine, the models and accelerators as data, what decides whether each model
+fits, the small model.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,22 @@ import json
 from collections.abc import Callable
 from functools import cache, partial
 from html import unescape
+from typing import Any
+
+import msgspec
 
 from ..browser.bundle import files
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
-from ..catalogue import capitals, page_paths, presets
+from ..catalogue import capitals, page_paths, presets, training_runs
+from ..counting import adapters
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
+from ..counting.fitting import LISTED
+from ..data import capacity
 from ..views.charts.parts_chart import PARTS
 from ..views.kit.conventions import defaults_note
+from ..views.models.model_page import experts_and_attention, licence
 from ..views.words import descriptions
 from . import model_pages
 from .model_pages import Generated
@@ -28,8 +37,15 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
     models = (
         Generated(f"{FOLDER}/models/{slug}.json", partial(_model, slug, address or _address)) for slug in _listed()
     )
+    others = (Generated(f"{FOLDER}/weights/{name}.json", partial(_weights, name)) for name in LISTED)
     small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes) for name in OF_SMALL)
-    return [*scripts, *models, Generated(DATA, tool_data), *small]
+    lists = (
+        Generated(DATA, tool_data),
+        Generated(f"{FOLDER}/capacity.json", partial(_capacities, address or _address)),
+        Generated(f"{FOLDER}/keys.json", _keys),
+        Generated(f"{FOLDER}/plan.json", _plan),
+    )
+    return [*scripts, *models, *lists, *others, *small]
 
 
 DATA = f"{FOLDER}/data.json"
@@ -54,7 +70,7 @@ def _listed() -> list[str]:
 @cached_on_disk
 def tool_data() -> str:
     """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the
-    area map says of a part, by the role of its step, and its colour, by what it does.
+    area map says of a part, by the role of its step, and its color, by what it does.
     """
     models = {
         slug: {
@@ -70,7 +86,6 @@ def tool_data() -> str:
             "peak_flops": a.peak_flops,
             "bytes_per_second": a.bytes_per_second,
             "memory_bytes": a.memory_bytes,
-            "source": "",  # which no tool shows
         }
         for slug, a in accelerators().items()
     }
@@ -94,6 +109,53 @@ def _model(slug: str, address: Callable[[str], str]) -> str:
             "keys": model.raw,
         }
     )
+
+
+def _capacities(address: Callable[[str], str]) -> str:
+    """What decides whether each model fits, and what a list of them is filtered by."""
+    return _json({slug: {**_traits(slug), "page": address(slug)} for slug in _listed()})
+
+
+@memoized
+@cached_on_disk
+def _traits(slug: str) -> dict[str, Any]:
+    preset, model = presets.preset(slug), presets.model(slug)
+    formats = model.counts.formats
+    said = {name: formats.said(name) for name in capacity.capacity(slug)["weights"]}
+    return {
+        **capacity.capacity(slug),
+        "context": model.longest_context[0],
+        "kind": experts_and_attention(model)[0],
+        "licence": licence(preset),
+        "caveat": preset.caveat,
+        "said": {name: text for name, text in said.items() if text != name},
+    }
+
+
+def _keys() -> str:
+    """The keys of every model's config."""
+    return _json({slug: presets.model(slug).raw for slug in _listed()})
+
+
+def _plan() -> str:
+    """What planning a deployment asks for besides: the links and the stated power of accelerators, what PEFT adapts."""
+    return _json(
+        {
+            "links": {
+                slug: {"name": a.link.name, "bytes_per_second": a.link.bytes_per_second}
+                for slug, a in accelerators().items()
+                if a.link is not None
+            },
+            "watts": {slug: watts for slug in accelerators() if (watts := training_runs.watts_of(slug)) is not None},
+            "peft": msgspec.to_builtins(adapters.facts()),
+        }
+    )
+
+
+def _weights(format: str) -> str:
+    """The weights of every model in a format that few ask for; what has none is left out."""
+    there = {slug: said for slug in _listed() if (said := capacity.weights(slug, format)) is not None}
+    return _json(there)
 
 
 def _json(what: object) -> str:

@@ -6,7 +6,7 @@ From the ground up, each room importing those below it (tests/test_rooms.py):
 - `kit`: what all views are made with: HTML, SVG, formulas, rounded numbers, checked arguments, shared conventions
 - `trace`: the forward pass, step by step: layers, parts, operations, the walkthrough
 - `tables`: a model's parameters, the formulas that add up to them, models side by side
-- `costs`: FLOPs, bytes moved, cache, memory, training, time; `charts`: of a model's parts and of the catalogue;
+- `costs`: FLOPs, bytes moved, cache, memory, training, time; `charts`: of a model's parts and of the catalog;
   `diagrams`: the graph of the data flow, its layout, its drawing
 - `models`: what stands on the pages of models and families
 - `guide`: figures of the guide and the tools; `reference`: what the reference says of the project itself

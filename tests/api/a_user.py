@@ -24,12 +24,14 @@ assert_type(ep.models(family="Llama"), ep.Table)
 assert_type(ep.compare(m, "gpt2", on="h100"), ep.Comparison)
 assert_type(ep.fits(m, on="24GB"), ep.Fit)
 assert_type(ep.fits(["gpt2", m], on="24GB"), ep.Table)
+assert_type(ep.fits(on="24GB"), ep.Choices)
+assert_type(ep.fits(m), ep.Choices)
 assert_type(ep.run("capitals", "The capital of France is").tokens, list[int])
 for row in m.parameters.patterns:
     print(row["tensor"])
 try:
     m.kv_cache(context="4096")  # pyright: ignore[reportArgumentType]
     m.parameters.totl.rows()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    ep.fits(m)  # pyright: ignore[reportCallIssue]
+    ep.fits()  # pyright: ignore[reportCallIssue]
 except ep.Problem as problem:
     print(problem)

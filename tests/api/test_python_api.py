@@ -107,7 +107,7 @@ def test_a_config_by_slug_path_folder_and_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert (
         ep.load("gpt2").name == "GPT-2 Small" and ep.load(Path("gpt2")).parameters.total == total
-    )  # a path is no slug
+    )  # a path is not a slug
     assert ep.load(dict(CONFIG, n_head=np.int64(3).item())).config["n_heads"] == 3
 
 
@@ -136,6 +136,18 @@ def test_compare_and_fits_are_the_command_s(capsys):
         answer = ep.fits("mixtral-8x7b", on, **given)
         said = json.loads(printed(capsys, "fits", "mixtral-8x7b", "--format", "json", "--on", on, *options))
         assert answer.to_dict() == said and bool(answer) is said["fits"] and str(answer) == said["sentence"]
+    for name in ("vllm", "llama.cpp", "transformers", "mlx"):
+        served = ep.fits("gemma3-1b", "24GB", 2048, engine=name)
+        said = json.loads(
+            printed(
+                capsys, "fits", "gemma3-1b", *("--context", "2k", "--on", "24GB", "--engine", name), "--format", "json"
+            )
+        )
+        assert served.to_dict() == said and bool(served) is said["fits"] and str(served) == said["sentence"]
+        assert {t["known"] for t in said["terms"]} >= {"exact", "estimate"}
+        assert all(("bytes" in t) is (t["known"] == "exact") for t in said["terms"])
+        assert [row["term"] for row in served.rows()] == [t["name"] for t in said["terms"]]
+    assert [row["engine"] for row in ep.fits(["gpt2", "gemma3-1b"], "24GB", 512, engine="mlx")] == ["mlx", "mlx"]
     several = ep.fits([*models_], "24GB", **given)
     assert [row["total_bytes"] for row in several] == [ep.fits(one, "24GB", **given).total for one in models_]
     assert ep.fits(ep.load("gpt2"), "24GB")
@@ -200,7 +212,7 @@ def test_a_run_gives_the_reference_logits(name, tmp_path):
     for source in sources:
         close(ep.run(tmp_path, tokens=g.ids, source=source, all_logits=True).logits, g.logits)
     if g.source is not None:
-        with pytest.raises(ep.Problem, match="--source: 3 is nothing to read; give"):
+        with pytest.raises(ep.Problem, match="--source: 3 is not an input of an encoder; give"):
             ep.run(tmp_path, tokens=[1], source=3)
 
 
@@ -241,7 +253,7 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: m.kv_cache(0), "context = 0: expected a whole number from 1 to 999,999,999"),
         (lambda m: m.kv_cache(True), "context = True: expected a whole number"),
         (lambda m: m.kv_cache(1.5), "context = 1.5: expected a whole number"),
-        (lambda m: m.kv_cache(dtype="bf16"), "dtype = 'bf16': no such format"),
+        (lambda m: m.kv_cache(dtype="bf17"), "dtype = 'bf17': no such format"),
         (lambda m: m.memory(weights="fp9"), "weights = 'fp9': no such format; did you mean"),
         (lambda m: m.memory(devices=10**6), "devices = 1000000: expected"),
         (lambda m: m.flops(10, new_tokens=11), "new_tokens = 11: more than the context of 10"),
@@ -253,16 +265,22 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: m.parameters.patterns.select("tensors"), "no column 'tensors'; did you mean \"tensor\"?"),
         (lambda m: ep.models(family="lama"), "family = 'lama': no model; did you mean \"Llama\"?"),
         (lambda m: ep.models(sort_by="totl"), "sort_by = 'totl': no column"),
-        (lambda m: ep.compare(m), "compare needs two models or more"),
+        (lambda m: ep.compare(m), "compare needs two or more models"),
         (lambda m: ep.fits(m, 24), "--on 24: neither an accelerator nor a size"),
         (lambda m: ep.fits([], "24GB"), "fits without a model; give one"),
+        (lambda m: ep.fits(m, "24GB", engine="vlm"), "engine = 'vlm': no such engine; did you mean \"vllm\"?"),
+        (lambda m: ep.fits(m, "24GB", engine=3), "engine = 3: no such engine"),
+        (lambda m: ep.fits(m, "24GB", devices=2, engine="mlx"), "an engine is counted on one device"),
         (lambda m: ep.fits([m, 3], "24GB"), "3 is no model"),
-        (lambda m: ep.fits(None, "24GB"), "None is no model"),
+        (lambda m: m.to_dict(context=None), "context = None: expected a whole number"),
+        (lambda m: m.to_dict(context=[]), "context = []: expected a number of tokens"),
+        (lambda m: ep.fits(), "fits without a model; give one"),
+        (lambda m: ep.fits([m]), "fits of several models without a machine"),
         (lambda m: ep.models(max_parameters="8B"), "max_parameters = '8B': no number"),
         (lambda m: ep.run(3, "x"), "folder = 3: no path"),
-        (lambda m: ep.run("capitals", 3), "text = 3: no text"),
+        (lambda m: ep.run("capitals", 3), "text = 3: expected a text"),
         (lambda m: ep.run("capitals", tokens=3), "tokens = 3: no list of token ids"),
-        (lambda m: ep.run("capitals"), "run reads a text or token ids"),
+        (lambda m: ep.run("capitals"), "run needs a text or token ids"),
         (lambda m: ep.run("capitals", tokens=["a"]), "--tokens: 'a' is not a token id"),
         (lambda m: ep.run("capitals", "x", top=0), "top = 0: expected a whole number"),
     ],
@@ -282,9 +300,7 @@ def test_what_the_command_says_besides_is_a_warning_of_this_file():
         ep.fits(CONFIG | {"a_key_of_theirs": 1}, "24GB", context=10)
     said = [str(one.message) for one in warned]
     assert said[0] == said[-1] == "unknown keys, taken as changing no shape: 'a_key_of_theirs'"
-    assert (
-        said[1:-1] == ["beyond the 31 tokens of the model's position table: what is said at 100 is arithmetic only"] * 7
-    )
+    assert said[1:-1] == ["beyond the 31 tokens of the model's position table: figures at 100 are arithmetic only"] * 7
     assert {one.filename for one in warned} == {__file__}
 
 

@@ -9,7 +9,7 @@ from macros.catalogue import presets
 from macros.counting.accelerators import accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.figures import FIGURES
-from macros.counting.formats import CACHE_BYTES, FORMATS
+from macros.counting.formats import CACHE_BYTES, PUBLISHED, WEIGHTS
 from macros.counting.parameters import Counts
 from macros.engine.architectures.config import Key, fields_of
 from macros.engine.errors import Problem
@@ -38,7 +38,7 @@ def cases(number: int, seed: int, each: int = 1) -> list[dict[str, Any]]:
 def counts_of(model: presets.Model, raw: dict[str, Any]) -> Counts | str:
     """What a model's keys give, or what is wrong with them."""
     try:
-        return Counts(trace(model.architecture, model.architecture.config.read(raw)[0]))
+        return Counts(trace(model.architecture, model.architecture.config.read(raw)[0]), raw, model.architecture)
     except Problem as problem:
         return problem.what
     except ShapeError as error:
@@ -50,7 +50,7 @@ def case(model: presets.Model, raw: dict[str, Any], counts: Counts | str, rng: r
     given = dict(
         context=int(2 ** rng.uniform(0, 21)),
         batch=int(2 ** rng.uniform(0, 9)),
-        format=rng.choice(list(FORMATS)),
+        format=rng.choice([PUBLISHED, *WEIGHTS]),
         dtype=rng.choice(list(CACHE_BYTES)),
         devices=int(2 ** rng.uniform(0, 5)),
     )

@@ -146,11 +146,11 @@ def test_what_a_model_costs_narrows_too(catalogue, open_page):
     page = catalogue()
     counts = {presets.preset(s).name: presets.model(s).counts for s in presets.paths() if presets.preset(s).config}
     page.get_by_label("Weights, at most").select_option("16 GB")
-    in_bfloat16 = names(page)
-    assert set(in_bfloat16) == {name for name, c in counts.items() if costs_of(c).weight_bytes() <= 16 * 10**9}
-    page.get_by_label("in the format").select_option("int4")
-    assert len(names(page)) > len(in_bfloat16) and "format=int4" in page.url
-    page.get_by_label("Cache a token, at most").fill("65.536")
+    published = names(page)
+    assert set(published) == {n for n, c in counts.items() if costs_of(c).weight_bytes("published") <= 16 * 10**9}
+    page.get_by_label("in format").select_option("int4")
+    assert len(names(page)) > len(published) and "format=int4" in page.url
+    page.get_by_label("KV cache per token, at most").fill("65.536")
     page.get_by_label("Context, at least").select_option("32,768")
     page.get_by_label("Released since").select_option("2025")
     shown = names(page)
@@ -168,7 +168,7 @@ def test_two_that_are_ticked_lead_to_their_comparison(open_page, site, path, two
     page.wait_for_load_state("networkidle")
     for name in two:
         page.get_by_role("checkbox", name=f"Compare {name}", exact=True).first.check()
-    page.get_by_role("link", name="Compare the 2 models that are ticked").first.click()
+    page.get_by_role("link", name="Compare the 2 selected models").first.click()
     page.locator(".ep-answer strong").wait_for()
     assert all(page.get_by_role("columnheader", name=name, exact=True).count() for name in two)
 
@@ -189,7 +189,7 @@ def test_it_finds_a_kind_a_maker_with_a_year_and_two_names_at_once(catalogue):
 def test_what_tells_models_apart_is_seen_without_scrolling_at_1280_pixels(catalogue):
     page = catalogue()
     box = page.locator(".ep-scroll:has(.ep-catalogue)").bounding_box()
-    for title in ("Parameters", "Cache, bytes a token", "Context, tokens", "Attention", "Released", "Licence"):
+    for title in ("Parameters", "KV cache, bytes/token", "Context, tokens", "Attention", "Released", "License"):
         cell = heading(page, title).bounding_box()
         assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1, title
 
@@ -197,6 +197,14 @@ def test_what_tells_models_apart_is_seen_without_scrolling_at_1280_pixels(catalo
 def test_an_address_with_nonsense_shows_everything_it_can(catalogue):
     page = catalogue("?family=nobody&sort=nothing&order=sideways&kind=dense")
     assert said(page) != f"{MODELS} models" and "GPT-2 Small" in names(page)
+
+
+@pytest.mark.parametrize(
+    "name, title", [("licence", "License"), ("cache-bytes-a-token", "KV cache, bytes/token"), ("license", "License")]
+)
+def test_an_address_may_call_a_column_as_it_was_called_before(catalogue, name, title):
+    page = catalogue(f"?sort={name}&order=ascending")
+    assert heading(page, title).get_attribute("aria-sort") == "ascending"
 
 
 def test_it_comes_back_as_it_was_under_instant_navigation(catalogue):

@@ -7,7 +7,7 @@ import pytest
 
 from macros.browser.bundle import PACKAGE, RUNTIME, files
 from macros.browser.javascript import Unknown, compile_module
-from macros.engine.architectures import architectures
+from macros.engine.architectures import architectures, modules_by_type
 
 
 def test_every_architecture_is_compiled():
@@ -15,8 +15,8 @@ def test_every_architecture_is_compiled():
     names = {architecture.name for architecture in architectures().values()}
     core = {name for name in names if f'M["engine.architectures.{name}"]' in written["engine.mjs"]}
     assert {f"{name}.mjs" for name in names - core} <= set(written)
-    for model_type, architecture in architectures().items():
-        assert f'"{model_type}": "{architecture.name}"' in written["engine.mjs"]
+    for model_type, module in modules_by_type().items():  # the one that registers it
+        assert f'"{model_type}": "{module}"' in written["engine.mjs"]
 
 
 def test_what_the_modules_call_is_there():
@@ -29,6 +29,23 @@ def test_what_the_modules_call_is_there():
         "__name__",
         "__file__",
     }  # of modules that read folders, which nothing here calls
+
+
+def test_what_the_modules_ask_of_math_is_there():
+    """Also what only a type without a preset asks for, which no random model is of."""
+    source = (PACKAGE / "browser" / RUNTIME).read_text("utf-8")
+    block = source[source.index("const math = {") :]
+    given = set(re.findall(r"^  (\w+):", block[: block.index("\n}\n")], re.M))
+    folders = [PACKAGE / "engine", PACKAGE / "counting"]
+    texts = [path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\bmath\.(\w+)", text)}
+    used |= {
+        name
+        for text in texts
+        for names in re.findall(r"^from math import (.+)", text, re.M)
+        for name in names.split(", ")
+    }
+    assert len(used) > 9 and used <= given
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_whether_a_model_fits(reader):
         r.choose(r.page.get_by_label("Weights"), "fp8")
         r.page.locator(".ep-answer").filter(has_text="parameters in fp8").wait_for()
         said = answer(r)
-    assert "does not fit on one H100 SXM" in said and f"{rounding.decimal_bytes(needed - memory)} are missing" in said
+    assert "does not fit on one H100 SXM" in said and f"{rounding.decimal_bytes(needed - memory)} too much" in said
 
 
 def test_two_models_beside_each_other(reader):
@@ -138,7 +138,7 @@ def test_two_models_beside_each_other(reader):
         r.type(r.page.get_by_label("Find"), "qwen3 8b, llama 3.1 8b")
         r.press(r.page.get_by_role("checkbox", name="Compare Qwen3 8B"))
         r.press(r.page.get_by_role("checkbox", name="Compare Llama 3.1 8B"))
-        r.press(r.page.get_by_role("link", name="Compare the 2 models that are ticked"))
+        r.press(r.page.get_by_role("link", name="Compare the 2 selected models"))
         r.page.locator(".ep-answer strong").wait_for()
         said = [cell(r, "Parameters", name) for name in ("Qwen3 8B", "Llama 3.1 8B")]
     assert said == [f"{n:,} parameters" for n in totals]
@@ -161,7 +161,7 @@ def test_a_config_that_is_on_no_list(reader):
     with reader("") as r:
         r.press(r.page.get_by_role("link", name="Tools", exact=True).first)
         r.press(r.page.get_by_role("link", name="Any config", exact=True).first)
-        r.paste(r.page.get_by_label("A config.json"), json.dumps(UNLISTED))
+        r.paste(r.page.get_by_label("Paste a config.json"), json.dumps(UNLISTED))
         r.page.locator(".ep-answer strong").wait_for()
         said = cell(r, "Parameters", "Value")
     assert said == f"{counts.total:,} parameters"
@@ -198,7 +198,7 @@ def test_models_below_a_cache_of_so_much_a_token(reader):
     below = {presets.preset(slug).name for slug in known if cache_growth(presets.model(slug)) <= 50_000}
     with reader("") as r:
         r.press(r.page.get_by_role("link", name="Look a model up"))
-        r.type(r.page.get_by_label("Cache a token, at most, kB"), "50")
+        r.type(r.page.get_by_label("KV cache per token, at most, kB"), "50")
         said = r.read(r.page.get_by_role("status").filter(has_text="models"))
         names = r.page.locator(".ep-catalogue tbody tr:visible th").evaluate_all("all => all.map(e => e.dataset.sort)")
     assert set(names) == below and said == f"{len(below)} of {len(presets.paths())} models"

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, overflow, own_assets
+from conftest import accessibility, ignored, overflow, own_assets
 from reference import close
 
 from macros.catalogue import capitals
@@ -55,30 +55,40 @@ def test_the_browser_computes_what_python_does(choose, site, site_folder):
 def test_a_reader_chooses_and_goes_on(choose):
     """The weights are loaded by the first thing that a reader does; without a script one example stands complete."""
     page = choose(java_script_enabled=False)
-    assert all(page.get_by_role("group", name=name).count() for name in ("After “The capital", "Turn scores"))
+    assert all(page.get_by_role("group", name=name).count() for name in ("After “The capital", "Softmax"))
     asked = []
     page = choose()
     page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
     page.get_by_label("Country").select_option("Japan")
-    page.get_by_text("What comes next").wait_for()
+    page.get_by_text("Most likely next words").wait_for()
     assert "model.safetensors" in asked and text(page) == "The capital of Japan is …"
     page.get_by_role("button", name="Next word").click()
     page.get_by_text("Tokyo", exact=True).first.wait_for()
-    cache = page.get_by_role("group", name=re.compile("The cache"))
+    cache = page.get_by_role("group", name=re.compile("KV cache"))
     assert text(page) == "The capital of Japan is Tokyo …" and cache.get_by_role("row").count() == 1 + 6
     page.get_by_label("Temperature").fill("3")
     page.get_by_text("at temperature 3").wait_for()
     again = choose(page.url[page.url.index("?") :])
     again.get_by_text("at temperature 3").wait_for()
     assert text(again) == text(page)
-    page.get_by_role("button", name="One word back").click()
+    page.get_by_role("button", name="Remove last word").click()
     page.get_by_role("rowheader", name="Tokyo").first.wait_for()
     assert text(page) == "The capital of Japan is …"
+    page.go_back()
+    cache.get_by_role("row").nth(6).wait_for()
+    assert text(page) == "The capital of Japan is Tokyo …"
+
+
+def test_what_an_address_says_and_cannot_be_is_said(choose):
+    page = choose("?country=Atlantis&temperature=1e-300&added=zzz&layer=1")
+    said = ignored(page)
+    assert all(part in said for part in ('country = "Atlantis"', "from 0.1 to 3", 'added = "zzz"'))
+    assert text(page) == "The capital of France is …" and page.locator("select[name=layer]").input_value() == "1"
 
 
 def test_on_a_phone_and_for_everybody(choose, open_page, site):
     page = choose("?country=Peru&sentence=9", viewport={"width": 390, "height": 844})
-    page.get_by_text("What comes next").wait_for()
+    page.get_by_text("Most likely next words").wait_for()
     assert not overflow(page) and not accessibility(page)
     page = open_page(urljoin(site, "real-numbers/"), viewport={"width": 390, "height": 844})
     assert not overflow(page) and not accessibility(page)
@@ -89,13 +99,13 @@ def test_one_step_at_a_time(open_page, site):
     page = open_page(urljoin(site, "real-numbers/step-by-step/"))
     page.get_by_role("button", name="One step at a time").click()
     panel, title = page.locator(".ep-stepper"), page.locator(".ep-stepper .ep-what strong")
-    while title.inner_text() != "Turn scores into shares":
+    while title.inner_text() != "Softmax":
         page.keyboard.press("ArrowRight")
-    assert "Turn scores" in panel.locator(".node.lit").text_content()
-    assert panel.get_by_role("group", name="Turn scores into shares").is_visible()
+    assert "Softmax" in panel.locator(".node.lit").text_content()
+    assert panel.get_by_role("group", name="Softmax").is_visible()
     assert not page.locator("ol.ep-walk").is_visible()
     number = re.search(r"step=(\d+)", page.url)[1]
-    assert panel.get_by_text(f"{number} of ").is_visible()
+    assert panel.get_by_text(f"Step {number} of ").is_visible()
     page.keyboard.press("Escape")
     assert page.locator("ol.ep-walk").is_visible() and "step=" not in page.url
 

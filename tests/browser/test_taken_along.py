@@ -28,15 +28,15 @@ def test_a_table_is_copied_as_csv_and_as_markdown(open_page, site):
     assert len(boxes) == 4 and all(min(box["width"], box["height"]) >= 24 for box in boxes)
     assert boxes[-1]["x"] + boxes[-1]["width"] <= around["x"] + around["width"]  # within the table's frame
     row.get_by_title("Copy this table as CSV").click()
-    row.get_by_role("button", name="copied").wait_for()
+    row.get_by_role("button", name="Copied").wait_for()
     rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
     assert len({len(cells) for cells in rows}) == 1 and rows[0][0] == "Tensor"
     counts = {cells[0].partition(" ")[0]: cells[rows[0].index("Parameters")] for cells in rows}
     assert counts["model.embed_tokens.weight"] == "525336576"
-    assert counts["Parameters"] == str(presets.model("llama3-8b").counts.total)  # in all, the last row
-    row.get_by_role("button", name="CSV", exact=True).wait_for()  # it says “copied” for a while
+    assert counts["Total"] == str(presets.model("llama3-8b").counts.total)  # the last row
+    row.get_by_role("button", name="CSV", exact=True).wait_for()  # it says “Copied” for a while
     row.get_by_title("Copy this table as Markdown").click()
-    row.get_by_role("button", name="copied").wait_for()
+    row.get_by_role("button", name="Copied").wait_for()
     lines = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert lines[1] == "| --- | --- | --- | --- | --- | --- |" and len(lines) == len(rows) + 1
     assert any(line.startswith("| model.embed_tokens.weight ") and "525,336,576" in line for line in lines)

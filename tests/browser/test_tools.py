@@ -7,9 +7,12 @@ from html import unescape
 from urllib.parse import quote, urljoin
 
 import pytest
-from conftest import accessibility, overflow, own_assets
+from conftest import accessibility, ignored, overflow, own_assets, until
+from reference.configs import configs
 
 from macros.api import comparison
+from macros.api.fits import fits
+from macros.browser.bundle import OF_ONE_TOOL
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
@@ -19,8 +22,10 @@ from macros.views.kit import rounding
 
 pytestmark = pytest.mark.browser
 
-MOST_BYTES = 120_000  # of scripts and data of a tool's page, compressed, besides what every page has
-SHARED = ("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/kit.mjs")
+# Of scripts and data of a tool's page, compressed, besides what every page has; 4 kB of it are for the formats of
+# quantizers and for caches in blocks, and 3 kB for llama.cpp's files of more architectures and for several devices.
+MOST_BYTES = 154_000
+SHARED = ("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/kit.mjs")
 ASSETS = (*SHARED, "engine/python.mjs", "engine/engine.mjs", "engine/data.json")
 PAGES = ("tools/what-if.mjs", "tools/map.mjs"), ("tools/compare.mjs",)  # and what each alone has
 
@@ -42,11 +47,11 @@ UNLISTED = {
 def tool(open_page, site):
     """Opens a tool: `tool("what-if", "?model=gpt2")`; its answer stands."""
 
-    def open_(name, asked="", **options):
+    def open_(name, asked="", answers=None, **options):
         page = open_page(urljoin(site, f"tools/{name}/{asked}"), **options)
         if options.get("java_script_enabled", True):
             page.locator("form.ep-whatif").wait_for()
-            if name != "config" or asked:
+            if answers or answers is None and (name != "config" or asked):
                 page.locator(".ep-answer strong").wait_for()
         return page
 
@@ -63,16 +68,77 @@ def value(page, row, column=-1):
     return cell.locator("td span[title]").nth(column).get_attribute("title")
 
 
+def held(page, row):
+    """A number of the table of memory, by the words of its row: the exact one."""
+    table = page.get_by_role("table").filter(has=page.locator("caption", has_text="Memory of"))
+    found = table.get_by_role("row").filter(has=page.get_by_role("rowheader", name=row, exact=True))
+    return found.locator("td span[title]").first.get_attribute("title")
+
+
 def test_whether_a_model_fits_stands_as_a_sentence(tool):
     needed = sum(costs_of(presets.model("llama3.3-70b").counts).device_bytes(Conditions(32_768, format="fp8")).values())
     missing = needed - accelerator("h100").memory_bytes
     page = tool("what-if", "?model=llama3.3-70b&context=32768&weights=fp8&on=h100")
     assert "Llama 3.3 70B Instruct does not fit on one" in answer(page)
-    assert rounding.decimal_bytes(needed) in answer(
+    assert rounding.decimal_bytes(needed) in answer(page) and f"{rounding.decimal_bytes(missing)} too much" in answer(
         page
-    ) and f"{rounding.decimal_bytes(missing)} are missing" in answer(page)
-    page.get_by_label("Cache").select_option("fp8")
+    )
+    page.get_by_label("KV cache").select_option("fp8")
     page.get_by_text("Llama 3.3 70B Instruct fits on one").wait_for()
+    page.get_by_label("Devices").fill("7")
+    page.get_by_text("no split over 7 devices").wait_for()
+    assert "give 5 or 8" in page.locator(".ep-problem:not([hidden])").inner_text()
+    page.get_by_label("Devices").fill("8")
+    page.get_by_text("fits on 8 × H100 SXM (tensor parallel 8)").wait_for()
+    assert page.locator(".ep-problem:not([hidden])").is_hidden()
+
+
+def test_weights_are_taken_as_published_and_the_answer_says_so(tool):
+    page = tool("what-if", "?model=gpt-oss-20b&context=4096&on=12GB")
+    there = fits("gpt-oss-20b", "12GB")
+    assert f"parameters {there.weights} and the KV cache" in answer(page) and "does not fit on 12 GB" in answer(page)
+    assert held(page, "Too much") == f"{-there.left:,} bytes"
+    page.get_by_label("Weights").select_option("mxfp4")
+    page.get_by_text("does not fit on 12 GB").wait_for()
+    assert held(page, "Weights") == f"{there.terms['weights']:,} bytes"
+    page = tool("compare", "?models=gpt-oss-20b,llama3-8b")
+    row = page.get_by_role("row").filter(has_text="Weight format")
+    assert row.locator("td").all_inner_texts() == ["experts in mxfp4, the rest in bfloat16", "bfloat16"]
+
+
+def test_a_gguf_file_is_counted_as_the_command_does(tool):
+    page = tool("what-if", "?model=qwen3-30b-a3b&context=4096&on=24GB&weights=q4_k_m")
+    there = fits("qwen3-30b-a3b", "24GB", weights="Q4_K_M")
+    assert "parameters in Q4_K_M and the KV cache" in answer(page)
+    assert held(page, "Weights") == f"{there.terms['weights']:,} bytes"
+
+
+def test_a_quantization_that_is_not_known_is_said_and_another_format_taken(tool):
+    keys = {**presets.model("llama3-8b").raw, "quantization_config": {"quant_method": "aqlm"}}
+    page = tool("config", f"#config={quote(json.dumps(keys))}", answers=False)
+    page.get_by_text("quant_method = 'aqlm' is not known").first.wait_for()
+    page.get_by_label("Weights").select_option("int4")
+    page.get_by_text("parameters in int4 and the KV cache").wait_for()
+
+
+def test_a_machine_of_ones_own_answers_as_the_command_does(tool, open_page):
+    """Its parts are in the address; what cannot be one is said beside the field, and the answer stays."""
+    page = tool("what-if", "?model=llama3-8b")
+    page.locator("select[name=on]").select_option(label="Custom")
+    field = page.locator("input[name=machine]")
+    field.fill("64GB,2xDDR5-5600")
+    page.get_by_text("Llama 3 8B fits on 64 GB, 2 × DDR5-5600").wait_for()
+    left = fits("llama3-8b", "64GB,2xDDR5-5600", context=8192).left
+    assert held(page, "Free") == f"{left:,} bytes"
+    page.wait_for_url("**?*on=64GB*")
+    again = open_page(page.url)
+    again.get_by_text("Llama 3 8B fits on 64 GB, 2 × DDR5-5600").wait_for()
+    assert again.locator("input[name=machine]").input_value() == "64GB,2xDDR5-5600"
+    field.fill("64GB,1008Gb/s")
+    page.get_by_text("on = '64GB,1008Gb/s': '1008Gb/s' is in bits; write bytes").wait_for()
+    assert "64 GB, 2 × DDR5-5600" in answer(page)
+    field.fill("24GB")
+    page.get_by_text("Llama 3 8B fits on 24 GB:").wait_for()
 
 
 def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, open_page):
@@ -124,9 +190,9 @@ def test_what_cannot_be_is_explained_at_its_field_and_nothing_breaks(tool):
 def test_ways_that_teach_are_taken_and_taken_back(tool):
     page = tool("what-if")
     total = presets.model("llama3-8b").counts.total
-    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_role("button", name="Eight experts, two active").click()
     page.get_by_label("n_experts", exact=True).wait_for()
-    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_role("button", name="Eight experts, two active").click()
     page.get_by_label("n_experts", exact=True).wait_for(state="detached")
     assert value(page, "Parameters") == f"{total:,} parameters"
 
@@ -149,7 +215,7 @@ def test_the_map_is_that_of_the_fact_sheet(tool, slug):
 def test_the_map_moves_with_a_change(tool):
     page = tool("what-if")
     before = page.locator(".ep-map").inner_html()
-    page.get_by_role("button", name="Eight experts, two used").click()
+    page.get_by_role("button", name="Eight experts, two active").click()
     page.get_by_role("columnheader", name="Difference").first.wait_for()
     said = page.locator(".ep-map svg.wide text").all_text_contents()
     assert page.locator(".ep-map").inner_html() != before
@@ -188,10 +254,12 @@ def test_models_stand_side_by_side(tool):
     page = tool("compare", "?models=qwen3-8b,llama3.1-8b")
     for i, slug in enumerate(("qwen3-8b", "llama3.1-8b")):
         assert value(page, "Parameters", i) == f"{presets.model(slug).counts.total:,} parameters"
-    page.get_by_role("button", name="One more").click()
+    page.get_by_role("button", name="Add model").click()
     page.locator("select[name=model2]").select_option("gpt2")
     page.get_by_role("columnheader", name="GPT-2", exact=False).first.wait_for()
     assert "models=qwen3-8b%2Cllama3.1-8b%2Cgpt2" in page.url
+    page.locator("select[name=model2]").select_option("deepseek-v3")
+    page.get_by_text("TP 16, EP 16").wait_for()
 
 
 def test_drawings_stand_side_by_side_and_differences_are_marked(tool):
@@ -210,7 +278,7 @@ def test_compare_marks_what_rests_on_a_class_default(tool):
     rows = page.locator("tr").filter(has_text="§")
     said = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()}
     assert {"vocab_size", "Parameters", "Active parameters"} <= said.keys()
-    assert not {"d_model", "KV cache per token, bytes"} & said.keys()
+    assert not {"d_model", "KV cache per token"} & said.keys()
     assert all("§" in own and "§" not in other for own, other in said.values())
     assert "§ rests on a default of a class in transformers" in page.inner_text("main")
 
@@ -221,20 +289,121 @@ def test_a_table_of_a_tool_is_sorted_and_stays_so(tool):
     heading = page.locator("details table").get_by_role("columnheader", name="Share")  # once it is drawn
     heading.get_by_role("button").click()
     names = page.locator("details table tbody th")
-    assert names.all_inner_texts()[0].startswith("Feed-forward") and names.all_inner_texts()[-1] == "Together"
+    assert names.all_inner_texts()[0].startswith("Feed-forward") and names.all_inner_texts()[-1] == "Total"
     page.get_by_label("d_ff", exact=True).fill("256")
     page.get_by_role("row").filter(has_text="Feed-forward").filter(has_text="201,326,592").wait_for()
     assert heading.get_attribute("aria-sort") == "descending"
-    assert names.all_inner_texts()[0].startswith("Attention") and names.all_inner_texts()[-1] == "Together"
+    assert names.all_inner_texts()[0].startswith("Attention") and names.all_inner_texts()[-1] == "Total"
+
+
+def test_each_change_is_a_step_of_the_history_and_typing_is_one(tool):
+    page = tool("what-if", "?model=gpt2")
+    first, length = answer(page), page.evaluate("history.length")
+    page.get_by_label("Context").click(click_count=3)
+    page.get_by_label("Context").press_sequentially("512", delay=30)
+    page.get_by_text("sequence of 512 tokens").wait_for()
+    page.get_by_label("Weights").select_option("fp8")
+    page.get_by_role("button", name="Twice the context").or_(page.locator(".ep-ways button").first).first.click()
+    page.get_by_role("columnheader", name="Difference").first.wait_for()
+    page.get_by_label("d_ff", exact=True).fill("64")
+    page.get_by_text("n_inner = 64 fits").wait_for()
+    assert page.evaluate("history.length") == length + 4
+    seen, addresses = [answer(page)], [page.url]
+    for _ in range(4):
+        page.go_back()
+        page.wait_for_timeout(150)
+        seen.append(answer(page))
+        addresses.append(page.url)
+    assert seen[-1] == first and len(set(seen)) == len(set(addresses)) == 5
+    assert (
+        page.get_by_label("Context").input_value() == "8192"
+        and page.get_by_label("Weights").input_value() == "published"
+    )
+    assert page.locator("[aria-pressed=true]").count() == 0
+    for before in reversed(seen[:-1]):
+        page.go_forward()
+        page.wait_for_timeout(150)
+        assert answer(page) == before
+    assert page.get_by_label("d_ff", exact=True).input_value() == "64"
+
+
+def test_back_restores_the_models_that_stood_side_by_side(tool):
+    page = tool("compare", "?models=gpt2,qwen3-8b")
+    page.locator("select[name=model1]").select_option("gpt2-xl")
+    page.get_by_text("GPT-2 XL has 1.56B").wait_for()
+    page.get_by_role("button", name="Add model").click()
+    page.locator("select[name=model2]").wait_for()
+    page.go_back()
+    page.locator("select[name=model2]").wait_for(state="detached")
+    page.go_back()
+    page.get_by_text("Qwen3 8B has 8.19B").wait_for()
+    assert page.locator("select[name=model1]").input_value() == "qwen3-8b"
+
+
+def test_back_from_a_config_of_ones_own_is_the_config_before_and_the_tool_is_left_last(tool, site):
+    page = tool("compare")
+    page.get_by_role("link", name="Any config").first.click()
+    area = page.get_by_label("Paste a config.json")
+    area.fill(json.dumps(UNLISTED))
+    page.locator(".ep-answer strong").wait_for()
+    whole = page.locator(".ep-answer").inner_text()
+    page.get_by_label("n_layers", exact=True).fill("2")
+    page.get_by_text("with num_hidden_layers = 2").wait_for()
+    page.go_back()
+    page.get_by_text("This model fits").wait_for()
+    assert page.locator(".ep-answer").inner_text() == whole and json.loads(area.input_value()) == UNLISTED
+    page.go_back()
+    page.locator(".ep-results").wait_for(state="hidden")
+    assert area.input_value() == page.locator(".ep-answer").inner_text() == ""
+    page.go_forward()
+    page.get_by_text("This model fits").wait_for()
+    page.go_back()
+    page.go_back()
+    page.locator("select[name=model0]").wait_for()
+    assert page.url.startswith(urljoin(site, "tools/compare/"))
+
+
+def test_an_amount_of_memory_has_a_longest_context_too(tool):
+    """In the formats that people download, with a cache in blocks."""
+    given = Conditions(8192, format="nf4-dq", dtype="q4_0")
+    longest = costs_of(presets.model("qwen3-8b").counts).largest_context(24 * 10**9, given)
+    page = tool("what-if", "?model=qwen3-8b&weights=NF4-DQ&cache=Q4_0&on=24GB")
+    assert f"The longest context that fits is {longest:,} tokens" in answer(page)
+
+
+HOSTILE = [
+    ("what-if", "?weights=zzz&context=16384", "weights = 'zzz': no such format"),
+    ("what-if", "?model=opt-125m&weights=q4_k_m", "'opt' has no GGUF format here"),
+    ("what-if", f"?context={'9' * 20_000}", "expected a whole number from 1 to 999,999,999"),
+    (
+        "what-if",
+        "?cache=&devices=65537&way=none&set.hidden=1",
+        "devices = 65537: expected a whole number from 1 to 65,536",
+    ),
+    ("what-if", "?set.num_key_value_heads=3&set.hidden_size=8192", "num_key_value_heads = 3 does not divide"),
+    ("what-if", "?model=llama3-70b&devices=7", "no split over 7 devices"),
+    ("config", "#config=1", "config: expected a JSON object, found 1"),
+    ("config", f"#config={'[' * 20_000}", "config: broken JSON: nested too deeply"),
+    ("compare", "?models=opt-125m,gpt2&weights=f16", "OPT 125M: 'opt' has no GGUF format here"),
+    ("compare", "?models=gpt2,phi-2&cache=q8_0", "Phi-2: cache: k has rows of 80, no whole blocks of 32"),
+    ("compare", "?models=nope,gpt2&on=%3Cb%3E", "on = '<b>': neither an accelerator nor a size"),
+]
+
+
+@pytest.mark.parametrize("name, asked, said", HOSTILE)
+def test_what_an_address_says_and_cannot_be_is_said(tool, name, asked, said):
+    page = tool(name, asked, answers=name != "config")
+    assert said in ignored(page)
+    assert name == "config" or "tokens" in answer(page) or "parameters" in answer(page)
 
 
 def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
     total = presets.make("mine", UNLISTED).counts.total
     page = tool("config")
-    page.get_by_label("A config.json").fill(json.dumps(UNLISTED))
+    page.get_by_label("Paste a config.json").fill(json.dumps(UNLISTED))
     page.locator(".ep-answer strong").wait_for()
     assert value(page, "Parameters") == f"{total:,} parameters"
-    page.get_by_label("A config.json").fill('{"model_type": "made-up"}')
+    page.get_by_label("Paste a config.json").fill('{"model_type": "made-up"}')
     page.get_by_role("alert").filter(has_text="model_type = 'made-up' is not known").wait_for()
     linked = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
     assert value(linked, "Parameters") == f"{total:,} parameters"
@@ -242,14 +411,20 @@ def test_a_config_of_ones_own_is_counted_and_an_unknown_one_is_said(tool):
 
 def test_unknown_sizes_and_another_head_are_said_above_the_figures(tool):
     page = tool("config")
-    page.get_by_label("A config.json").fill(
+    page.get_by_label("Paste a config.json").fill(
         json.dumps(UNLISTED | {"num_tails": 3, "architectures": ["LlamaForSequenceClassification"]})
     )
     answer = page.locator(".ep-answer")
     answer.locator("strong").first.wait_for()
-    assert answer.inner_text().startswith("Not counted, unknown sizes: num_tails. LlamaForSequenceClassification: ")
-    page.get_by_label("A config.json").fill(json.dumps(UNLISTED | {"architectures": ["LlamaForCausalLMEagle3"]}))
+    assert answer.inner_text().startswith("Not counted, unknown size keys: num_tails. LlamaForSequenceClassification: ")
+    page.get_by_label("Paste a config.json").fill(json.dumps(UNLISTED | {"architectures": ["LlamaForCausalLMEagle3"]}))
     page.get_by_role("alert").filter(has_text="'LlamaForCausalLMEagle3': a draft head (EAGLE-3)").wait_for()
+
+
+def test_keys_that_transformers_reads_otherwise_are_named(tool):
+    page = tool("config")
+    page.get_by_label("Paste a config.json").fill(json.dumps(configs()["hy_v4"] | {"hidden_act": "relu"}))
+    page.get_by_text("hidden_act = 'relu': transformers 5.23 has SiLU in its routed experts").wait_for()
 
 
 def test_a_list_of_tensors_is_held_against_the_config(tool):
@@ -257,10 +432,52 @@ def test_a_list_of_tensors_is_held_against_the_config(tool):
     index = {"weight_map": dict.fromkeys([*names[1:], "model.vision.weight"], "model.safetensors")}
     page = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
     given = dict(name="model.safetensors.index.json", mimeType="application/json", buffer=json.dumps(index).encode())
-    page.get_by_label("List of tensors").set_input_files(given)
+    page.get_by_label("Tensor list").set_input_files(given)
     said = page.locator(".ep-reconciled")
     said.get_by_text(f"{len(names) - 1:,} of {len(names):,} tensors").wait_for()
     assert names[0] in said.inner_text() and "model.vision.weight" in said.inner_text()
+
+
+def header(text, length=None):
+    """The beginning of a safetensors file."""
+    return (len(text) if length is None else length).to_bytes(8, "little") + text.encode()
+
+
+BAD_LISTS = {
+    "an index": ("x.index.json", b"[]", "is not an index of tensors"),
+    "JSON": ("x.index.json", b'{"weight_map": ', "is not an index of tensors: "),
+    "a map": ("x.index.json", b'{"weight_map": 3}', "weight_map is missing"),
+    "text": ("x.index.json", b'{"\xff"}', "is not UTF-8"),
+    "eight bytes": ("x.safetensors", b"abc", "is too short"),
+    "a length": ("x.safetensors", header("", 2**24 + 1), "has a header of 16,777,217 bytes"),
+    "its end": ("x.safetensors", header("{}", 5), "ends within its header"),
+    "a header": ("x.safetensors", header("zzz"), "has no valid header: "),
+    "a table": ("x.safetensors", header('{"a": null}'), "a has no valid shape"),
+    "a shape": ("x.safetensors", header('{"\\u202ea": {"shape": [-1]}}'), "\\u202ea has no valid shape"),
+}
+
+
+def test_a_file_that_is_none_is_one_line_and_the_numbers_stay(tool):
+    page = tool("config", f"#config={quote(json.dumps(UNLISTED))}")
+    before, line = answer(page), page.locator(".ep-problem:not([hidden])")
+    for name, content, said in BAD_LISTS.values():
+        given = dict(name=name, mimeType="application/json", buffer=content)
+        page.get_by_label("Tensor list").set_input_files(given)
+        line.filter(has_text=said).wait_for()
+    bad_configs = {
+        b'{"a": "\xff"}': "is not UTF-8",
+        b" " * (2**23 + 1): "it has 8,388,609 bytes, more than 8,388,608",
+        b"[]": "expected a JSON object",
+    }
+    for content, said in bad_configs.items():
+        given = dict(name="config.json", mimeType="application/json", buffer=content)
+        page.get_by_label("config.json file").set_input_files(given)
+        line.filter(has_text=said).wait_for()
+    assert answer(page) == before
+    with_mark = b"\xef\xbb\xbf" + json.dumps(UNLISTED | {"num_hidden_layers": 5}).encode()
+    page.get_by_label("config.json file").set_input_files(dict(name="c.json", mimeType="", buffer=with_mark))
+    until(page, "document.querySelector('[data-field=n_layers]').value === '5'")
+    assert line.count() == 0
 
 
 def test_without_scripts_a_table_stands(tool):
@@ -273,7 +490,13 @@ def test_without_scripts_a_table_stands(tool):
 
 @pytest.mark.parametrize("name", ["what-if", "compare"])
 def test_on_a_phone_and_for_everybody(tool, name):
+    """With the drawings side by side too, which scroll and so can be reached."""
     page = tool(name, viewport={"width": 390, "height": 844})
+    if name == "compare":
+        page.get_by_text("Diagrams side by side").click()
+        page.locator(".ep-beside[tabindex='0']").nth(1).wait_for()
+        label = page.locator(".ep-beside").nth(1).get_attribute("aria-label")
+        assert label == "One layer of Llama 3 8B, One layer of Qwen3 8B"
     assert not overflow(page)
     assert not accessibility(page)
 
@@ -283,7 +506,7 @@ def test_scripts_and_data_are_light(site_folder):
     engine = {
         path.stem: path.read_bytes()
         for path in (assets / "engine").glob("*.mjs")
-        if f"engine/{path.name}" not in ASSETS
+        if f"engine/{path.name}" not in ASSETS and f"counting.{path.stem}" not in OF_ONE_TOOL
     }
 
     def together(name, seen):
@@ -298,6 +521,7 @@ def test_scripts_and_data_are_light(site_folder):
 
     listed = {name for names in (ASSETS, *PAGES) for name in names}
     apart = {"tools/capitals.mjs", "tools/tensors.mjs"}  # without the engine; fetched once a list is given
+    apart |= {"tools/fits.mjs", "tools/plan.mjs", "tools/plan"}  # test_fits.py and test_plan.py weigh them
     assert {f"tools/{path.name}" for path in (assets / "tools").iterdir()} <= listed | apart
     page, tools = sent(ASSETS), max(map(sent, PAGES))
     architecture = max(together(name, set()) for name in engine)

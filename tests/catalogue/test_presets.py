@@ -58,6 +58,14 @@ def test_a_preset_of_a_part_says_what_is_left_out():
     assert presets.preset("llama4-scout").sources.left_out == ("vision_config",)
 
 
+def test_a_licence_is_there_or_what_was_read_for_it():
+    """Of published weights; "not established" alone tells a reader nothing."""
+    for slug in SLUGS:
+        preset = presets.preset(slug)
+        assert bool(preset.hub) == bool(preset.licence or preset.licence_looked_at), slug
+        assert "memory" not in (preset.licence_source or preset.licence_looked_at or "").lower()
+
+
 def test_names_are_not_used_twice():
     of: dict[str, str] = {}
     for slug in SLUGS:
@@ -190,7 +198,7 @@ def test_a_context_that_no_source_gives_is_a_default():
 @pytest.mark.parametrize(
     "values, said",
     [
-        ({"hiden_size": "card: x"}, 'sources.values.hiden_size is no key of [config]; did you mean "hidden_size"?'),
+        ({"hiden_size": "card: x"}, 'sources.values.hiden_size is not a key of [config]; did you mean "hidden_size"?'),
         ({"hidden_size": "somewhere"}, "sources.values.hidden_size = 'somewhere': expected what was read first"),
         ({"hidden_size": 3}, "sources.values"),
     ],

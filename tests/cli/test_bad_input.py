@@ -21,8 +21,8 @@ from macros.cli import commands
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
+from macros.engine.bounds import LARGEST_TEXT
 from macros.engine.errors import Problem, nearest
-from macros.engine.files import LARGEST
 from macros.site import model_pages
 
 GOOD = {
@@ -176,16 +176,16 @@ PRESETS = {
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
     "a misspelt key of a part": ("exact =", "exakt =", r'published\.exakt: unknown key; did you mean "exact"\?'),
-    "no name": ('name = "Tiny"\n', "", r"to be filled in: name; .*adding-a-model"),
+    "no name": ('name = "Tiny"\n', "", r"fill in: name; .*adding-a-model"),
     "no sources": (
         '[sources]\nconfig = "someone/tiny, config.json"\nverified = 2026-11-01',
         "",
-        r"to be filled in: sources\.config, sources\.verified;",
+        r"fill in: sources\.config, sources\.verified;",
     ),
     "a number as name": ('"Tiny"', "3", r"name = 3: expected text, found a whole number"),
-    "an empty name": ('"Tiny"', '""', r"to be filled in: name;"),
+    "an empty name": ('"Tiny"', '""', r"fill in: name;"),
     "a wrong date": ("released = 2024-04-18", 'released = "spring"', r"released = 'spring': expected a date"),
-    "no source of a date": ("released =", 'released_source = ""\nreleased =', r"to be filled in: released_source;"),
+    "no source of a date": ("released =", 'released_source = ""\nreleased =', r"fill in: released_source;"),
     "no day": ("2026-11-01", '"spring"', r"sources\.verified = 'spring': expected a day, such as 2024-04-18"),
     "a misspelt source of a date": (
         "released =",
@@ -196,6 +196,21 @@ PRESETS = {
         "released =",
         'licence = "MIT"\nreleased =',
         r"licence and licence_source go together; give both",
+    ),
+    "a licence that was found and not found": (
+        "released =",
+        'hub = "us/tiny"\nlicence = "MIT"\nlicence_source = "a card"\nlicence_looked_at = "a card"\nreleased =',
+        r"licence and licence_looked_at exclude each other; remove licence_looked_at",
+    ),
+    "a licence not found of weights that are not published": (
+        "released =",
+        'licence_looked_at = "a card"\nreleased =',
+        r"licence_looked_at without hub; name the repository of the weights",
+    ),
+    "no list of what was read for a licence": (
+        "released =",
+        'licence_looked_at = ""\nreleased =',
+        r"fill in: licence_looked_at;",
     ),
     "markup in a name": ('"Tiny"', '"<b>Tiny</b>"', r"'<b>Tiny</b>' holds '<': expected plain text"),
     "a script in a name": ('"Tiny"', '"<script>alert(1)</script>"', r"holds '<'"),
@@ -294,7 +309,7 @@ def test_all_that_is_to_be_filled_in_is_said_at_once(catalogue):
     with pytest.raises(Problem) as raised:
         catalogue(text)
     assert one_line(raised.value) == (
-        "macros/presets/llama/tiny.toml: to be filled in: name, organization, released, sources.verified, "
+        "macros/presets/llama/tiny.toml: fill in: name, organization, released, sources.verified, "
         "published.exact; published.parameters = 'many': expected a whole number, found text; "
         "docs/reference/adding-a-model.md says what each key holds"
     )
@@ -306,7 +321,7 @@ def test_all_that_is_to_be_filled_in_is_said_at_once(catalogue):
         (b"\xef\xbb\xbf" + TOML.encode(), "starts with a byte-order mark; save it as UTF-8 without one"),
         (TOML.replace("Tiny", "T\x00").encode(), "broken TOML"),
         (TOML.encode().replace(b"Someone", b"Some\xffone"), "line 4: byte 0xff is not UTF-8; save it as UTF-8"),
-        (b"", "to be filled in: name, family, organization, released, sources.config, sources.verified; docs/"),
+        (b"", "fill in: name, family, organization, released, sources.config, sources.verified; docs/"),
         (b"\x80\x81", "line 1: byte 0x80 is not UTF-8"),
         (b"a = " + b"[" * 100_000, "broken TOML"),
     ],
@@ -330,11 +345,11 @@ def test_a_duplicate_slug(catalogue):
 @pytest.mark.parametrize(
     "file, text, found",
     [
-        ("llama/index.toml", TOML, "'index' is no slug: another file of the site is called so; choose another"),
-        ("llama/README.toml", TOML, "'README' is no slug; use small letters"),
-        ("llama/catalogue.toml", TOML, "'catalogue' is no slug: another file"),
-        ("llama/a{{ 7*7 }}.toml", TOML, "'a{{ 7*7 }}' is no slug; use small letters"),
-        (f"llama/{'a' * 101}.toml", TOML, "is no slug; use small letters, digits, dots and hyphens"),
+        ("llama/index.toml", TOML, "'index' is not a slug: another file of the site is called so; choose another"),
+        ("llama/README.toml", TOML, "'README' is not a slug; use small letters"),
+        ("llama/catalogue.toml", TOML, "'catalogue' is not a slug: another file"),
+        ("llama/a{{ 7*7 }}.toml", TOML, "'a{{ 7*7 }}' is not a slug; use small letters"),
+        (f"llama/{'a' * 101}.toml", TOML, "is not a slug; use small letters, digits, dots and hyphens"),
         ("llama/tiny.TOML", TOML, "tiny.TOML: ends in .TOML; rename it"),
         ("tiny.toml", TOML, "tiny.toml: is in no family's folder; move it to macros/presets/<family>/tiny.toml"),
         ("llama/more/tiny.toml", TOML, "tiny.toml: is in no family's folder"),
@@ -544,7 +559,7 @@ def test_a_path_that_cannot_be(capsys, command, name):
 def test_what_is_no_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "config.json")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
-    (tmp_path / "large.json").write_bytes(b" " * (LARGEST + 1))
+    (tmp_path / "large.json").write_bytes(b" " * (LARGEST_TEXT + 1))
     for name, found in (
         ("config.json", "a device or a pipe, not a file"),
         ("zero.json", "a device or a pipe, not a file"),

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from fuzz import within
 
 from macros.__main__ import main
-from macros.cli.publish_check import finds
+from macros.cli import publish_check
+from macros.cli.publish_check import finds, read
 
 HEAD = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
 ROOT = "https://x.example/below/"
@@ -64,6 +66,12 @@ WRONG = {
         {"sitemap.xml": f"<urlset><loc>{ROOT}z/</loc></urlset>"},
         f"sitemap.xml: names {ROOT}z/, where no page is",
     ),
+    "a comment without an end": (
+        {"a/index.html": HEAD + "<p id=b><!-- <a href=none/>"},
+        "a/index.html: <!-- does not end",
+    ),
+    "a script without an end": ({"a/index.html": HEAD + "<p id=b><script>1"}, "a/index.html: <script does not end"),
+    "a tag without an end": ({"a/index.html": HEAD + '<p id=b><a href="x>'}, "a/index.html: <a does not end"),
     "a large file": ({"font.woff2": "f" * 3000}, "font.woff2: 3.00 kB, and 2.00 kB is the most"),
 }
 
@@ -97,3 +105,31 @@ def test_a_site_without_an_address_is_read_from_its_own_root(tmp_path):
 @pytest.mark.processes
 def test_the_site_itself_can_be_published(site_folder):
     assert [str(find) for find in finds(Path(site_folder), largest=5_000_000)] == []
+
+
+BROKEN = (
+    "<!--",
+    "<script ",
+    "<script>",
+    "<style>-->",
+    "<a ",
+    "<a \"'",
+    "<a href=",
+    "<a href=\"' ",
+    " id",
+    " id=\"'",
+    "<a x ",
+)
+
+
+def test_a_broken_page_takes_no_longer_than_its_length():
+    """A million characters of each beginning without its end; a pattern that tries each anew would take minutes."""
+    for begin in (*BROKEN, *(f"{text}{' ' * 50}" for text in BROKEN)):
+        with within(2):
+            read(begin * (10**6 // len(begin)))
+
+
+def test_what_is_too_large_to_be_read_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish_check, "LARGEST_PAGE", 900)
+    folder = write(tmp_path, {"b.html": HEAD + " " * 900, "sitemap.xml": SITE["sitemap.xml"] + " " * 900})
+    assert {str(find).partition(":")[0] for find in finds(folder, largest=2000)} == {"b.html", "sitemap.xml"}

@@ -94,7 +94,7 @@ def test_an_encoder_runs_in_the_first_step_alone(name):
 
 def test_without_a_text_to_read_there_is_an_error():
     g = golden("t5")
-    with pytest.raises(Problem, match="nothing is given for the encoder to read"):
+    with pytest.raises(Problem, match="the input of the encoder is missing"):
         logits(g.architecture, g.config, g.weights(), g.ids)
 
 

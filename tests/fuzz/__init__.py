@@ -89,7 +89,7 @@ def tried_once(attack: ModuleType, case: Case) -> Find | None:
     from .attacks import EVERY
 
     name = next(name for name, module in EVERY.items() if module is attack)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as folder:
         try:
             attack.trial(case, Path(folder))
         except (Exception, TooLong) as error:
@@ -136,6 +136,9 @@ def attack_all(
 
 
 def _kind(find: Find) -> str:
-    """What two finds of one cause have in common: the attack, the error, and the last line of the package."""
+    """What two finds of one cause have in common: the attack, the error, and the last line of the package; of an answer
+    that is not as it must be, the line that says so.
+    """
     lines = [line.strip() for line in find.details.splitlines() if "/macros/" in line]
+    lines = lines or [line.strip() for line in find.details.splitlines() if "/fuzz/" in line]
     return " ".join([find.attack, find.how.partition(":")[0], *lines[-1:]])

@@ -1,7 +1,33 @@
 """Every attack by its name."""
 
-from . import calls, checkpoints, configs, preset_files, saves
+from . import (
+    addresses,
+    arrays,
+    builds,
+    calls,
+    checkpoints,
+    configs,
+    headers,
+    interrupts,
+    plans,
+    preset_files,
+    programs,
+    questions,
+    saves,
+    tokenizers,
+    writing,
+)
 
 ATTACKS = {"configs": configs, "presets": preset_files, "checkpoints": checkpoints, "calls": calls}
-LONG = {"saves": saves}  # a minute for each case: only the command runs it
-EVERY = ATTACKS | LONG
+ATTACKS |= {
+    "questions": questions,
+    "plans": plans,
+    "programs": programs,
+    "headers": headers,
+    "tokenizers": tokenizers,
+    "arrays": arrays,
+    "writing": writing,
+}
+LONG = {"saves": saves, "builds": builds, "interrupts": interrupts}  # seconds for each case: only the command runs them
+IN_A_BROWSER = {"addresses": addresses}
+EVERY = ATTACKS | LONG | IN_A_BROWSER

@@ -1,6 +1,7 @@
 """Editors' saves: pages, presets, modules and settings written, renamed, broken and mended while the preview builds.
 
-Whatever was saved, in whatever order, what is served in the end is what a clean build gives. A case takes a minute.
+Whatever was saved, in whatever order and by whatever editor, with a disk that is full for a while and another commit
+checked out, what is served in the end is what a clean build gives. A case takes a minute.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import html
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -128,7 +130,10 @@ class Editor:
 
     def __init__(self, server: Serve, seed: int):
         self.address, self.folder, self.docs = server.address, server.folder, server.folder / "docs"
-        self.random, self.n, self.mends = random.Random(seed), 0, []
+        self.random, self.n, self.mends, self.server = random.Random(seed), 0, [], server
+        self.is_full = False  # the disk
+        for name in ("docs/guide/two.md", "docs/index.md", "macros/presets/gpt/gpt2.toml", "macros/views/kit/html.py"):
+            self.open_in_emacs(self.folder / name)  # and it stays open
 
     def save(self) -> str:
         self.n += 1
@@ -145,15 +150,46 @@ class Editor:
             pass
 
     def write(self, path: pathlib.Path, text: str):
-        """As editors do: in place, or by a file that takes the place of the old one."""
-        if self.random.random() < 0.5:
-            path.write_text(text, "utf-8")
-        else:
-            path.with_name("." + path.name).write_text(text, "utf-8")
-            path.with_name("." + path.name).replace(path)
+        """As editors do: in place, or by a file that takes the place of the old one, with locks and copies beside."""
+        beside = path.with_name
+        match self.random.choice(
+            ["in place", "renamed", "Emacs", "Vim", "JetBrains"] if path.exists() else ["in place"]
+        ):
+            case "in place":
+                path.write_text(text, "utf-8")
+            case "renamed":
+                beside("." + path.name).write_text(text, "utf-8")
+                beside("." + path.name).replace(path)
+            case "Emacs":
+                self.open_in_emacs(path)
+                path.write_text(text, "utf-8")
+                if self.random.random() < 0.5:
+                    beside(f".#{path.name}").unlink(missing_ok=True)
+                    beside(f"#{path.name}#").unlink(missing_ok=True)
+            case "Vim":
+                beside(f".{path.name}.swp").write_bytes(b"b0VIM")
+                beside("4913").touch()
+                beside("4913").unlink()
+                path.rename(beside(f"{path.name}~"))
+                path.write_text(text, "utf-8")
+                beside(f"{path.name}~").unlink()
+            case "JetBrains":
+                beside(f"{path.name}___jb_tmp___").write_text(text, "utf-8")
+                path.rename(beside(f"{path.name}___jb_old___"))
+                beside(f"{path.name}___jb_tmp___").rename(path)
+                beside(f"{path.name}___jb_old___").unlink()
+
+    def open_in_emacs(self, path: pathlib.Path):
+        """A lock, which is a link that leads nowhere, what was typed and not saved yet, and what stood there before."""
+        lock = path.with_name(f".#{path.name}")
+        lock.unlink(missing_ok=True)
+        lock.symlink_to("author@desk.1234:1700000000")
+        path.with_name(f"#{path.name}#").write_text("{{ half(", "utf-8")
+        shutil.copy(path, path.with_name(f"{path.name}~"))
 
     def page(self) -> pathlib.Path:
-        return self.random.choice([p for p in sorted(self.docs.rglob("*.md")) if "includes" not in p.parts])
+        pages = [p for p in sorted(self.docs.rglob("*.md")) if "includes" not in p.parts and p.is_file()]
+        return self.random.choice(pages)
 
     def do_edit_a_page(self):
         with self.page().open("a") as f:
@@ -200,7 +236,10 @@ class Editor:
 
     def do_edit_the_words(self):
         path = self.folder / "macros/views/words/weights.toml"
-        self.write(path, re.sub(r'^title = "Widen\w*"', f'title = "Widen{self.n}"', path.read_text(), flags=re.M))
+        self.write(
+            path,
+            re.sub(r'^title = "Up projection\w*"', f'title = "Up projection{self.n}"', path.read_text(), flags=re.M),
+        )
 
     def do_edit_the_site_module(self):
         path = self.folder / "macros/site/model_pages.py"
@@ -224,6 +263,38 @@ class Editor:
             path, re.sub(r"^site_name: .*", f"site_name: Every Parameter {self.n}", path.read_text(), flags=re.M)
         )
 
+    def do_save_as_windows_does(self):
+        """With lines that end in two characters, and a byte-order mark."""
+        path = self.random.choice(
+            [self.page(), self.folder / "macros/views/kit/rounding.py", self.docs / "includes/glossary.md"]
+        )
+        text = path.read_text("utf-8-sig")
+        path.write_text(text, self.random.choice(["utf-8", "utf-8-sig"]), newline="\r\n")
+
+    def do_save_often(self):
+        """As editors that save while one types."""
+        page = self.page()
+        text = page.read_text("utf-8")
+        for n in range(100):
+            page.write_text(f"{text}\nTyped {'x' * n}\n", "utf-8")
+            time.sleep(self.random.choice([0, 0, 0.01]))
+
+    def do_check_out(self):
+        """All that a commit changed, at once, and back."""
+        if not (self.folder / ".git").exists():
+            git(self.folder, "init", "--quiet")
+            (self.folder / ".gitignore").write_text(".cache/\n", "utf-8")
+        git(self.folder, "add", "--all")
+        git(self.folder, "commit", "--quiet", "--allow-empty", "--message", f"State {self.n}")
+        known = git(self.folder, "rev-list", "--all").split()
+        git(self.folder, "checkout", "--quiet", self.random.choice(known))
+
+    def do_fill_the_disk(self):
+        """The server writes nothing until the mend, which is a save."""
+        limits = (1, resource.RLIM_INFINITY)
+        resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, limits)
+        self.is_full = True
+
     def do_break(self):
         """A half-written file, mended later."""
         path = self.folder / self.random.choice(
@@ -245,6 +316,16 @@ class Editor:
         for path, good in self.mends:
             self.write(path, good)
         self.mends.clear()
+        if self.is_full:
+            resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            self.do_edit_a_page()
+            self.is_full = False
+
+
+def git(folder: pathlib.Path, *arguments: str) -> str:
+    """What git says, with nobody's settings."""
+    author = ("-c", "user.name=x", "-c", "user.email=x", "-c", "core.hooksPath=/dev/null")
+    return subprocess.run(["git", *author, *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 def after_saves(server: Serve, seed: int, rounds: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -44,6 +45,21 @@ def digest(tensors):
     """Of a list of tensors, by their names: the same in any order."""
     lines = (f"{name} {list(map(int, shape))}" for name, shape in sorted(tensors.items()))
     return blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
+
+
+def number(name, shape):
+    """A number for each place of a stored tensor, from its name and the place alone: none is 0."""
+    first = 1 + int.from_bytes(blake2b(name.encode(), digest_size=2).digest(), "little")
+    return np.arange(first, first + math.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def content(tensors):
+    """A digest of tensors by their names, of all their numbers: the same in any order."""
+    total = blake2b(digest_size=8)
+    for name, array in sorted(tensors.items()):
+        total.update(f"{name} {list(array.shape)}".encode())
+        total.update(np.ascontiguousarray(array, np.float32).tobytes())
+    return total.hexdigest()
 
 
 @dataclass(frozen=True)

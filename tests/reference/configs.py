@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures
@@ -32,6 +33,24 @@ VARIANTS = {
     "mamba_gelu": ("mamba", {"hidden_act": "gelu"}),  # not of the gate
     "qwen3_vl_moe_text_always": ("qwen3_vl_moe_text", {"norm_topk_prob": False}),  # which is not read
     "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
+}
+
+# Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
+READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
+    "gemma3_text": [
+        {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
+        {"rope_parameters": {"rope_theta": 5e4}},
+    ],
+    "glm4_moe_lite": [{"first_k_dense_replace": 2}],
+    "glm5_next_text": [{"hidden_act": "gelu"}, {"index_kpool_always_select_tail": False}],
+    "hy_v4": [{"hidden_act": "relu"}],
+    "muse_spark_text": [{"rope_theta": 1e4, "rope_parameters": None}, {"tie_word_embeddings": True}],
+    "nemotron_h": [{"tie_word_embeddings": True}],
+    "olmo3": [
+        {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
+        {"rope_theta": 1e4, "rope_parameters": None},
+    ],
+    "zamba2": [{"tie_word_embeddings": False}],
 }
 
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.

@@ -325,8 +325,8 @@ class Convention:
 
 FLOPS = {
     "experts": Convention(
-        "The weighted sum of what the chosen experts say is counted here. torch counts products of matrices and "
-        "convolutions; this sum is element-wise there.",
+        "This site counts the weighted sum of the outputs of the chosen experts. torch counts only matrix products "
+        "and convolutions, and this sum is element-wise there.",
         experts_summed,
     ),
     "unchosen": Convention(
@@ -341,13 +341,14 @@ FLOPS = {
         row_of_zeros,
     ),
     "written out": Convention(
-        "transformers keeps latents and writes each head’s keys and values out of them in every step. Here they are "
-        "read as they are; the number is the difference between the two forms, both of which this site counts.",
+        "transformers caches latents and expands each head’s keys and values from them in every step. This figure "
+        "uses the latents directly. The number is the difference between the two forms, both of which this site "
+        "counts.",
         written_out,
     ),
     "not picked": Convention(
-        "transformers multiplies with every token or entry and masks those that the indexer did not pick. Here the "
-        "picked ones count.",
+        "transformers multiplies with every token or entry and masks those that the indexer did not pick. This "
+        "site counts the picked ones.",
         not_picked,
     ),
     "last row": Convention(
@@ -356,17 +357,18 @@ FLOPS = {
         rows_for_keys,
     ),
     "streams": Convention(
-        "The weighted sum of residual streams that a part works on is counted here. In transformers it is "
+        "This site counts the weighted sum of the residual streams that a part reads. In transformers it is "
         "element-wise.",
         streams_read,
     ),
     "entries": Convention(
-        "The averages that compressed entries and pools’ keys are, the weighing of the heads that pick them and the "
-        "fit of n-grams are counted here. In transformers they are element-wise.",
+        "This site counts the averages that make compressed entries and pool keys, the weights of the heads that "
+        "pick them, and the match of n-grams. In transformers they are element-wise.",
         entries_averaged,
     ),
     "taps": Convention(
-        "A convolution whose taps depend on the token is counted here. In transformers it is element-wise.", moving_taps
+        "This site counts a convolution whose taps depend on the token. In transformers it is element-wise.",
+        moving_taps,
     ),
     "pools ahead": Convention(
         "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. Here a "
@@ -374,7 +376,7 @@ FLOPS = {
         pools_ahead,
     ),
     "chunk before": Convention(
-        "transformers multiplies a new token with kept rows of the chunk before, and masks them.", masked_in_chunk
+        "transformers multiplies a new token with cached rows of the previous chunk, and masks them.", masked_in_chunk
     ),
     "every score": Convention(
         "transformers’ encoders score every token of a text, and so do its models of an encoder and a decoder. "
@@ -402,12 +404,12 @@ CACHE = {
         window,
     ),
     "twice": Convention(
-        "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers that "
-        "see a window alone.",
+        "transformers’ code of DeepSeek V4 keeps the one vector of a token twice, as key and as value, in layers "
+        "with only a sliding window.",
         kept_twice,
     ),
     "whole text": Convention(
-        "transformers’ code of GPT-Neo keeps every row, also in the layers that see a window.", whole_text
+        "transformers’ code of GPT-Neo keeps every row, even in layers with a sliding window.", whole_text
     ),
     "pooled anew": Convention(
         "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "
@@ -415,10 +417,11 @@ CACHE = {
         pooled_anew,
     ),
     "ids": Convention(
-        "The last token ids, which look n-grams up, are whole numbers and not among the counted ones there.", ids_kept
+        "The last token ids, used to look up n-grams, are integers, and the cache count there does not include them.",
+        ids_kept,
     ),
     "repeated": Convention(
-        "transformers’ code of Falcon keeps the keys and values of every query head, also where several share them.",
+        "transformers’ code of Falcon keeps the keys and values of every query head, even where several share them.",
         heads_repeated,
     ),
 }

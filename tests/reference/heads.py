@@ -43,8 +43,6 @@ REFUSED = {
     "BertLMHeadModel": "BERT as a decoder, with a cache",
     "T5EncoderModel": "the encoder alone",
     "T5ForTokenClassification": "the encoder alone",
-    "LlamaForCausalLM of internlm3": "another type's class, which makers of this one do not name",
-    "LlamaModel of internlm3": "another type's class, which makers of this one do not name",
 }
 
 

@@ -50,6 +50,7 @@ AROUND = {"step3p5": "step3p7"} | {
 }
 TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
 INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
+WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
 
 
 def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
@@ -85,7 +86,11 @@ def build(name: str) -> torch.nn.Module:
 def filled(raw: Mapping[str, Any], seed: int = SEED) -> torch.nn.Module:
     """The model of a config, each weight random."""
     torch.manual_seed(seed)
-    model = unfilled(raw)
+    return fill(unfilled(raw))
+
+
+def fill(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with each weight random."""
     with torch.no_grad():
         for parameter in model.parameters():
             random = torch.randn_like(parameter)
@@ -135,6 +140,8 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
+    if any(name.startswith(WHOLE) for name in tensors):
+        return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):
         return tensors
     rest = [name for name in tensors if name.startswith(ALONE) and not name.startswith(INSIDE)]

@@ -10,9 +10,11 @@ import io
 import json
 import re
 
+import every_parameter as ep
 import pytest
 from copies import ROOT
 from jsonschema import Draft202012Validator, ValidationError
+from sampling import sampled
 
 from macros.__main__ import main
 from macros.api.changes import changed
@@ -78,10 +80,10 @@ def test_the_conformance_file_says_what_the_models_objects_say(files):
 conformance_places = "parameters", "kv_cache", "flops"
 
 
-@pytest.mark.slow("validates every model's data")
+@pytest.mark.slow("validates a quarter of the models' data")
 def test_every_model_is_as_the_schema_says(files):
     for_a_model = validator(files, "model")
-    for slug in presets.paths():
+    for slug in sampled(presets.paths(), 4):
         if presets.preset(slug).config is not None:
             for_a_model.validate(json.loads(data_files.model_files(slug)[0]))
 
@@ -154,6 +156,39 @@ def test_the_examples_of_the_page_run(files, page, tmp_path, monkeypatch, capsys
         assert kept == data["kv_cache"]["bytes_at"]["4096"]
         for (name, shape, _), (same, formula, _copies) in zip(data["tensors"], data["formulas"]["tensors"]):
             assert name == same and shape == [evaluate(d, symbols) for d in formula]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
+    """Of each the same figure by another way: `fits`, `splits` and `train` of the Python API."""
+    nulls: dict[str, set[str]] = {}
+    for slug in SLUGS:
+        costs, model = json.loads(files[f"data/v1/{slug}.json"])["costs"], ep.load(slug)
+        given = costs["engine_bytes"]
+        for engine in ENGINES:
+            try:
+                answer = ep.fits(model, on="80GB", context=given["context"], weights="bfloat16", engine=engine)
+            except ep.Problem:
+                assert given[engine] is None
+                nulls.setdefault(engine, set()).add(slug)
+                continue
+            exact = {t.key: t.least for t in answer.terms if t.how.value == "exact" and t.key != "weights"}
+            assert given[engine] == exact and exact["cache" if "cache" in exact else "state"] > 0
+        for devices, split in costs["split_bytes"].items():
+            (row, *_) = ep.splits(model, devices=int(devices), context=4096)
+            assert (split["sent"], split["total_sent"]) == (row["decode_sent_bytes"], row["decode_total_bytes"])
+            assert (split["sent"] > 0) == (int(devices) > 1)
+        for lora, options in ((costs["lora"]["default"], {}), (costs["lora"]["all_linear"], ALL_LINEAR)):
+            answer = ep.train(model, method="lora", **options)
+            assert lora["parameters"] == answer.trainable and lora["rank"] == answer.adapters.adapter.rank
+        answer, told = ep.train(model, devices=8, zero=3), costs["zero3_bytes"]
+        assert told["total"] == answer.total == sum(told["bytes"].values())
+        assert told["bytes"]["optimizer_states"] == answer.terms["optimizer states"] > 0
+    assert all(len(slugs) < len(SLUGS) // 2 for slugs in nulls.values()), nulls
+
+
+ENGINES = "vllm", "llama.cpp", "transformers", "mlx"
+ALL_LINEAR = {"rank": 16, "target_modules": "all-linear"}
 
 
 def test_the_page_names_every_address_and_every_operation(files, page):

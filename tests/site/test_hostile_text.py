@@ -28,14 +28,15 @@ def hostile_preset(n: int) -> str:
     """A preset in which all prose is hostile, and all names are as strange as names may be."""
     text = cycle(LINES[n:] + LINES[:n])
     prose = cycle([line for line in LINES if "<" not in line and "{" not in line])
+    found = f"licence = \"' {MARK}='1\"\nlicence_source = {quoted(next(text))}"
+    licence = f"licence_looked_at = {quoted(next(text))}" if n % 18 else found
     return f"""name = {quoted(f"{MARK}'s (#{n}) $x$ ~a~ _b_ ://www.{MARK}.example 100% =1")}
 family = "Hostile"
 organization = "$a$ '; drop = ~ #"
 released = 2024-04-18
 released_source = {quoted(next(text))}
 hub = "{MARK}/{MARK}"
-licence = "' {MARK}='1"
-licence_source = {quoted(next(text))}
+{licence}
 aliases = ["javascript:alert(1)", "$z$", "'"]
 headline = "'{MARK}'"
 note = {quoted(next(prose))}

@@ -1,7 +1,9 @@
 """Kept results: taken where nothing that they come from has changed, and nowhere else."""
 
+import resource
 import sqlite3
 import zlib
+from unittest import mock
 
 import pytest
 from copies import build, small_site
@@ -197,6 +199,27 @@ def test_a_file_that_is_no_database_is_made_anew(folder):
     ask(folder)
     (folder / ".cache/views.sqlite").write_bytes(b"no database" * 999)
     assert ask(folder) and ask(folder) and not ask(folder)
+
+
+def test_a_database_with_holes_is_made_anew(folder):
+    ask(folder)
+    database = folder / ".cache/views.sqlite"
+    whole = database.read_bytes()
+    database.write_bytes(whole[:4096] + b"x" * (len(whole) - 4096))
+    assert ask(folder) and ask(folder) and not ask(folder)
+
+
+@pytest.mark.parametrize("full", ["the disk", "the folder of temporary files"])
+def test_on_a_full_disk_it_is_computed_and_not_kept(folder, monkeypatch, full):
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if full == "the disk":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    else:
+        monkeypatch.setattr("tempfile.TemporaryFile", mock.Mock(side_effect=FileNotFoundError))
+    try:
+        assert ask(folder) and ask(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 def test_a_folder_that_cannot_be_is_done_without(folder):

@@ -19,6 +19,9 @@ PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.
 # What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be
 # found is an error.
 ALLOWED = {
+    "costs/engines.md": {"256": "llama.cpp's padding"},
+    "costs/formats.md": {"128": "inputs of a group, as GPTQ has them", "256": "weights of a block of llama.cpp's"},
+    "costs/training-memory.md": {"256": "numbers of a block of 8-bit optimizers"},
     "checked-claims.md": {
         "77.85B": "a claim, quoted; its arithmetic is in macros/views/reference/claims.toml",
     },
@@ -268,14 +271,22 @@ def copy_of_the_site(folder: Path) -> Path:
 
 
 def edit(folder: Path) -> None:
-    """Gives the model other sizes, which no published total vouches for."""
-    path = folder / "macros" / "presets" / presets.paths()[EDITED].relative_to(presets.FOLDER)
-    text = path.read_text("utf-8")
-    for old, new in EDITS.items():
-        assert old in text, f"{path.name} has no {old!r}: correct EDITS"
-        text = text.replace(old, new)
-    path.write_text(text[: text.index("[published]")], "utf-8")
-    (folder / "macros" / "catalogue" / "references" / f"{EDITED}.json").unlink()
+    """Gives the model other sizes, which no published total vouches for.
+
+    Each model of the same sizes gets them too: beside its name, the old figures would otherwise still be right.
+    """
+    edited = set()
+    for slug, path in presets.paths().items():
+        text = path.read_text("utf-8")
+        if all(f"\n{old}\n" in text for old in EDITS):
+            edited.add(slug)
+            copied = folder / "macros" / "presets" / path.relative_to(presets.FOLDER)
+            for old, new in EDITS.items():
+                text = text.replace(old, new)
+            if copied.is_file():
+                copied.write_text(text[: text.index("[published]")], "utf-8")
+            (folder / "macros" / "catalogue" / "references" / f"{slug}.json").unlink(missing_ok=True)
+    assert EDITED in edited, f"{EDITED} has not all of {[*EDITS]}: correct EDITS"
 
 
 def leave_out_others(folder: Path) -> None:
@@ -328,7 +339,7 @@ def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_
     old, new = figures(ROOT, EDITED), figures(folder)
     others = set().union(*(found for slug, found in new.items()))  # a figure that another model has too may stay
     gone = old[EDITED] - others
-    assert len(gone) >= 15, f"too few figures to look for: {sorted(gone)}"
+    assert len(gone) >= 10, f"too few figures to look for: {sorted(gone)}"
 
     seen = showing(before, gone)
     written = {page for page in seen if not page.startswith("models/")}

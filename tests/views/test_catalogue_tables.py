@@ -115,7 +115,7 @@ def test_a_headline_says_how_a_count_gives_it(said, n, expected):
         ("phi-4", ["the total, cut off: 14,659,507,200", "non-embedding, rounded: 13,631,902,720"]),
         ("dots.llm1", ["the total, cut off: 142,774,373,888"]),
         ("llama3.1-405b", ["the total, cut off: 405,853,388,800"]),
-        ("phi-1.5", ["the total without the input table, rounded or cut off: 1,313,413,120"]),
+        ("phi-1.5", ["the total without the token embedding, rounded or cut off: 1,313,413,120"]),
         # 396,346,350,336 of the text, 456,010,480 of the tower
         ("qwen3.5-397b-a17b", ["the total with the vision part, rounded: 396,802,360,816"]),
         # what GLM-4.5's paper counts: the MTP layer with its norms and projection, not the tables
@@ -192,7 +192,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
     said = plain(walkthrough.walkthrough(slug))
     for e, _, _, _, used in found:
         assert f"One token touches {used} of the {e} experts" in said
-    assert "Score the experts" in said and "Choose the experts" in said
+    assert "Router" in said and "Router (top-k)" in said
 
 
 @pytest.mark.parametrize("slug", DISCLOSED)
@@ -237,7 +237,11 @@ def test_the_catalogue_has_every_model_once_with_its_exact_figures():
             continue
         counts = presets.model(slug).counts
         model = presets.model(slug)
-        for column, figure in (("Parameters", "total"), ("Active", "active"), ("Cache, bytes a token", "cache_bytes")):
+        for column, figure in (
+            ("Parameters", "total"),
+            ("Active", "active"),
+            ("KV cache, bytes/token", "cache_bytes"),
+        ):
             assert ("§" in r[column]) == (model.rests_on_default(figure) and r[column] != ""), (slug, column)
         assert ("§" in r["Context, tokens"]) == model.has_default_context
         assert as_int(r["Parameters"].removesuffix(" §")) == counts.total
@@ -292,11 +296,24 @@ def test_what_is_known_of_a_date_only_in_part_stands_at_its_first_possible_day()
     "slug, said",
     [
         ("deepseek-v2", "<dd>6 May 2024: deepseek-ai&#47;DeepSeek-V2 on GitHub, README.md, News</dd>"),
-        ("bloom-560m", "<dd>July 2022, the day is not established: bigscience&#47;bloom-560m, model card, which"),
+        ("bloom-560m", "<dd>July 2022, exact day unknown: bigscience&#47;bloom-560m, model card, which"),
     ],
 )
 def test_a_date_says_where_it_stands_and_what_is_not_established(slug, said):
     assert f"<dt>Released</dt>{said}" in model_page.model_sources(slug)
+
+
+@pytest.mark.parametrize(
+    "slug, said",
+    [
+        ("kimi-linear-48b-a3b", "MIT: MoonshotAI&#47;Kimi-Linear on GitHub, LICENSE, of a repository without code"),
+        ("mimo-7b", "not established. Read without finding it: XiaomiMiMo&#47;MiMo on GitHub, whose LICENSE is"),
+        ("mimo-7b", "names no license</dd>"),
+    ],
+)
+def test_a_licence_says_where_it_stands_or_what_was_read_without_finding_it(slug, said):
+    [shown] = re.findall(r"<dt>License of the weights</dt><dd>.*?</dd>", str(model_page.model_sources(slug)))
+    assert said in shown
 
 
 def test_the_filter_is_hidden_until_a_script_shows_it():
@@ -482,4 +499,4 @@ def test_a_size_is_listed_once():
 
 def test_a_table_used_twice_at_one_end_is_said_once():
     said = size_counts._tables(presets.model("t5-small"))
-    assert [what for _, what in said] == ["the input table and the head"]
+    assert [what for _, what in said] == ["the token embedding and the LM head"]

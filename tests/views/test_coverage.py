@@ -37,7 +37,7 @@ def test_the_summary_counts_what_the_table_lists():
     numbers = {
         row[0]: int(row[1].replace(",", "")) for row in cells(coverage.coverage_summary()) if len(row) == 2 and row[0]
     }
-    assert numbers["Model types that are read"] == len(architectures())
+    assert numbers["Supported model types"] == len(architectures())
     assert numbers["Types whose scores equal those of a reference checkpoint"] == len(presets.goldens())
     assert numbers["Models with known sizes"] == len(coverage.disclosed_models())
 

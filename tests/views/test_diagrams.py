@@ -155,29 +155,29 @@ def test_the_list_says_all_that_the_drawing_does(slug):
 
 def test_gpt2_as_a_whole():
     parsed = Parsed(source(model_diagrams.whole(presets.model("gpt2"), "d_model")))
-    embed, positions = parsed.find("Look up each token"), parsed.find("Look up each position")
+    embed, positions = parsed.find("Token embedding"), parsed.find("Position embedding")
     sums = [n for n, said in parsed.nodes.items() if said == "+"]
     tables, attended, fed = sums
     assert {(embed, tables), (positions, tables)} <= set(parsed.edges)
     assert parsed.residual == [(tables, attended), (attended, fed)]
-    assert (parsed.find("Make queries, keys and"), parsed.find("KV cache: keys")) in parsed.edges
+    assert (parsed.find("Fused QKV projection"), parsed.find("KV cache: keys")) in parsed.edges
     assert [parsed.boxes[b] for b in parsed.box_of[attended]] == ["Layer × 12 · transformer block"]
-    assert parsed.nodes[parsed.find("Widen")] == "Widen\nup projection, c_fc\n[d_model, d_ff]\n[768, 3072]"
+    assert parsed.nodes[parsed.find("Up projection")] == "Up projection\nc_fc\n[d_model, d_ff]\n[768, 3072]"
     assert parsed.links[embed] == "../what-happens/embeddings.md"
 
 
 def test_llama_3_70b_as_a_whole():
     parsed = Parsed(source(model_diagrams.whole(presets.model("llama3-70b"), "d_model")))
     attended, fed = [n for n, said in parsed.nodes.items() if said == "+"]
-    table, norm = parsed.find("Look up each token"), parsed.find("Normalise before attention")
+    table, norm = parsed.find("Token embedding"), parsed.find("RMSNorm before attention")
     assert parsed.residual == [(table, attended), (attended, fed)]
-    assert {(table, norm), (parsed.find("Mix the heads"), attended), (parsed.find("Narrow back"), fed)} <= set(
+    assert {(table, norm), (parsed.find("Output projection"), attended), (parsed.find("Down projection"), fed)} <= set(
         parsed.edges
     )
     assert parsed.boxes["b1"] == "Layer × 80 · transformer block" and parsed.classes["b1"] == {"repeat"}
-    assert parsed.nodes[parsed.find("Make the keys")].split("\n") == [
-        "Make the keys",
-        "key projection, k_proj",
+    assert parsed.nodes[parsed.find("Key projection")].split("\n") == [
+        "Key projection",
+        "k_proj",
         "[d_model, n_kv_heads·d_head]",
         "[8192, 1024]",
     ]
@@ -185,14 +185,14 @@ def test_llama_3_70b_as_a_whole():
     plain = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" not in parsed.classes[n]}
     assert plain == {
         "Token ids",
-        "Rotate by position (q)",
-        "Rotate by position (k)",
-        "Hide the future",
-        "Turn scores into shares",
+        "RoPE (q)",
+        "RoPE (k)",
+        "Causal mask",
+        "Softmax",
         "KV cache: keys",
         "KV cache: values",
-        "Compare every query with",
-        "Average the values by",
+        "Attention scores (QKᵀ)",
+        "Attention output",
         "×",
         "Next-token scores",
     }
@@ -215,9 +215,10 @@ def test_llama_3_70b_as_a_whole():
 
 @cache
 def headings(page):
-    """The addresses of a page's headings, as the toc extension makes them."""
+    """The addresses of a page's headings, as the toc extension makes them or as the heading says: `{ #name }`."""
     text = (ROOT / "docs" / page).read_text("utf-8")
-    return {slugify(heading, "-") for heading in re.findall(r"^#+ (.*?)(?: \{.*\})?$", text, re.M)}
+    found = re.findall(r"^#+ (.*?)(?: \{ ?#([\w-]+) ?\}| \{.*\})?$", text, re.M)
+    return {name or slugify(heading, "-") for heading, name in found}
 
 
 def test_every_node_leads_to_a_section_that_is_there():
@@ -234,7 +235,7 @@ def test_a_state_leads_to_what_explains_it_not_to_attention():
         model = presets.model(slug)
         kind = next(iter(model_diagrams.layer_kinds(model)))
         carried = [
-            i for i in model_diagrams.layer(model, kind, None).top.items() if i.title.startswith("From the tokens")
+            i for i in model_diagrams.layer(model, kind, None).top.items() if i.title.startswith("From earlier tokens")
         ]
         assert carried and all(item.section.startswith(f"{guide_links.RECURRENT}#") for item in carried)
 
@@ -252,25 +253,26 @@ def test_rotation_mask_and_softmax_stand_where_they_act():
         parsed = Parsed(source(model_diagrams.whole(presets.model(slug), None)))
         after = dict(parsed.edges)
         named = {name: said.split("\n")[0] for name, said in parsed.nodes.items()}
-        rotated = [n for n, title in named.items() if title.startswith("Rotate by")]
-        masks = [n for n, title in named.items() if title == "Hide the future"]
+        rotated = [n for n, title in named.items() if title.startswith("RoPE (")]
+        masks = [n for n, title in named.items() if title == "Causal mask"]
         assert rotated and masks
-        assert all(named[after[n]].startswith(("Turn scores", "Turn scores into")) for n in masks)
-        assert all(named[a].startswith(("Compare", "Squeeze")) for a, b in parsed.edges if b in masks)
-    assert "Rotate" not in source(model_diagrams.whole(presets.model("gpt2"), None))
+        assert all(named[after[n]].startswith("Softmax") for n in masks)
+        before = [named[a] for a, b in parsed.edges if b in masks]
+        assert all(title.startswith(("Attention scores", "Logit soft-capping")) for title in before)
+    assert "RoPE" not in source(model_diagrams.whole(presets.model("gpt2"), None))
 
 
 def test_one_layer_of_llama_has_every_step():
     parsed = Parsed(source(model_diagrams.layer(presets.model("llama3-70b"), "full", None)))
     q, rotated, scores = (
-        parsed.find("Make the queries"),
-        parsed.find("Rotate by position (q)"),
-        parsed.find("Compare every query"),
+        parsed.find("Query projection"),
+        parsed.find("RoPE (q)"),
+        parsed.find("Attention scores"),
     )
-    hidden, shares = parsed.find("Hide the future"), parsed.find("Turn scores into shares")
+    hidden, shares = parsed.find("Causal mask"), parsed.find("Softmax")
     assert {(q, rotated), (rotated, scores), (scores, hidden), (hidden, shares)} <= set(parsed.edges)
-    assert (parsed.find("Angles of each position"), rotated) in parsed.edges
-    assert (parsed.find("Rotate by position (k)"), parsed.find("KV cache: keys")) in parsed.edges
+    assert (parsed.find("RoPE angles"), rotated) in parsed.edges
+    assert (parsed.find("RoPE (k)"), parsed.find("KV cache: keys")) in parsed.edges
     x = parsed.find("Each token’s vector residual stream [T")
     assert parsed.residual[0][0] == x and len(parsed.residual) == 2
 
@@ -278,7 +280,7 @@ def test_one_layer_of_llama_has_every_step():
 def test_a_highlight_is_about_that_symbol():
     parsed = Parsed(source(model_diagrams.whole(presets.model("llama3-70b"), "d_ff")))
     accent = {parsed.nodes[n].split("\n")[0] for n in parsed.nodes if "accent" in parsed.classes[n]}
-    assert accent == {"Make the gate", "Widen", "×", "Narrow back"}
+    assert accent == {"Gate projection", "Up projection", "×", "Down projection"}
 
 
 def test_each_kind_of_layer_once():
@@ -322,8 +324,8 @@ def test_the_legend_explains_what_is_drawn_and_no_more(slug):
         assert ("Rounded, blue: data." in said) == ('(["' in source(drawing))
         assert ('class="ep-accent"' in said.partition("</figcaption>")[0]) == ("accent" in kinds)
         assert said.index("<figcaption>") < said.index("<svg")
-        assert ("Dashed, grey: an operation with weights" in said) == ("weight" in kinds)
-        assert ("Cylinder: what is kept." in said) == ('[("' in source(drawing))
+        assert ("Dashed gray: an operation with weights" in said) == ("weight" in kinds)
+        assert ("Cylinder: kept in the cache." in said) == ('[("' in source(drawing))
 
 
 def test_without_a_site_there_are_no_links():
@@ -401,4 +403,4 @@ def test_a_window_to_both_sides_hides_no_future():
     titles = [
         item.title for item in model_diagrams.layer(presets.model("modernbert-base"), "sliding", None).top.items()
     ]
-    assert "Hide what is far away" in titles and not any("future" in title for title in titles)
+    assert "Sliding-window mask" in titles and not any("future" in title for title in titles)

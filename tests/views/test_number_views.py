@@ -133,16 +133,16 @@ def test_a_checkpoint_folder_by_its_path(tmp_path):
         real.number_matrix("softmax", head=9)
     with pytest.raises(Problem, match="layer = 3; give one from 0 to 2"):
         real.attention_table(3, 0)
-    with pytest.raises(Problem, match="its last norm is no LayerNorm"):
+    with pytest.raises(Problem, match="its final norm is not a LayerNorm"):
         real.logit_lens(text, folder)
 
 
 def test_the_walk_has_every_step_of_every_layer(small):
     walk = real.number_walk()
     assert walk.count('class="ep-layer"') == small.model.config.n_layers
-    for title in ("Turn scores into shares", "Widen", "Mix the heads’ answers"):
-        assert walk.count(f"<strong>{title}</strong>") == small.model.config.n_layers
-    assert 'aria-label="Score every token of the vocabulary"' in walk
+    for title in ("Softmax", "Up projection", "Output projection"):
+        assert walk.count(f'<strong class="ep-name">{title}</strong>') == small.model.config.n_layers
+    assert 'aria-label="LM head &#40;unembedding&#41;"' in walk
 
 
 def test_habits_are_shares_and_the_named_head_has_most():

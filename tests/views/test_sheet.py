@@ -63,7 +63,7 @@ def test_each_field_is_as_large_as_its_part(slug, cls):
 @pytest.mark.parametrize("slug", MODELS)
 def test_each_field_leads_to_its_part_in_the_table(slug):
     table = parameters.parameter_table(slug)
-    places = re.findall(r'<tr id="([^"]*)" class="ep-part"', table)
+    places = [unescape(place) for place in re.findall(r'<tr id="([^"]*)" class="ep-part"', table)]
     drawn = [address for address, *_ in fields(area_map.area_map_of_model_page(presets.model(slug)), "wide")]
     assert len(set(places)) == len(places)
     assert sorted(unescape(a) for a in drawn) == sorted(f"#{place}" for place in places)
@@ -91,21 +91,21 @@ def facts(slug):
 def test_the_sheet_says_what_the_trace_gives(slug):
     model, said = presets.model(slug), facts(slug)
     sizes, counts = model.counts.values(), model.counts
-    assert said["Parameters"] == f"{counts.total:,}" and said["Active for a token"] == f"{counts.active:,}"
+    assert said["Parameters"] == f"{counts.total:,}" and said["Active per token"] == f"{counts.active:,}"
     assert (
         said["Width d_model"] == f"{sizes['d_model']:,}" and said["Vocabulary vocab_size"] == f"{sizes['vocab_size']:,}"
     )
     assert said["Layers"].split()[0] == str(sum(len(n.layers) for n in counts.trace.root.children if n.layers))
     assert said["Norm"] == traits.norms(model) and said["Positions"] == traits.positions(model)
-    assert (said["Heads / key–value heads"] == "none") == ("n_heads" not in sizes)
+    assert (said["Heads / KV heads"] == "none") == ("n_heads" not in sizes)
     growing = counts.cache_bytes_per_token_uncapped() + counts.index_bytes_per_token()
-    assert said["Cache, bytes a token"].split()[0] == f"{growing:,}"
+    assert said["KV cache, bytes per token"].split()[0] == f"{growing:,}"
 
 
 def test_what_a_model_has_not_is_said():
-    assert facts("mamba-130m")["Heads / key–value heads"] == "none"
-    assert facts("deepseek-v3.2")["Heads / key–value heads"] == "128 / latents"
-    assert facts("mixtral-8x7b")["Experts of a token"] == "2 of 8" and facts("gpt2")["Experts of a token"] == "none"
+    assert facts("mamba-130m")["Heads / KV heads"] == "none"
+    assert facts("deepseek-v3.2")["Heads / KV heads"] == "128 / latents"
+    assert facts("mixtral-8x7b")["Experts per token"] == "2 of 8" and facts("gpt2")["Experts per token"] == "none"
     assert facts("jamba-v0.1")["Context"] == "not in the config"
 
 
@@ -127,7 +127,7 @@ def test_a_folded_part_shows_what_it_comes_to():
     results = re.findall(r"<summary>(.*?)</summary>", page)
     assert len(results) == len(fact_sheet.RESULTS) and page.count("</details>") == len(results)
     assert results[0] == "291 tensors, 8,030,261,248 parameters"
-    assert any(result.startswith("131,072 bytes a token; 537 MB at 4,096 tokens") for result in results)
+    assert any(result.startswith("131,072 bytes per token; 537 MB at 4,096 tokens") for result in results)
 
 
 @pytest.mark.parametrize("slug", ["llama3-8b", "jamba-v0.1", "deepseek-v3"])

@@ -39,7 +39,7 @@ from macros.engine.forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from macros.engine.steps import Role
 from macros.engine.trace import Trace
 from macros.site import page_arguments, page_errors, page_macros
-from macros.views.costs import flops, kv_cache, overview
+from macros.views.costs import bytes_moved, flops, kv_cache, memory, overview, time_bounds
 from macros.views.diagrams import model_diagrams
 from macros.views.guide import matmul, model_size
 from macros.views.kit import context_limits, disclosure, equations, mathml, rounding, values
@@ -126,6 +126,9 @@ def test_a_count_as_people_say_it(n, digits, expected):
 def test_units():
     assert rounding.grouped(-1234567) == "−1,234,567"
     assert rounding.decimal_bytes(16_060_522_496) == "16.1 GB"
+    assert rounding.decimal_range(17_600_000_000, 19_500_000_000) == "17.6 to 19.5 GB"
+    assert rounding.decimal_range(120_000_000, 1_740_000_000) == "120 MB to 1.74 GB"
+    assert rounding.decimal_range(125_000_000, 125_000_001, "about ") == "about 125 MB"
     assert rounding.binary_bytes(2**30) == "1.00 GiB" and rounding.binary_bytes(3 * 2**29) == "1.50 GiB"
     assert rounding.flops(15_009_316_864) == "15.0 GFLOP"
     assert rounding.in_unit(2**31, "GiB") == "2.00 GiB" and rounding.in_unit(7_241_732_096, "B") == "7.24B"
@@ -388,13 +391,13 @@ def test_the_parameter_table_adds_up(small, tied):
     in_rows = [r for r in found if len(r) == 6 and "weight" in r[0] and not r[0].startswith("same")]
     tensors = {name: (said, r) for r in in_rows for name, _, said in [r[0].partition("weight¶")]}
     said, row = tensors["model.layers.{i}.self_attn.k_proj."]
-    assert said == "Make the keys · key projection"
+    assert said == "Key projection"
     assert row[1] == rounding.grouped(L * K * H * D)
     assert row[3:] == [f"[n_kv_heads·d_head, d_model][{K * H}, {D}]", rounding.grouped(K * H * D), str(L)]
     by_hand = (1 if tied else 2) * V * D + L * (2 * N * H * D + 2 * K * H * D + 3 * D * F + 2 * D) + D
     assert sum(as_int(r[1]) for r in in_rows) == by_hand == model.counts.total
-    assert as_int(next(r for r in found if r[0] == "Parameters in all")[1]) == by_hand
-    assert sum(as_int(r[1]) for r in found if r[0].endswith("together")) == by_hand - (1 if tied else 2) * V * D - D
+    assert as_int(next(r for r in found if r[0] == "Total parameters")[1]) == by_hand
+    assert sum(as_int(r[1]) for r in found if r[0].endswith(", total")) == by_hand - (1 if tied else 2) * V * D - D
     assert any(r[0] == "same tensor as model.embed_tokens.weight" and r[1] == "0" for r in found) == tied
 
 
@@ -471,8 +474,8 @@ def test_a_short_formula_is_one_and_the_pieces_of_a_long_one_are_as_large_as_it(
 
 def test_equal_rows_in_succession_are_one():
     """Two rotation tables of Gemma 3; the attention of GPT-NeoX turns q and k, still in one vector with v."""
-    assert "Work out each position’s angles × 2" in plain(walkthrough.walkthrough("gemma3-1b"))
-    assert "Rotate by position × 2" in plain(walkthrough.walkthrough("pythia-70m"))
+    assert "RoPE angles × 2" in plain(walkthrough.walkthrough("gemma3-1b"))
+    assert "RoPE × 2" in plain(walkthrough.walkthrough("pythia-70m"))
 
 
 def test_which_number_explains_every_difference(small):
@@ -768,7 +771,7 @@ def test_every_parameter_is_in_an_example_or_said_beside_it():
         before, *sections = re.split(r"^### ", part, flags=re.M)
         for section in sections:
             names, _, text = section.partition("\n")
-            of_macro |= dict.fromkeys(names.split(", "), before + text)
+            of_macro |= dict.fromkeys(names.replace("`", "").split(", "), before + text)
     missing = []
     for name, function in page_macros.macros(Env()).items():
         section = of_macro.get(name, page if name == "macro_table" else "")
@@ -1027,7 +1030,7 @@ def test_a_figure_names_its_factors_and_explains_its_letters(small):
     slug, _ = small()
     for what, names, letters in (
         ("scores", ("q", "kᵀ", "scores"), "T: new tokens, H = d_head, S: context."),
-        ("weighted_sum", ("shares", "v", "averages"), "T: new tokens, S: context, H = d_head."),
+        ("weighted_sum", ("attention weights", "v", "output"), "T: new tokens, S: context, H = d_head."),
         ("q_proj", ("x", "W", "y"), "T: new tokens, D = d_model, N = n_heads, H = d_head."),
     ):
         made = matmul.matmul(slug, what)
@@ -1035,3 +1038,28 @@ def test_a_figure_names_its_factors_and_explains_its_letters(small):
             names
         )
         assert letters in plain(made)
+
+
+# --- weights as published ---------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_published_formats_has_every_weight_and_its_source():
+    table = str(memory.published_table("deepseek-v4-flash"))
+    counts = presets.model("deepseek-v4-flash").counts
+    rows = rows_of(table)
+    assert [row[0] for row in rows[1:]] == ["mxfp4", "fp8", "bfloat16", "float32"]
+    assert sum(int(row[2].replace(",", "")) for row in rows[1:]) == counts.total
+    assert "deepseek-ai/DeepSeek-V4-Flash, config.json" in html.unescape(table)
+    assert "No known source" in str(memory.published_table("gpt2"))
+
+
+def test_each_table_of_weights_says_in_which_format_they_are():
+    said = html.unescape(str(memory.memory_table(["gpt-oss-20b", "gpt2"])))
+    assert "experts in mxfp4, the rest in bfloat16" in said and "as published" in said
+    several = html.unescape(str(memory.inference_table(["gpt-oss-20b", "deepseek-v3", "gpt2"])))
+    assert "weights as published" in several and "DeepSeek-V3: linear layers in fp8, the rest in bfloat16" in several
+    assert "where no format is stated, bfloat16" in several
+    assert "weights in bfloat16" in str(memory.inference_table(["gpt2", "llama3-8b"]))
+    for view in (memory.split_table, time_bounds.time_table, bytes_moved.bytes_table):
+        assert "as published (experts in mxfp4, the rest in bfloat16)" in html.unescape(str(view("gpt-oss-20b")))
+        assert "in int4" in str(view("gpt-oss-20b", format="int4"))

@@ -46,7 +46,7 @@ def read(monkeypatch, tmp_path) -> Iterator[Callable[[str, str], object]]:
     forget()
 
 
-Q = '[[weight]]\nnames = ["q_proj"]\ntitle = "Make the queries"\ngives = "q"\n'
+Q = '[[weight]]\nnames = ["q_proj"]\ntitle = "Query projection"\ngives = "q"\n'
 CLAIM = '[[width]]\nsaid = "a"\nclaimed = "1"\ntrue = "2"\nof = "b"\nwhy = "c"\n'
 WRONG = {
     "a key": ("WEIGHTS", Q + 'tittle = "x"', 'weight q_proj.tittle: unknown key; did you mean "title"?'),

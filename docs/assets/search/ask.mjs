@@ -1,6 +1,8 @@
 // A question asked of the index that macros/site/search writes; it knows nothing of the page. `words` cuts a text as
 // words.py does: a test holds both to the same words.
 
+import { leads, meant } from "./meant.mjs"
+
 /**
  * @typedef {object} Core what core.json has
  * @property {string} version
@@ -13,7 +15,11 @@
  *
  * @typedef {[name: string, models: number[], others?: Record<number, string>]} Tensor
  * @typedef {(name: string) => Promise<any>} Load gives the content of a file of search/
- * @typedef {{ whole: string, parts: string[] }} Term a word of a question; all of its parts may stand for it
+ * @typedef {import("./meant.mjs").Names} Names
+ * @typedef {object} Term a word of a question; all of its parts may stand for it, and other words that mean the same
+ * @property {string} whole
+ * @property {string[]} parts
+ * @property {[words: string[], share: number][]} also
  * @typedef {object} Found a record: the numbers of the terms that it has, and how much they count
  * @property {number} record
  * @property {string} kind
@@ -21,7 +27,14 @@
  * @property {Set<number>} of
  * @property {number} score
  * @property {number} [model]
- * @typedef {{ kind: string, address: string, title: string, above?: string, said: string }} Shown
+ * @property {boolean} [isNamed] whether it is a section that was asked for by its name
+ * @typedef {object} Shown
+ * @property {string} kind
+ * @property {string} address
+ * @property {string} title
+ * @property {string} [above]
+ * @property {string} said
+ * @property {import("./meant.mjs").Computed} [compute] what its answer is computed from
  */
 
 const GROUPED = /(?<![\p{L}\p{N}_.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?![\p{L}\p{N}_])/gu
@@ -40,7 +53,9 @@ const STOP = new Set(
 )
 
 const SHOWN = 12,
-  LOOKED_AT = 80
+  LOOKED_AT = 80,
+  PARTS = 0.6, // how much all parts of a word count for it
+  ALSO = 0.8 // how much a word counts that means the same as one that was asked for
 
 export function stem(/** @type {string} */ word) {
   if (word.length < 4 || !/^\p{L}+$/u.test(word)) return word
@@ -69,7 +84,28 @@ function terms(/** @type {string} */ question) {
   return cut(text)
     .map(forms)
     .filter(f => f.length)
-    .map(([whole, ...parts]) => ({ whole, parts }))
+    .map(([whole, ...parts]) => /** @type {Term} */ ({ whole, parts, also: [] }))
+}
+
+const wholes = (/** @type {string} */ text) => cut(text.toLowerCase()).flatMap(word => forms(word).slice(0, 1))
+/** @type {WeakMap<Names, string[][][]>} */
+const groups = new WeakMap()
+/**
+ * Gives words that others mean the same as those others; the words of a phrase each a part of them.
+ * @param {Term[]} wanted
+ * @param {Names} names
+ */
+function withOthers(wanted, names) {
+  const all = groups.get(names) ?? names.same.map(group => group.map(wholes))
+  groups.set(names, all)
+  for (const group of all)
+    for (const phrase of group)
+      for (let n = 0; phrase.length && n + phrase.length <= wanted.length; n++) {
+        if (!phrase.every((word, i) => wanted[n + i].whole === word)) continue
+        for (const other of group)
+          if (other !== phrase && other.length)
+            for (let i = 0; i < phrase.length; i++) wanted[n + i].also.push([other, ALSO / phrase.length])
+      }
 }
 
 /**
@@ -81,13 +117,18 @@ function terms(/** @type {string} */ question) {
 export async function ask(question, core, load) {
   const wanted = terms(question)
   if (!wanted.length) return { wanted, results: [], more: false }
+  /** @type {Names} */
+  const called = await load("names.json")
+  withOthers(wanted, called)
+  const meaning = meant(question, core, called),
+    first = leads(meaning, called)
   const last = wanted.at(-1)
   const open = /[\p{L}\p{N}_]$/u.test(question) ? last : null // still being typed: what begins with it is meant, too
-  const found = await Promise.all(wanted.map(term => find(term, term === open, core, load)))
+  const weighed = await Promise.all(wanted.map(term => find(term, term === open, core, load)))
   const kinds = kindsOf(core)
   /** @type {Map<number, Found>} */
   const scores = new Map()
-  found.forEach((weights, n) => {
+  weighed.forEach((weights, n) => {
     for (const [record, weight] of weights) {
       const one = scores.get(record) ?? { record, kind: kinds(record), sum: 0, of: new Set(), score: 0 }
       scores.set(record, one)
@@ -101,20 +142,30 @@ export async function ask(question, core, load) {
       if (isGiven(kind, whole, core)) of.add(n)
     })
   const model = results
-    .filter(result => result.kind === "model" && names(result, wanted, core) === 1)
+    .filter(result => result.kind === "model" && names(result, wanted, core, called) === 1)
     .sort((a, b) => b.sum - a.sum)[0]
   if (model && scores.size) await nameModel(model, results, core, load)
   for (const result of results) result.score = result.sum * (result.of.size / wanted.length) ** 2
   const best = results.sort(order).slice(0, LOOKED_AT)
   for (const result of best) {
-    const named = names(result, wanted, core)
+    const named = names(result, wanted, core, called)
     result.score *= (0.7 + 0.6 * named) * (named === 1 ? (NAMED[result.kind] ?? 1) : 1)
+    result.isNamed = named === 1 && result.kind === "section"
+    if (result.isNamed) result.score *= wanted.length / result.of.size // the rest of the question says little
   }
   const most = Math.max(0, ...best.map(({ of }) => of.size))
-  const kept = best.sort(order).filter(({ of }) => of.size === most || of.size > wanted.length / 2)
+  const kept = best.sort(order).filter(({ of, isNamed }) => isNamed || of.size === most || of.size > wanted.length / 2)
+  // The page of a model that was named stands high, whatever else was asked of it.
+  const [named] = meaning.models.length === 1 && meaning.models[0].isSure ? meaning.models : []
+  const at = named ? kept.findIndex(({ record }) => record === named.record) : -1
+  if (at > 1 || (named && at < 0)) {
+    const [page] = at < 0 ? [scores.get(named.record)] : kept.splice(at, 1)
+    if (page) kept.splice(1, 0, page)
+  }
+  const found = await Promise.all(kept.slice(0, SHOWN).map(result => shown(result, wanted, core, load)))
   return {
     wanted,
-    results: await Promise.all(kept.slice(0, SHOWN).map(result => shown(result, wanted, core, load))),
+    results: [...first, ...found.filter(({ address }) => first.every(one => one.address !== address))],
     more: kept.length > SHOWN,
   }
 }
@@ -135,14 +186,16 @@ const isGiven = (kind, word, core) =>
   kind === "model" ? core.ofAnyModel.includes(word) : kind === "tensor" && /^\d+$/.test(word)
 
 /**
- * The share of a record's title that was asked for; a page has its short name, too.
+ * The share of a record's title that was asked for; a page has its short name, too, and a section may have others.
  * @param {Found} result
  * @param {Term[]} wanted
  * @param {Core} core
+ * @param {Names} called
  */
-function names({ record, kind }, wanted, core) {
+function names({ record, kind }, wanted, core, { topics }) {
   const [address, title, said] = core.records[record] ?? []
-  return Math.max(share(title, wanted), kind === "section" && !address.includes("#") ? share(said, wanted) : 0)
+  const others = kind === "section" ? [...(address.includes("#") ? [] : [said]), ...(topics[record] ?? [])] : []
+  return Math.max(...[title, ...others].map(name => share(name, wanted)))
 }
 
 /**
@@ -188,13 +241,15 @@ const kindsOf = (/** @type {Core} */ core) => (/** @type {number} */ record) => 
  * @param {Core} core
  * @param {Load} load
  */
-async function find({ whole, parts }, isOpen, core, load) {
+async function find({ whole, parts, also }, isOpen, core, load) {
   const weights = await lookUp(whole, isOpen, core, load)
-  if (parts.length) {
-    const all = await Promise.all(parts.map(part => lookUp(part, false, core, load)))
+  /** @type {Term["also"]} */
+  const others = [...(parts.length ? [/** @type {Term["also"][0]} */ ([parts, PARTS])] : []), ...also]
+  for (const [words, share] of others) {
+    const all = await Promise.all(words.map(word => lookUp(word, false, core, load)))
     for (const record of all[0].keys()) {
       if (!all.every(of => of.has(record))) continue
-      const weight = (all.reduce((sum, of) => sum + (of.get(record) ?? 0), 0) / parts.length) * 0.6
+      const weight = (all.reduce((sum, of) => sum + (of.get(record) ?? 0), 0) / words.length) * share
       if (weight > (weights.get(record) ?? 0)) weights.set(record, weight)
     }
   }
@@ -351,7 +406,8 @@ export const isWanted = (word, wanted) => {
         term.whole === whole ||
         (term.whole.length > 2 && whole.startsWith(term.whole)) ||
         parts.includes(term.whole) ||
-        term.parts.includes(whole),
+        term.parts.includes(whole) ||
+        term.also.some(([words]) => words.length === 1 && words[0] === whole),
     )
   )
 }

@@ -6,10 +6,21 @@ import { ask, marked } from "./ask.mjs"
  * @typedef {import("./ask.mjs").Core} Core
  * @typedef {import("./ask.mjs").Shown} Shown
  * @typedef {import("./ask.mjs").Term} Term
+ * @typedef {import("./meant.mjs").Computed} Computed
  */
 
 /** @type {Record<string, string>} */
-const KINDS = { model: "Model", family: "Family", section: "Page", word: "Word", size: "Size", tensor: "Tensor" }
+const KINDS = {
+  model: "Model",
+  family: "Family",
+  section: "Page",
+  word: "Term",
+  size: "Size",
+  tensor: "Tensor",
+  tool: "Tool",
+  answer: "Answer",
+}
+const PAUSE = 300 // ms without a key before an answer is computed
 
 /**
  * @template {keyof HTMLElementTagNameMap} K
@@ -43,6 +54,38 @@ function loader(/** @type {URL} */ root) {
   return { core, load }
 }
 
+// Computes answers beside the page. The worker, the engine and a model's file come with the first that is asked for.
+function computer() {
+  /** @type {Worker | undefined} */
+  let worker
+  let number = 0
+  /** @type {Map<string, Promise<{ title?: string, said?: string, problem?: string }>>} */
+  const known = new Map()
+  return (/** @type {Computed} */ asked) => {
+    const key = JSON.stringify(asked),
+      before = known.get(key)
+    if (before) return before
+    worker ??= new Worker(new URL("answers.mjs", import.meta.url), { type: "module" })
+    const its = worker,
+      mine = ++number
+    const answer = new Promise((resolve, reject) => {
+      its.addEventListener("message", function take({ data }) {
+        if (data.number !== mine) return
+        its.removeEventListener("message", take)
+        resolve(data)
+      })
+      its.addEventListener("error", () => {
+        worker = undefined // another try begins anew
+        known.clear()
+        reject(new Error("The answer could not be computed."))
+      })
+      its.postMessage({ number: mine, asked })
+    })
+    known.set(key, answer)
+    return answer
+  }
+}
+
 const styled = () =>
   new Promise((resolve, reject) => {
     const link = element("link", { rel: "stylesheet", href: new URL("search.css", import.meta.url) })
@@ -57,7 +100,8 @@ const styled = () =>
  * @param {string} catalogue
  */
 export async function make(root, catalogue) {
-  const { core, load } = loader(root)
+  const { core, load } = loader(root),
+    compute = computer()
   await styled()
   const input = element("input", {
     type: "search",
@@ -66,20 +110,23 @@ export async function make(root, catalogue) {
     "aria-autocomplete": "list",
     "aria-controls": "ep-found",
     "aria-expanded": "false",
-    placeholder: "A model, a number, a tensor’s name, a word, a question",
+    placeholder: "A model, “24 GB 32k”, a number, a term",
     autocomplete: "off",
     autocapitalize: "off",
     spellcheck: "false",
     enterkeyhint: "go",
   })
-  const list = element("div", { id: "ep-found", role: "listbox", "aria-label": "Found", hidden: "" })
+  const list = element("div", { id: "ep-found", role: "listbox", "aria-label": "Results", hidden: "" })
   const status = element("p", { role: "status" })
+  const spoken = element("p", { class: "ep-spoken", "aria-live": "polite" }) // an answer that comes later
   const close = element("button", { type: "button" }, "Close")
   const form = element("form", { role: "search" }, input, close)
-  const dialog = element("dialog", { class: "ep-search", "aria-label": "Search" }, form, status, list)
+  const dialog = element("dialog", { class: "ep-search", "aria-label": "Search" }, form, status, list, spoken)
   document.body.append(dialog)
 
   let asked = 0
+  /** @type {number | undefined} */
+  let waiting
   const options = () => [...list.children]
   /** @returns {Element?} */
   const active = () => list.querySelector("[aria-selected=true]")
@@ -108,7 +155,14 @@ export async function make(root, catalogue) {
   const option = ({ kind, address, title, above, said }, wanted, n) =>
     element(
       "a",
-      { role: "option", id: `ep-found-${n}`, href: new URL(address, root), tabindex: "-1", "aria-selected": "false" },
+      {
+        role: "option",
+        id: `ep-found-${n}`,
+        "data-kind": kind,
+        href: new URL(address, root),
+        tabindex: "-1",
+        "aria-selected": "false",
+      },
       element("span", { class: "ep-kind" }, above || KINDS[kind]),
       " ",
       element("strong", {}, ...text(title, wanted)),
@@ -119,28 +173,55 @@ export async function make(root, catalogue) {
   async function answer() {
     const number = ++asked,
       question = input.value
+    clearTimeout(waiting)
     try {
       const { wanted, results, more } = await ask(question, await core, load)
-      const where = (await core).isPreview ? " in what the preview has built so far" : ""
+      const where = (await core).isPreview ? " among the pages that the preview has built so far" : ""
       if (number !== asked) return // something else was typed meanwhile
       list.replaceChildren(...results.map((result, n) => option(result, wanted, n)))
       list.scrollTop = 0
       choose(options()[0])
+      spoken.replaceChildren()
       status.replaceChildren(
         !wanted.length
           ? ""
           : results.length
-            ? `${more ? "The best " : ""}${results.length} found${where}`
-            : `Nothing found${where}. `,
+            ? `${more ? "Top " : ""}${results.length} ${results.length === 1 ? "result" : "results"}${where}`
+            : `No results${where}. `,
       )
       if (wanted.length && !results.length) status.append(instead("All models"))
+      const at = results.findIndex(result => result.compute)
+      if (at >= 0) waiting = setTimeout(() => answered(results[at], list.children[at], wanted), PAUSE)
     } catch (error) {
       console.warn(error)
       list.replaceChildren()
-      status.replaceChildren("The index could not be fetched. ", instead("All models"))
+      status.replaceChildren("The search index could not be loaded. ", instead("All models"))
     }
     list.hidden = !list.children.length
     input.setAttribute("aria-expanded", String(!list.hidden))
+  }
+
+  /**
+   * Puts the answer where its question's result stands, and says it.
+   * @param {Shown} result
+   * @param {Element} place
+   * @param {Term[]} wanted
+   */
+  async function answered({ title, compute: asked }, place, wanted) {
+    if (!asked) return
+    let found
+    try {
+      found = await compute(asked)
+    } catch (error) {
+      console.warn(error)
+      found = { problem: "" }
+    }
+    if (!place.isConnected) return // something else was typed meanwhile
+    const { problem, said = problem || "Opens with these values filled in." } = found
+    const [heading, line] = [found.title ?? title, said]
+    place.querySelector("strong")?.replaceChildren(...text(heading, wanted))
+    place.querySelector(".ep-said")?.replaceChildren(line)
+    spoken.replaceChildren(`${heading}. ${line}`)
   }
 
   const instead = (/** @type {string} */ words) => element("a", { href: catalogue }, words)

@@ -1,8 +1,8 @@
-// Choose a country: any sentence of the small model's, word after word, with its attention, its cache, and the scores
-// after each layer. The facts come with the page, the weights with the first thing that a reader does.
+// Choose a country: any sentence of the small model, word by word, with its attention, its cache, and the logits after
+// each layer. The facts load with the page, the weights with the reader's first action.
 
 import { GPT2, softmax, tensors } from "../gpt2.mjs"
-import { labelled, make, remember, replace, select, table } from "./elements.mjs"
+import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
@@ -10,13 +10,13 @@ const FOLDER = new URL("../capitals/", import.meta.url),
 /**
  * @typedef {Record<"country" | "sentence" | "added" | "temperature" | "layer" | "head", string>} State
  * @typedef {{ words: string[], steps: ReturnType<GPT2["step"]>[], cache: import("../gpt2.mjs").Cache }} Run so far
- * @typedef {object} Now the text so far, and what the model makes of it
+ * @typedef {object} Now the text so far, and the model's outputs for it
  * @property {GPT2} model
  * @property {Map<string, number>} ids
  * @property {string[]} words
  * @property {import("../gpt2.mjs").Config} config
  * @property {string[]} text
- * @property {number} begun how many words of it the sentence has
+ * @property {number} begun number of its words that come from the sentence
  * @property {Run["steps"]} steps
  * @property {number[][]} stream of the last word
  * @property {Run["cache"]} cache
@@ -27,7 +27,7 @@ const FOLDER = new URL("../capitals/", import.meta.url),
 const FIRST = { country: "France", sentence: "0", added: "", temperature: "1" }
 const fetched = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
-  if (!answer.ok) throw new Error(`${name} cannot be read: ${answer.status}`)
+  if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
   return answer
 }
 const text = async (/** @type {string} */ name) => (await fetched(name)).text()
@@ -74,23 +74,26 @@ const filled = (/** @type {string} */ sentence, /** @type {Record<string, string
     .map(word => word.replace(/\{(\w+)\}/, (_, name) => country[name]))
 
 export async function mount(/** @type {HTMLElement} */ place) {
-  const { countries, sentences } = await facts(),
-    given = new URLSearchParams(location.search)
-  const { layer = "0", head = "0" } = place.dataset // of the example that stands there
+  const { countries, sentences } = await facts()
+  const { layer = "0", head = "0" } = place.dataset // of the static example
   /** @type {State} */
   const DEFAULTS = { ...FIRST, layer, head }
-  const state = { ...DEFAULTS, ...Object.fromEntries([...given].filter(([name]) => Object.hasOwn(DEFAULTS, name))) }
-  if (!countries.some(c => c.country === state.country)) state.country = DEFAULTS.country
-  for (const name of /** @type {const} */ (["sentence", "layer", "head"]))
-    state[name] = /^\d+$/.test(state[name]) ? `${Number(state[name])}` : DEFAULTS[name]
-  if (!sentences[Number(state.sentence)]) state.sentence = DEFAULTS.sentence
-  if (!(Number(state.temperature) > 0)) state.temperature = DEFAULTS.temperature
+  const names = /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))
+  const state = { ...DEFAULTS }
+  const remember = steps(
+    place,
+    () => ({
+      values: Object.fromEntries(names.map(name => [name, state[name] === DEFAULTS[name] ? null : state[name]])),
+    }),
+    recall,
+  )
 
   const results = make("div", {}, ...place.childNodes),
     said = make("p", { class: "ep-answer", role: "status" }),
+    refused = refusals(),
     looks = make("div", { class: "ep-row" })
   const next = make("button", { type: "button", onclick: () => add() }, "Next word"),
-    back = make("button", { type: "button", onclick: remove }, "One word back")
+    back = make("button", { type: "button", onclick: remove }, "Remove last word")
   const warmth = make("span", {}, state.temperature)
   const form = make(
     "form",
@@ -127,14 +130,54 @@ export async function mount(/** @type {HTMLElement} */ place) {
     ),
     looks,
   )
-  replace(place, form, said, results)
+  replace(place, form, refused.line, said, results)
   form.addEventListener("input", event => {
     const { name, value } = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target)
     if (name === "country" || name === "sentence") state.added = ""
     Object.assign(state, { [name]: value })
     warmth.textContent = state.temperature
-    show()
+    changed(event.target)
   })
+  function changed(/** @type {EventTarget?} */ field = null) {
+    refused.show([])
+    show()
+    remember(field)
+  }
+
+  // Reads the address; invalid parts are dropped.
+  async function recall() {
+    const given = new URLSearchParams(location.search)
+    if (!loaded && !names.some(name => given.has(name))) return
+    const { config, ids } = await theModel().catch(() => ({ config: null, ids: null }))
+    const upTo = (/** @type {number | undefined} */ n) => Array.from({ length: n ?? 0 }, (_, i) => `${i}`)
+    const [values, wrong] = accepted(
+      given,
+      {
+        country: text =>
+          oneOf(
+            "country",
+            text,
+            countries.map(c => c.country),
+          ),
+        sentence: text => oneOf("sentence", text, upTo(sentences.length)),
+        layer: text => oneOf("layer", text, upTo(config?.n_layer)),
+        head: text => oneOf("head", text, upTo(config?.n_head)),
+        temperature: text => {
+          if (Number(text) >= 0.1 && Number(text) <= 3) return `${Number(text)}`
+          throw new Error(`temperature = ${quoted(text)}: expected a number from 0.1 to 3`)
+        },
+        added: text => {
+          const strange = text.split("|").find(word => word && !ids?.has(word))
+          if (strange === undefined) return text
+          throw new Error(`added = ${quoted(strange)}: not in the model’s vocabulary`)
+        },
+      },
+      DEFAULTS,
+    )
+    Object.assign(state, values)
+    show()
+    refused.show(config ? wrong : [])
+  }
 
   const added = () => state.added.split("|").filter(Boolean)
   async function add(/** @type {string | undefined} */ word = undefined) {
@@ -143,14 +186,14 @@ export async function mount(/** @type {HTMLElement} */ place) {
       word = words[order[0]]
     }
     state.added = [...added(), word].join("|")
-    show()
+    changed()
   }
   function remove() {
     state.added = added().slice(0, -1).join("|")
-    show()
+    changed()
   }
 
-  // The text so far, token by token, as a text grows: only the new token is computed, the others are in the cache.
+  // The text so far: only new tokens are computed, the others are in the cache.
   /** @type {Run} */
   let before = { words: [], steps: [], cache: [] }
   /** @returns {Promise<Now>} */
@@ -164,7 +207,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     if (!goesOn) before = { words: [], steps: [], cache: model.empty() }
     for (const word of text.slice(before.words.length)) {
       const id = ids.get(word)
-      if (id === undefined) throw new Error(`the model has no word “${word}”`)
+      if (id === undefined) throw new Error(`the model’s vocabulary has no “${word}”`)
       before.steps.push(model.step(id, before.cache))
     }
     before.words = text
@@ -176,7 +219,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   async function show() {
-    if (!loaded) said.textContent = "The model is on its way."
+    if (!loaded) said.textContent = "Loading the model …"
     let now
     try {
       now = await run()
@@ -187,8 +230,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
     }
     const { config, text } = now,
       isFull = text.length >= config.n_positions
-    state.layer = `${Math.min(Number(state.layer), config.n_layer - 1)}`
-    state.head = `${Math.min(Number(state.head), config.n_head - 1)}`
     next.disabled = isFull
     back.disabled = text.length === now.begun
     if (!looks.firstChild)
@@ -197,6 +238,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
         labelled("Layer", select("layer", numbered(config.n_layer), state.layer)),
         labelled("Head", select("head", numbered(config.n_head), state.head)),
       )
+    for (const field of form.querySelectorAll("select, input"))
+      if (field instanceof HTMLSelectElement || field instanceof HTMLInputElement)
+        field.value = state[/** @type {keyof State} */ (field.name)]
+    warmth.textContent = state.temperature
     replace(
       said,
       text.slice(0, now.begun).join(" "),
@@ -204,8 +249,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isFull ? "" : " …",
     )
     replace(results, words(now, isFull), layers(now), attention(now), cache(now))
-    const names = /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))
-    remember(Object.fromEntries(names.filter(name => state[name] !== DEFAULTS[name]).map(name => [name, state[name]])))
   }
 
   function words(/** @type {Now} */ { scores, order, words, config }, /** @type {boolean} */ isFull) {
@@ -217,7 +260,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
           ? words[i]
           : make(
               "button",
-              { type: "button", class: "ep-word", onclick: () => add(words[i]), title: `Go on with ${words[i]}` },
+              { type: "button", class: "ep-word", onclick: () => add(words[i]), title: `Append ${words[i]}` },
               words[i],
             ),
         two(scores[i]),
@@ -225,11 +268,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
         bar(shares[i]),
       ])
     const all = isFull
-      ? `The text is as long as it can be: the model has ${config.n_positions} places.`
-      : `What comes next, of ${config.vocab_size} words`
+      ? `The text has its maximum length: the model has ${config.n_positions} positions.`
+      : `Most likely next words, out of ${config.vocab_size}`
     return table(
       `${all}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
-      ["Word", "#Score", "#Share", ""],
+      ["Word", "#Logit", "#Probability", ""],
       rows,
     )
   }
@@ -240,17 +283,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
       const scores = model.scores(x)
       return [i ? `After layer ${i - 1}` : "Before the first layer", ...shown.map(id => two(scores[id]))]
     })
-    return table(
-      "The scores of these words, if the model ended there",
-      ["Where", ...shown.map(id => `#${words[id]}`)],
-      rows,
-    )
+    return table("Logits of these words if the model ended there", ["Where", ...shown.map(id => `#${words[id]}`)], rows)
   }
 
   function attention(/** @type {Now} */ { text, steps }) {
     const rows = steps.map(step => step.shares[Number(state.layer)][Number(state.head)])
     return matrix(
-      `Whom each word looks at, layer ${state.layer}, head ${state.head}`,
+      `Attention weights, layer ${state.layer}, head ${state.head}`,
       text,
       text,
       rows.map(row => text.map((_, i) => row[i] ?? null)),
@@ -263,7 +302,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const numbers = 2 * config.n_layer * config.n_embd
     return [
       matrix(
-        `The cache: a key for each word, layer ${state.layer}, head ${state.head}`,
+        `KV cache: the key of each word, layer ${state.layer}, head ${state.head}`,
         text,
         rows[0].map((_, i) => `${i + 1}`),
         rows,
@@ -272,14 +311,29 @@ export async function mount(/** @type {HTMLElement} */ place) {
       make(
         "p",
         { class: "ep-conventions" },
-        `Each word leaves a key and a value in every head of every layer: ${numbers} numbers. For ${text.length} `,
-        `words the cache holds ${(numbers * text.length).toLocaleString("en")}. The last row is new; the others were `,
-        "there before.",
+        `Each word adds a key and a value in every head of every layer: ${numbers} numbers. For ${text.length} words, `,
+        `the cache holds ${(numbers * text.length).toLocaleString("en")}. Only the last row is new; the others were `,
+        "already cached.",
       ),
     ]
   }
 
-  if ([...given.keys()].some(name => Object.hasOwn(DEFAULTS, name))) show()
+  recall()
+}
+
+// A text for a message, with every character visible.
+const quoted = (/** @type {string} */ text) =>
+  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text).replace(/[\p{C}\p{Z}]/gu, c =>
+    c === " " ? c : `\\u{${c.codePointAt(0)?.toString(16)}}`,
+  )
+/**
+ * @param {string} name
+ * @param {string} text
+ * @param {string[]} known
+ */
+function oneOf(name, text, known) {
+  if (known.includes(text)) return text
+  throw new Error(`${name} = ${quoted(text)}: not in the list`)
 }
 
 /** @returns {import("./elements.mjs").Option[]} */
@@ -303,7 +357,7 @@ function bar(/** @type {number} */ share) {
 }
 
 /**
- * Numbers in shades of their size; `null` is hidden.
+ * A matrix with cells shaded by magnitude; `null` is masked.
  * @param {string} name
  * @param {string[]} heads
  * @param {string[]} columns

@@ -1,26 +1,35 @@
-// Two to four models side by side, each from the site's own; every number is the engine's.
+// Two to four models of the site side by side; the engine computes every number.
 
-import { categories, conditions, differs, fieldsOf, figure, FIGURES, py } from "../model.mjs"
+import { categories, conditions, differs, fieldsOf, figure, FIGURES, isProblem, machine, py } from "../model.mjs"
 import {
   about,
-  bytes,
+  accepted,
+  conditionFields,
+  conditionRules,
   count,
   data,
   exact,
   grouped,
   labelled,
+  machineFields,
   make,
   modelOf,
   modelsByFamily,
-  remember,
+  one,
+  oneListed,
+  refusals,
   replace,
+  said,
   select,
   show,
+  steps,
+  TITLES,
+  upper,
 } from "./kit.mjs"
 
 const MOST = 4
 /** @type {Record<string, string>} */
-const DEFAULTS = { context: "8192", weights: "bfloat16", cache: "bfloat16", on: "h100" }
+const DEFAULTS = { context: "8192", weights: "published", cache: "bfloat16", on: "h100" }
 const SHOWN = [
   "total",
   "active",
@@ -36,24 +45,28 @@ const SHOWN = [
   "decode_seconds",
   "devices_needed",
 ]
-const PARTS = ["Embedding", "Mixing of tokens", "Feed-forward", "Norms", "Head"]
+const PARTS = ["Embedding", "Token mixing (attention, recurrence)", "Feed-forward", "Norms", "Head"]
 
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators } = await data()
   const first = (place.dataset.models ?? "").split(",").filter((/** @type {string} */ slug) => models.has(slug))
-  const given = new URLSearchParams(location.search)
-  const state = { ...DEFAULTS, ...Object.fromEntries([...given].filter(([name]) => Object.hasOwn(DEFAULTS, name))) }
-  const machineOf = () => /** @type {Engine.Accelerator} */ (accelerators.get(state.on))
-  if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
-  let chosen = (given.get("models") ?? "")
-    .split(",")
-    .filter(slug => models.has(slug))
-    .slice(0, MOST)
+  const defaults = { ...DEFAULTS }
+  if (!accelerators.has(defaults.on)) defaults.on = [...accelerators.keys()][0]
+  const { context, weights, cache, on } = conditionRules(accelerators),
+    rules = { context, weights, cache, on }
+  const state = { ...defaults },
+    remember = steps(place, inAddress, recall)
+  const machines = machineFields(accelerators)
+  const machineOf = () => machine(state.on, accelerators)
+  /** @type {string[]} */
+  let chosen = []
+  let turn = 0
   const another = () => [...first, ...models.keys()].filter(slug => !chosen.includes(slug)).slice(0, 1)
-  while (chosen.length < 2) chosen.push(...another())
   const nameOf = (/** @type {string} */ slug) => models.get(slug)?.read("name") ?? slug
 
   const answer = make("p", { class: "ep-answer", role: "status" }),
+    problem = make("p", { class: "ep-problem", role: "alert", hidden: true }),
+    refused = refusals(),
     picks = make("div", { class: "ep-row" })
   const ofFigures = make("div"),
     ofParts = make("div"),
@@ -70,28 +83,45 @@ export async function mount(/** @type {HTMLElement} */ place) {
     "form",
     { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
     picks,
-    make(
-      "div",
-      { class: "ep-row" },
-      labelled(
-        "Context, tokens",
-        make("input", { type: "number", name: "context", min: 1, step: 1, value: state.context, inputmode: "numeric" }),
-      ),
-      labelled(
-        "On",
-        select(
-          "on",
-          [...accelerators].map(([slug, a]) => [slug, `${a.name}, ${bytes(a.memory_bytes)}`]),
-          state.on,
-        ),
-      ),
-    ),
+    make("div", { class: "ep-row" }, conditionFields().context, ...machines.fields),
+    refused.line,
+    problem,
   )
-  form.addEventListener("input", event => {
-    const { name, value } = /** @type {HTMLInputElement} */ (event.target)
-    if (name in DEFAULTS) state[name] = value
+  const fieldOf = (/** @type {string} */ name) =>
+    /** @type {HTMLInputElement | HTMLSelectElement | null} */ (form.elements.namedItem(name))
+  form.addEventListener("input", ({ target }) => {
     update()
+    remember(target)
   })
+
+  // Reads the address, with a line for each part of it that is invalid.
+  async function recall() {
+    const given = new URLSearchParams(location.search),
+      [values, wrong] = accepted(given, rules, defaults)
+    Object.assign(state, values)
+    for (const name of Object.keys(rules)) {
+      const field = fieldOf(name)
+      if (field) field.value = state[name]
+    }
+    machines.show(state.on)
+    chosen = []
+    for (const slug of (given.get("models") ?? "").split(",").filter(Boolean))
+      try {
+        if (chosen.length < MOST) chosen.push(oneListed("models", slug, models))
+        else wrong.push(`models: at most ${MOST} can be compared`)
+      } catch (error) {
+        wrong.push(said(error))
+      }
+    while (chosen.length < 2) chosen.push(...another())
+    const cannot = await refusal()
+    if (cannot) {
+      wrong.push(cannot)
+      for (const name of ["weights", "cache"]) state[name] = defaults[name]
+    }
+    pick()
+    await update()
+    refused.show([...new Set(wrong)])
+  }
 
   function pick() {
     replace(
@@ -107,10 +137,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ),
       ),
       chosen.length < MOST
-        ? make("button", { type: "button", onclick: () => change([...chosen, ...another()]) }, "One more")
+        ? make("button", { type: "button", onclick: () => change([...chosen, ...another()]) }, "Add model")
         : null,
       chosen.length > 2
-        ? make("button", { type: "button", onclick: () => change(chosen.slice(0, -1)) }, "One fewer")
+        ? make("button", { type: "button", onclick: () => change(chosen.slice(0, -1)) }, "Remove model")
         : null,
     )
   }
@@ -118,16 +148,66 @@ export async function mount(/** @type {HTMLElement} */ place) {
     chosen = slugs
     pick()
     update()
+    remember()
+  }
+
+  // One line says what is invalid; the figures stay.
+  function refuse(/** @type {string} */ what) {
+    problem.hidden = false
+    problem.textContent = `${what}.${answer.textContent ? " The figures below are unchanged." : ""}`
+  }
+  // Why a model has no weights or no cache in the chosen formats; null if it has.
+  function impossible(/** @type {Engine.Model} */ m) {
+    const at = conditions({ context: BigInt(state.context), format: state.weights, dtype: state.cache })
+    try {
+      for (const name of ["weight_bytes", "cache_bytes"]) figure(m, name, at)
+    } catch (error) {
+      if (!isProblem(error)) throw error
+      return said(error)
+    }
+    return null
+  }
+  // The first chosen model with such a problem, and why.
+  async function refusal() {
+    const all = await Promise.all(chosen.map(async slug => modelOf((await about(slug)).keys)))
+    const reasons = all.map(impossible),
+      first = reasons.findIndex(Boolean)
+    return first < 0 ? null : `${nameOf(chosen[first])}: ${reasons[first]}`
   }
 
   async function update() {
+    const mine = ++turn
+    refused.show([])
+    try {
+      for (const [name, rule] of Object.entries(rules)) {
+        const { value, validity } = fieldOf(name) ?? { value: state[name] }
+        state[name] = rule(validity?.badInput ? "…" : value || defaults[name])
+        fieldOf(name)?.removeAttribute("aria-invalid")
+      }
+    } catch (error) {
+      if (!isProblem(error)) throw error
+      refuse(said(error))
+      fieldOf(said(error).split(" = ")[0])?.setAttribute("aria-invalid", "true")
+      return
+    }
     const files = await Promise.all(chosen.map(about)),
       all = await Promise.all(files.map(({ keys }) => modelOf(keys))),
       names = chosen.map(nameOf)
+    if (mine !== turn) return // a later change is under way
+    const cannot = await refusal()
+    if (cannot) return refuse(cannot)
+    problem.hidden = true
     diagrams.hidden = files.some(file => !file.page)
-    const context = /^\d+$/.test(state.context) && BigInt(state.context) > 0n ? BigInt(state.context) : 1n
-    const machine = machineOf(),
-      at = conditions({ context, format: state.weights, dtype: state.cache, accelerator: machine })
+    const context = BigInt(state.context)
+    const formats = all.map(m => m.counts.formats.said(state.weights)),
+      isOne = formats.every(f => f === formats[0])
+    const weights = isOne ? all[0].counts.formats.phrase(state.weights) : "in the formats of the table"
+    const inFormats =
+      isOne && formats[0] === "bfloat16" && state.cache === DEFAULTS.cache
+        ? "in 16 bits"
+        : `(weights ${weights}, KV cache in ${state.cache})`
+    const on = machineOf(),
+      at = conditions({ context, format: state.weights, dtype: state.cache, accelerator: on.accelerator })
     const head = ["", ...names.map(name => `#${name}`)]
     const times = (/** @type {Engine.Exact} */ a, /** @type {Engine.Exact} */ b) =>
       `× ${py.float(py.Fraction(a, b)).toPrecision(3)}`
@@ -145,22 +225,29 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ),
     ]
     /**
-     * The cells of a row, each with a mark where it rests on a default of a class; a config of one's own has none.
+     * The cells of a row, marked where they rest on a class default.
      * @param {import("./kit.mjs").Children[]} row
      * @param {"default_figures" | "default_sizes"} names
      * @param {string} name
      */
     const marked = (row, names, name) => {
-      const title = "from a default of a class in transformers"
+      const title = "from a class default in transformers"
       return row.map((cell, i) =>
         files[i][names]?.includes(name) ? [cell, " ", make("span", { class: "ep-mark", title }, "§")].flat() : cell,
       )
     }
+    // The number of devices, and how the model is split over them.
+    const withSplit = (/** @type {import("./kit.mjs").Children} */ cell, /** @type {number} */ i) => {
+      const letters = all[i].costs.least_split(at, on.memory_bytes)?.letters
+      return letters ? [cell, make("span", { class: "ep-range" }, ` ${letters}`)].flat() : cell
+    }
     const figures = SHOWN.map(name => {
       const f = FIGURES.read(name),
         values = all.map(m => figure(m, name, at))
-      return [f.title[0].toUpperCase() + f.title.slice(1), ...marked(cells(values, f.unit), "default_figures", name)]
+      const row = marked(cells(values, f.unit), "default_figures", name)
+      return [upper(TITLES[name] ?? f.title), ...(name === "devices_needed" ? row.map(withSplit) : row)]
     })
+    figures.push(["Weight format", ...formats])
     const fields = [...new Set(all.flatMap(m => [...fieldsOf(py.type(m.config))].map(f => f.field)))]
     const value = (/** @type {Engine.Model} */ m, /** @type {string} */ name) => {
       const v = m.config[name]
@@ -178,21 +265,21 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const ofPart = (/** @type {number} */ i) => all.map(m => categories(m)[i])
     const parts = PARTS.map((name, i) => [name, ...cells(ofPart(i), "parameters")])
     const totals = all.map(m => m.counts.total),
-      fitting = names.filter((_, i) => !py.gt(figure(all[i], "device_bytes", at) ?? 0n, machine.memory_bytes))
+      fitting = names.filter((_, i) => !py.gt(figure(all[i], "device_bytes", at) ?? 0n, on.memory_bytes))
     replace(
       answer,
       make("strong", {}, `${names[0]} has ${count(totals[0])} parameters, `),
       names
         .slice(1)
-        .map((name, i) => `${name} ${count(totals[i + 1])}, ${times(totals[i + 1], totals[0])}`)
+        .map((name, i) => `${name} has ${count(totals[i + 1])} (${times(totals[i + 1], totals[0])})`)
         .join("; "),
       ". ",
-      `With ${grouped(context)} tokens in 16 bits, ${fitting.join(" and ") || "none of them"} `,
-      `${fitting.length < 2 ? "fits" : "fit"} on one ${machine.name}.`,
+      `At ${grouped(context)} tokens of context ${inFormats}, ${fitting.join(" and ") || "none of them"} `,
+      `${fitting.length < 2 ? "fits" : "fit"} on ${one(state.on, on.name, accelerators)}.`,
     )
-    show(ofFigures, "Figures, and how many times the first model's", head, figures)
+    show(ofFigures, "Figures, with the ratio to the first model", head, figures)
     show(ofParts, "Where the parameters are", head, parts)
-    show(ofSizes, "Hyperparameters; a row is marked where the difference changes something", head, sizes)
+    show(ofSizes, "Hyperparameters; differences that have an effect are marked", head, sizes)
     replace(
       more,
       files
@@ -202,7 +289,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       make(
         "p",
         {},
-        "Everything of ",
+        "All about ",
         files.flatMap(({ page }, i) => [
           i ? ", " : "",
           page ? make("a", { href: new URL(page, root) }, names[i]) : names[i],
@@ -210,14 +297,15 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ".",
       ),
     )
-    remember({
-      models: chosen.join(),
-      ...Object.fromEntries(Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])),
-    })
     drawDiagrams()
   }
 
-  // The drawings of the models' pages beside each other, fetched once somebody opens them.
+  function inAddress() {
+    const others = Object.entries(state).filter(([k, v]) => v !== DEFAULTS[k])
+    return { values: { models: chosen.join(), ...Object.fromEntries(others) } }
+  }
+
+  // The diagrams of the models' pages side by side, fetched when they are opened.
   const root = new URL("../../", import.meta.url)
   let drawn = ""
   async function drawDiagrams() {
@@ -230,15 +318,14 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const rows = Array.from({ length: Math.max(...all.map(drawings => drawings.length)) }, (_, i) =>
       make(
         "div",
-        { class: "ep-beside" },
-        all.map((drawings, n) =>
+        { class: "ep-beside", role: "group", "aria-label": rowName(all, i) },
+        all.map(drawings =>
           drawings[i]
             ? make(
                 "figure",
                 {
                   class: "ep-figure",
-                  tabindex: 0,
-                  "aria-label": `${nameOf(slugs[n])}, ${drawings[i].name}`,
+                  "aria-label": drawings[i].name,
                 },
                 make("figcaption", {}, drawings[i].name),
                 drawings[i].svg,
@@ -247,18 +334,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ),
       ),
     )
-    replace(ofDiagrams, make("p", {}, "Marked: what the other models do not have."), rows)
+    replace(ofDiagrams, make("p", {}, "Operations that another model lacks are marked."), rows)
   }
 
-  pick()
-  await update()
+  await recall()
   replace(place, form, answer, ofFigures, ofParts, ofSizes, diagrams, more) // all at once, so that nothing moves
 }
 
 /** @typedef {{ name: string, svg: Element }} Drawing */
 
 /**
- * The drawings of a model's page, each with its name; their links lead where they led there.
+ * The diagrams of a model's page, each with its name; their links keep their targets.
  * @param {URL} address
  * @returns {Promise<Drawing[]>}
  */
@@ -277,7 +363,11 @@ async function drawingsOf(address) {
   })
 }
 
-// Marks the operations that not every other model has, by what they are called.
+// The name of a row of diagrams.
+const rowName = (/** @type {Drawing[][]} */ all, /** @type {number} */ i) =>
+  all.flatMap(drawings => drawings[i]?.name ?? []).join(", ")
+
+// Marks the operations that some other model lacks, by their titles.
 function mark(/** @type {Drawing[][]} */ all) {
   const titled = (/** @type {Element} */ node) =>
       [...node.querySelectorAll("text:not(.ep-small, .ep-term)")].map(text => text.textContent).join(""),
@@ -293,7 +383,7 @@ function mark(/** @type {Drawing[][]} */ all) {
   )
 }
 
-// A list of the layers: each entry with how many of them follow each other.
+// A list by layer, with runs of equal entries written as a count.
 function runs(/** @type {unknown[]} */ list) {
   /** @type {{ x: string, n: number }[]} */
   const all = []

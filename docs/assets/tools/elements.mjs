@@ -1,11 +1,12 @@
-// Elements, choices, tables, and the address: what every tool is made of.
+// Elements, fields, tables, and the address: the parts of every tool.
 
 /**
- * @typedef {Node | string | null | undefined} Child one that is no element is text, one that is nothing is left out
+ * @typedef {Node | string | null | undefined} Child a string is text; null and undefined are left out
  * @typedef {Child | Child[]} Children
  * @typedef {string | number | bigint | boolean | URL | null | undefined | ((event: any) => unknown)} Attribute
  * @typedef {Children[] & { cls?: string }} Row of a table: its cells, and a class
  * @typedef {[value: string, text: string]} Option
+ * @typedef {(text: string) => string} Rule checks a value: returns its normal form, or throws what is wrong
  */
 
 /**
@@ -68,7 +69,11 @@ export const lines = (head, rows) =>
       row.map((cell, i) =>
         make(
           i ? "td" : "th",
-          { scope: i ? null : "row", class: i && head[i].startsWith("#") ? "num" : null },
+          {
+            scope: i ? null : "row",
+            class: i && head[i].startsWith("#") ? "num" : null,
+            "data-sort": cell instanceof HTMLElement ? cell.dataset.sort : null,
+          },
           ...[cell].flat(),
         ),
       ),
@@ -107,11 +112,87 @@ export const table = (caption, head, rows) =>
   )
 
 /**
- * The address says what is chosen: what follows `?` for what may be sent to the site, nothing of a reader's own config.
- * @param {Record<string, string | null | undefined>} values
+ * Keeps the choices in the address: after `?` what the server may see, after `#` the reader's own config, which it
+ * never sees. Each change is a step of the browser's history; typing into one field, or dragging, is a single step.
+ * @param {HTMLElement} place the tool's
+ * @param {() => { values: Record<string, string | null | undefined>, hash?: string }} chosen
+ * @param {() => void} recall shows the choices of the address
+ * @returns {(field?: EventTarget | null) => void} to be called after a change, with its field if it has one
  */
-export function remember(values) {
-  const at = new URL(location.href)
-  at.search = `${new URLSearchParams(Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])))}`
-  history.replaceState(history.state, "", at)
+export function steps(place, chosen, recall) {
+  const path = location.pathname
+  /** @type {EventTarget?} */
+  let typed = null
+  /** @type {number | undefined} */
+  let waiting
+  function write(/** @type {"pushState" | "replaceState"} */ how) {
+    clearTimeout(waiting)
+    waiting = undefined
+    if (!place.isConnected) return // the address is another page's by now
+    const { values, hash } = chosen(),
+      at = new URL(location.href)
+    at.search = `${new URLSearchParams(Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])))}`
+    if (hash !== undefined) at.hash = hash
+    if (at.href.length <= LONGEST && at.href !== location.href) history[how](history.state, "", at)
+  }
+  place.addEventListener("focusout", () => {
+    if (waiting !== undefined) write("replaceState")
+    typed = null
+  })
+  addEventListener("popstate", function back() {
+    if (!place.isConnected) return removeEventListener("popstate", back)
+    if (location.pathname !== path) return
+    clearTimeout(waiting)
+    waiting = undefined
+    typed = null
+    recall()
+  })
+  return (field = null) => {
+    const goesOn = field !== null && field === typed
+    typed = isTyped(field) ? field : null
+    if (!goesOn) return write("pushState")
+    clearTimeout(waiting)
+    waiting = setTimeout(write, 100, "replaceState") // browsers allow an address to change only so often
+  }
 }
+const LONGEST = 500_000 // characters of an address: what every browser keeps
+const isTyped = (/** @type {EventTarget?} */ field) =>
+  field instanceof HTMLTextAreaElement ||
+  (field instanceof HTMLInputElement && ["text", "number", "range"].includes(field.type))
+
+/**
+ * The values of an address by the names of the rules, and a line for each invalid one.
+ * @template {Record<string, string>} T
+ * @param {URLSearchParams} given
+ * @param {Record<string, Rule>} rules
+ * @param {T} defaults
+ * @returns {[values: T, wrong: string[]]}
+ */
+export function accepted(given, rules, defaults) {
+  const values = /** @type {Record<string, string>} */ ({ ...defaults }),
+    wrong = []
+  for (const [name, rule] of Object.entries(rules)) {
+    const text = given.get(name)
+    try {
+      if (text !== null) values[name] = rule(text)
+    } catch (error) {
+      wrong.push(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return [/** @type {T} */ (values), wrong]
+}
+
+// The line that lists the invalid parts of an address.
+export function refusals() {
+  const line = make("p", { class: "ep-problem", role: "alert", hidden: true })
+  const show = (/** @type {string[]} */ wrong) => {
+    const more = wrong.length > MOST_SAID ? [`${wrong.length - MOST_SAID} more`] : [],
+      said = [...wrong.slice(0, MOST_SAID).map(one => cut(one, 400)), ...more].join(". ")
+    line.hidden = !said
+    line.textContent = said ? `Ignored parts of the link: ${said}.` : ""
+  }
+  return { line, show }
+}
+const MOST_SAID = 3
+const cut = (/** @type {string} */ text, /** @type {number} */ most) =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text

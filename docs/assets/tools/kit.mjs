@@ -1,162 +1,65 @@
-// What the tools share besides elements: numbers in a reader's units, and the models that a page may start from.
+// What the tools' pages share, besides elements and figures: conditions, their fields, and tables of results.
 
-import { accelerator, load, model, py, said } from "../model.mjs"
+import {
+  asked,
+  BOUNDS,
+  CACHE_BYTES,
+  cacheMeant,
+  WEIGHTS,
+  formatMeant,
+  isProblem,
+  machine,
+  OWN_MACHINE,
+  Problem,
+  said,
+  shorten,
+} from "../model.mjs"
 import { mount, order } from "../tables.mjs"
-import { lines, make, replace, table } from "./elements.mjs"
+import { labelled, lines, make, replace, select, table } from "./elements.mjs"
+import { bytes, grouped, written } from "./figures.mjs"
 
 export * from "./elements.mjs"
-export { said }
+export * from "./figures.mjs"
+
+// Conditions
 
 /**
- * A file of JSON beside the engine.
  * @param {string} name
- * @returns {Promise<any>}
+ * @param {string} text
+ * @param {Map<string, unknown>} known
  */
-const fetched = name =>
-  fetch(new URL(`../engine/${name}`, import.meta.url))
-    .then(answer => answer.text())
-    .then(py.parse)
-/**
- * @typedef {object} Listed a model of the site
- * @property {Engine.Keys} keys of its config
- * @property {string} [page] where it is, if it has one
- * @property {string} [caveat] what is to be said of it
- * @property {bigint?} [context] that it is made for
- * @property {string[]} [default_sizes] the sizes that are defaults of a class
- * @property {string[]} [default_figures] the figures that rest on such a size
- * @property {string} [defaults] what is to be said of them
- */
-/** @type {Map<string, Promise<Listed>>} */
-const files = new Map()
-export function about(/** @type {string} */ slug) {
-  const asked = () => fetched(`models/${slug}.json`).then(all => Object.fromEntries(py.entries(all)))
-  const file = files.get(slug) ?? /** @type {Promise<Listed>} */ (asked())
-  files.set(slug, file)
-  return file
+export function oneListed(name, text, known) {
+  if (known.has(text)) return text
+  throw Problem(`${name} = ${shorten(text)}: not in the list`, "choose one from the list")
 }
-
 /**
- * @typedef {Map<string, Engine.Dict<"name" | "family", string>>} Models by their slugs
- * @typedef {object} Data
- * @property {Models} models
- * @property {Map<string, Engine.Accelerator>} accelerators by their slugs
- * @property {import("../model.mjs").Titles} titles of a model's parts
- * @property {Engine.Dict<string, string>} colours of their categories
+ * The text of a machine, listed or the reader's own.
+ * @param {string} name
+ * @param {string} text
+ * @param {Map<string, Engine.Accelerator>} known
  */
-/** @type {Promise<Data> | undefined} */
-let loaded
-// What the site has to choose from.
-export function data() {
-  return (loaded ??= fetched("data.json").then(all => {
-    const accelerators = new Map()
-    for (const [slug, d] of py.entries(all.read("accelerators")))
-      accelerators.set(slug, accelerator(Object.fromEntries(py.entries(d))))
-    const models = new Map(py.entries(all.read("models")))
-    return { models, accelerators, titles: all.read("titles"), colours: all.read("colours") }
-  }))
-}
-
-/** @type {Map<string, Engine.Model>} */
-const kept = new Map()
-/**
- * A model by its keys, kept while the page lives: most changes are of conditions and not of the model.
- * @param {Engine.Keys} keys
- */
-export async function modelOf(keys) {
-  const name = json(keys)
-  let one = kept.get(name)
-  if (!one) {
-    await load(keys.read("model_type", null))
-    if (kept.size > 20) kept.clear()
-    kept.set(name, (one = model(keys)))
+export function oneMachine(name, text, known) {
+  try {
+    machine(text, known)
+    return text
+  } catch (error) {
+    throw isProblem(error) ? Problem(`${name} = ${shorten(text)}: ${said(error)}`) : error
   }
-  return one
-}
-
-/**
- * Keys as JSON, whole numbers written out.
- * @param {unknown} value
- * @returns {string}
- */
-export function json(value) {
-  if (typeof value === "bigint") return String(value)
-  if (value instanceof py.Dict)
-    return `{${py
-      .entries(value)
-      .map(([k, v]) => `${JSON.stringify(k)}:${json(v)}`)
-      .join()}}`
-  if (Array.isArray(value)) return `[${value.map(json).join()}]`
-  return JSON.stringify(value ?? null)
-}
-
-// Numbers
-
-const digits = new Intl.NumberFormat("en")
-export const grouped = (/** @type {bigint} */ n) => (n < 0n ? "−" : "") + digits.format(n < 0n ? -n : n)
-const UNITS = ["", "k", "M", "B", "T", "P", "E"]
-/**
- * Three digits and a unit: 8.03B, 16.1 GB.
- * @param {bigint | number} n
- * @param {string[]} units
- * @param {string} space
- */
-function scaled(n, units, space) {
-  let x = Math.abs(Number(n)),
-    i = 0
-  for (; x >= 999.5 && i < units.length - 1; i++) x /= 1000
-  const places = i === 0 && Number.isInteger(x) ? 0 : x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2
-  return `${n < 0 ? "−" : ""}${x.toFixed(places)}${space}${units[i]}`
-}
-export const count = (/** @type {bigint} */ n) => (n < 10000n && n > -10000n ? grouped(n) : scaled(n, UNITS, ""))
-// As the pages round: 8.03B of parameters, 16.7% of them.
-export const short = (/** @type {bigint} */ n) => scaled(n, ["", "K", "M", "B", "T"], "")
-export const percent = (/** @type {bigint} */ n, /** @type {bigint} */ of) =>
-  of ? (n && 2000n * n < of ? "<0.1%" : `${(Number((2000n * n + of) / (2n * of)) / 10).toFixed(1)}%`) : "–"
-export const bytes = (/** @type {bigint | number} */ n) => scaled(n, ["bytes", "kB", "MB", "GB", "TB", "PB"], " ")
-export const flops = (/** @type {bigint | number} */ n) =>
-  `${scaled(n, ["", "k", "M", "G", "T", "P", "E", "Z", "Y"], " ")}FLOP`
-/**
- * @param {number} x
- * @returns {string}
- */
-export const seconds = x =>
-  x < 0
-    ? `−${seconds(-x)}`
-    : x >= 1
-      ? scaled(x, ["s", "ks"], " ")
-      : x >= 1e-3
-        ? `${(x * 1e3).toPrecision(3)} ms`
-        : `${(x * 1e6).toPrecision(3)} µs`
-/** @type {Record<string, (x: bigint | number) => string>} */
-const WRITERS = { bytes, FLOPs: flops, seconds: x => seconds(py.float(x)), "tokens per second": x => count(py.int(x)) }
-/**
- * @param {Engine.Exact?} value
- * @param {string} unit
- */
-export function written(value, unit) {
-  if (value === null) return "no end"
-  return WRITERS[unit]
-    ? WRITERS[unit](typeof value === "bigint" ? value : py.float(value))
-    : typeof value === "bigint"
-      ? count(value)
-      : py.float(value).toPrecision(3)
 }
 /**
- * The difference of two values, signed, and how many times one is the other.
- * @param {Engine.Exact?} now
- * @param {Engine.Exact?} before
- * @param {string} unit
+ * @param {Map<string, Engine.Accelerator>} accelerators
+ * @returns {Record<"context" | "batch" | "weights" | "cache" | "on" | "devices", import("./elements.mjs").Rule>}
  */
-export function difference(now, before, unit) {
-  if (now === null || before === null) return ""
-  const d = py.sub(now, before)
-  if (!py.truth(d)) return "same"
-  const ratio = py.truth(before) && py.truth(now) ? py.float(py.Fraction(now, before)) : null
-  return `${py.gt(d, 0n) ? "+" : ""}${written(d, unit)}${ratio === null ? "" : `, × ${ratio.toPrecision(3)}`}`
-}
-
+export const conditionRules = accelerators => ({
+  context: text => `${asked.whole("context", text, BOUNDS.MOST_TOKENS)}`,
+  batch: text => `${asked.whole("batch", text, BOUNDS.MOST_TEXTS)}`,
+  weights: text => asked.oneOf("weights", formatMeant(text), WEIGHTS),
+  cache: text => asked.oneOf("cache", cacheMeant(text), CACHE_BYTES),
+  on: text => oneMachine("on", text, accelerators),
+  devices: text => `${asked.whole("devices", text, BOUNDS.MOST_DEVICES)}`,
+})
 /**
- * @param {Models} models
+ * @param {import("./figures.mjs").Models} models
  * @returns {[family: string, models: import("./elements.mjs").Option[]][]}
  */
 export function modelsByFamily(models) {
@@ -169,7 +72,118 @@ export function modelsByFamily(models) {
   return [...families]
 }
 /**
- * A table in its place. Where it stands there already its rows alone are new: what it is sorted by remains.
+ * A device in a sentence: one of the list, or an amount of memory.
+ * @param {string} on
+ * @param {string} name
+ * @param {Map<string, Engine.Accelerator>} known
+ */
+export const one = (on, name, known) => (known.has(on) ? `one ${name}` : name)
+/** The accelerators to choose from, vendor by vendor. @param {Map<string, Engine.Accelerator>} accelerators */
+export function machinesByVendor(accelerators) {
+  /** @type {Map<string, import("./elements.mjs").Option[]>} */
+  const vendors = new Map()
+  for (const [slug, a] of accelerators)
+    vendors.set(a.vendor, [...(vendors.get(a.vendor) ?? []), [slug, `${a.name}, ${bytes(a.memory_bytes)}`]])
+  return [...vendors]
+}
+/**
+ * The fields for a machine: one of a list, named "on", or the reader's own, as text, which the list takes as its value.
+ * @param {Map<string, Engine.Accelerator>} accelerators
+ */
+export function machineFields(accelerators) {
+  const own = /** @type {HTMLOptionElement} */ (make("option", { value: OWN_MACHINE }, "Custom"))
+  const chosen = /** @type {HTMLSelectElement} */ (
+    select("on", machinesByVendor(accelerators), "", { oninput: () => show(chosen.value) })
+  )
+  const text = /** @type {HTMLInputElement} */ (
+    make("input", {
+      name: "machine",
+      size: 28,
+      spellcheck: "false",
+      autocomplete: "off",
+      oninput: () => take(text.value),
+    })
+  )
+  const written = labelled("Memory, bandwidth, peak FLOPS", text)
+  chosen.prepend(own)
+  function take(/** @type {string} */ on) {
+    own.value = on
+    chosen.selectedIndex = 0
+  }
+  function show(/** @type {string} */ on) {
+    written.hidden = accelerators.has(on)
+    if (written.hidden) chosen.value = on
+    else {
+      text.value = on
+      take(on)
+    }
+  }
+  return { fields: [labelled("Machine", chosen), written], show }
+}
+export const pairs = (/** @type {Iterable<string>} */ texts) =>
+  [...texts].map(text => /** @type {[string, string]} */ ([text, text]))
+export const numberField = (/** @type {string} */ name, /** @type {bigint} */ most, value = "") =>
+  make("input", { type: "number", name, min: 1, max: most, step: 1, value, inputmode: "numeric" })
+/**
+ * The fields for what a model is run under; `best` goes before the formats.
+ * @param {import("./elements.mjs").Option[]} best
+ */
+export const conditionFields = (best = []) => ({
+  devices: labelled("Devices", numberField("devices", BOUNDS.MOST_DEVICES)),
+  context: labelled("Context, tokens", numberField("context", BOUNDS.MOST_TOKENS)),
+  batch: labelled("Batch size", numberField("batch", BOUNDS.MOST_TEXTS)),
+  weights: labelled(
+    "Weights",
+    select("weights", [...best, ["published", "as published"], ...pairs([...WEIGHTS].slice(1))], ""),
+  ),
+  cache: labelled("KV cache", select("cache", pairs(CACHE_BYTES), "")),
+})
+/** @typedef {Record<string, import("./elements.mjs").Rule>} Rules */
+/**
+ * A form whose fields hold a state, and the line that says what is invalid.
+ * @param {HTMLFormElement} form
+ * @param {{ show: (on: string) => void }} machines
+ */
+export function stateIn(form, machines) {
+  const problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
+  const fieldOf = (/** @type {string} */ name) =>
+    /** @type {HTMLInputElement | HTMLSelectElement | null} */ (form.elements.namedItem(name))
+  return {
+    problem,
+    fieldOf,
+    write(/** @type {Record<string, string>} */ state) {
+      for (const [name, value] of Object.entries(state)) {
+        const field = fieldOf(name)
+        if (field) field.value = value
+      }
+      machines.show(state.on)
+    },
+    /**
+     * Takes the fields' values; throws the problem of an invalid one.
+     * @param {Record<string, string>} state
+     * @param {Record<string, string>} defaults
+     * @param {Rules} rules
+     */
+    read(state, defaults, rules) {
+      for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
+      for (const [name, rule] of Object.entries(rules)) {
+        const { value, validity } = fieldOf(name) ?? { value: state[name] }
+        state[name] = rule(validity?.badInput ? "…" : value || defaults[name])
+      }
+    },
+    /** Shows an error, and returns it if it is the reader's. @param {unknown} error */
+    refuse(error) {
+      const isMistake = !isProblem(error)
+      problem.hidden = false
+      problem.textContent = `${isMistake ? "internal error: " : ""}${said(error)}. The figures below are unchanged.`
+      fieldOf(said(error).split(" = ")[0])?.setAttribute("aria-invalid", "true")
+      if (isMistake) reportError(error)
+      return isMistake ? "" : said(error)
+    },
+  }
+}
+/**
+ * Shows a table in its place. If the same table is there already, only its rows are replaced, and it stays sorted.
  * @param {HTMLElement} place
  * @param {string} caption
  * @param {string[]} head
@@ -191,7 +205,23 @@ export function show(place, caption, head, rows) {
 }
 
 /**
- * A number in a reader's unit, the exact one beside it for whoever wants it.
+ * The titles of figures whose values carry a unit.
+ * @type {Record<string, string>}
+ */
+export const TITLES = {
+  weight_bytes: "weights",
+  cache_bytes: "KV cache",
+  cache_bytes_per_token: "KV cache per token",
+  device_bytes: "memory per device while generating",
+  decode_seconds: "time per generated token",
+  prefill_seconds: "prefill time",
+}
+// The first letter in lower or upper case; the rest may be a name.
+export const lower = (/** @type {string} */ text) => text[0].toLowerCase() + text.slice(1)
+export const upper = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1)
+
+/**
+ * A number in a readable unit, with the exact one as its title.
  * @param {Engine.Exact?} value
  * @param {string} unit
  */

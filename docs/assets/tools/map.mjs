@@ -60,8 +60,8 @@ export function areaMap(now, before, titles, colours) {
       ...parts,
     )
   }
-  const used = now.counts.active !== now.counts.total ? " In the stronger colour: what one token uses." : ""
-  const scale = maps.length > 1 ? " Both to one scale." : ""
+  const used = now.counts.active !== now.counts.total ? " The stronger color marks those that one token uses." : ""
+  const scale = maps.length > 1 ? " Both maps have the same scale." : ""
   const drawings = [
     () => drawing("wide", treemap.WIDE.map(Number), true),
     () => drawing("narrow", treemap.NARROW.map(Number), false),
@@ -74,7 +74,9 @@ export function areaMap(now, before, titles, colours) {
     make(
       "figcaption",
       {},
-      `Each field is as large as its share of the ${grouped(now.counts.total)} parameters.${used}${scale}`,
+      `The area of each box is proportional to its share of the ${grouped(now.counts.total)} parameters.`,
+      used,
+      scale,
     ),
   )
   setTimeout(() => figure.isConnected && figure.prepend(other()), 100) // for another window, or paper

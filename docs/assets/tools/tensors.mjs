@@ -1,60 +1,85 @@
 // The tensors of a published file held against those that a config gives, name by name and, where the file says them,
 // shape by shape.
 
-import { spellingsOf, tensorsOf } from "../model.mjs"
-import { grouped, make } from "./kit.mjs"
+import { BOUNDS, layoutOf, named, Problem, tensorsOf, textOf } from "../model.mjs"
+import { grouped, make, said } from "./kit.mjs"
 
 const MOST_NAMES = 20
 
 /** @typedef {Map<string, number[] | null>} Tensors the names of a list, each with its shape or null */
 
 /**
- * Of an index, or of the header of a .safetensors file.
+ * Of an index, or of the header of a .safetensors file, of which no more is read; throws a problem.
  * @param {File} file
  * @returns {Promise<Tensors>}
  */
 export async function tensorList(file) {
   if (file.name.endsWith(".safetensors")) {
-    const length = Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true))
-    if (length > 1e8) throw new Error("this is no safetensors file: its header would be too long")
-    /** @type {Record<string, { shape: number[] }>} */
-    const header = JSON.parse(await file.slice(8, 8 + length).text())
-    return new Map(
-      Object.entries(header)
-        .filter(([name]) => name !== "__metadata__")
-        .map(([name, { shape }]) => [name, shape]),
-    )
+    const text = await headerOf(file),
+      listed = entriesOf(text, "has no valid header").filter(([name]) => name !== "__metadata__")
+    return new Map(listed.map(([name, tensor]) => [name, shapeOf(name, tensor)]))
   }
-  const { weight_map } = JSON.parse(await file.text())
-  if (!weight_map) throw new Error("weight_map is missing: expected a model.safetensors.index.json")
-  return new Map(Object.keys(weight_map).map(name => [name, null]))
+  const index = new Map(entriesOf(await textOf(file, BOUNDS.LARGEST_INDEX), "is not an index of tensors")),
+    map = index.get("weight_map")
+  if (!isTable(map)) throw Problem("weight_map is missing", "give a model.safetensors.index.json")
+  return new Map(Object.keys(map).map(name => [name, null]))
+}
+
+async function headerOf(/** @type {File} */ file) {
+  if (file.size < 8) throw Problem("is too short to have a header", "give a safetensors file")
+  const length = new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true)
+  if (length > BOUNDS.LARGEST_HEADER)
+    throw Problem(`has a header of ${grouped(length)} bytes, which is too large`, "give a safetensors file")
+  if (file.size < length + 8n)
+    throw Problem(`ends within its header, which has ${grouped(length)} bytes`, "download the whole header")
+  return textOf(file.slice(8, 8 + Number(length)), BOUNDS.LARGEST_HEADER)
+}
+
+/** @returns {value is Record<string, unknown>} */
+const isTable = (/** @type {unknown} */ value) => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/**
+ * @param {string} text
+ * @param {string} otherwise what is said of a text that is no table
+ * @returns {[string, unknown][]}
+ */
+function entriesOf(text, otherwise) {
+  /** @type {unknown} */
+  let table
+  try {
+    table = JSON.parse(text)
+  } catch (error) {
+    throw Problem(`${otherwise}: ${said(error)}`, "choose another file")
+  }
+  if (!isTable(table)) throw Problem(otherwise, "choose another file")
+  return Object.entries(table)
 }
 
 /**
- * Published files put a part's name in front, or leave one out: the spelling with the most tensors in common counts.
+ * @param {string} name
+ * @param {unknown} tensor
+ * @returns {number[]}
+ */
+function shapeOf(name, tensor) {
+  const shape = isTable(tensor) ? tensor.shape : null
+  if (Array.isArray(shape) && shape.length <= BOUNDS.MOST_AXES && shape.every(n => Number.isSafeInteger(n) && n >= 0))
+    return shape
+  throw Problem(`${named(name)} has no valid shape`, "give a safetensors file")
+}
+
+/** @type {{ listed: Tensors, type: unknown, head: string | undefined, layout: Engine.Layout } | undefined} */
+let last
+/**
+ * The layout of a list, kept while the model is of one type: a change of its sizes changes nothing in it.
  * @param {Engine.Model} model
  * @param {Tensors} listed
- * @param {Tensors} ours
  */
-function spelled(model, listed, ours) {
-  const { prefixes, parts } = spellingsOf(model)
-  /** @type {((name: string) => string)[]} */
-  const ways = [
-    name => name,
-    name => name.replace(/^language_model\./, ""),
-    name => name.replace(/^model\.language_model\./, "model."),
-    name => name.replace(/^language_model\.model\./, "model."),
-    ...prefixes.map(p => (/** @type {string} */ name) => p + name),
-    ...parts.map(
-      ([here, there]) =>
-        (/** @type {string} */ name) =>
-          name.replace(there, here),
-    ),
-  ]
-  const inCommon = (/** @type {typeof ways[number]} */ way) =>
-    [...listed.keys()].filter(name => ours.has(way(name))).length
-  const best = ways.map(way => ({ way, n: inCommon(way) })).reduce((a, b) => (b.n > a.n ? b : a)).way
-  return new Map([...listed].map(([name, shape]) => [best(name), { name, shape }]))
+function layoutFor(model, listed) {
+  const type = model.raw.read("model_type"),
+    head = model.head?.name
+  if (last?.listed !== listed || last.type !== type || last.head !== head)
+    last = { listed, type, head, layout: layoutOf(model, listed) }
+  return last.layout
 }
 
 /**
@@ -62,13 +87,16 @@ function spelled(model, listed, ours) {
  * @param {Tensors} listed
  */
 export function reconciled(model, listed) {
-  const ours = new Map(tensorsOf(model)),
-    theirs = spelled(model, listed, ours)
-  const missing = [...ours.keys()].filter(name => !theirs.has(name)),
-    more = [...theirs].filter(([name]) => !ours.has(name)).map(([, t]) => t.name)
-  const other = [...ours].flatMap(([name, shape]) => {
-    const its = theirs.get(name)?.shape
-    return its && its.join() !== shape.join() ? [`${name}: [${its.join(", ")}] and not [${shape.join(", ")}]`] : []
+  const ours = tensorsOf(model),
+    layout = layoutFor(model, listed),
+    places = new Map(ours.map(([name]) => [name, layout.find(name)])),
+    used = new Set([...places.values()].flatMap(place => (place ? place.cuts.map(cut => cut.stored) : [])))
+  const missing = ours.flatMap(([name]) => (places.get(name) ? [] : [name])),
+    more = [...listed.keys()].filter(name => !used.has(name))
+  const other = ours.flatMap(([name, shape]) => {
+    const place = places.get(name),
+      its = place && layout.shape(place)
+    return its && its.join() !== shape.join() ? [`${name}: [${its.join(", ")}] instead of [${shape.join(", ")}]`] : []
   })
   const part = (/** @type {string} */ title, /** @type {string[]} */ names) =>
     names.length
@@ -79,7 +107,7 @@ export function reconciled(model, listed) {
           make(
             "ul",
             {},
-            names.slice(0, MOST_NAMES).map(n => make("li", {}, make("code", {}, n))),
+            names.slice(0, MOST_NAMES).map(n => make("li", {}, make("code", {}, named(n, 300n)))),
             names.length > MOST_NAMES ? make("li", {}, `and ${grouped(BigInt(names.length - MOST_NAMES))} more`) : null,
           ),
         )
@@ -93,13 +121,13 @@ export function reconciled(model, listed) {
       make(
         "strong",
         {},
-        `${grouped(BigInt(ours.size - missing.length))} of ${grouped(BigInt(ours.size))} tensors of the config `,
+        `${grouped(BigInt(ours.length - missing.length))} of ${grouped(BigInt(ours.length))} tensors of this config `,
         "are in the file",
       ),
-      missing.length || more.length || other.length ? ":" : ", and no others.",
+      missing.length || more.length || other.length ? ":" : ", which has no others.",
     ),
-    part("Not in the file", missing),
+    part("Missing from the file", missing),
     part("Only in the file", more),
-    part("Of another shape", other),
+    part("Different shape", other),
   )
 }

@@ -1,24 +1,31 @@
-// What if: a model with other hyperparameters, under any conditions; the same for a config.json of the reader's own.
+// What if: a model with changed hyperparameters under any conditions; also for a config.json of the reader's own.
 // Every number is the engine's, compiled from the Python that computes the pages.
 
 import {
-  CACHE_BYTES,
+  BOUNDS,
   conditions,
   continued,
   described,
   fieldsOf,
   figure,
   FIGURES,
-  FORMATS,
   groupsOf,
   isProblem,
+  machine,
+  parsed,
+  Problem,
   py,
+  shorten,
+  textOf,
   VARIATIONS,
 } from "../model.mjs"
 import { areaMap } from "./map.mjs"
 import {
   about,
+  accepted,
   bytes,
+  conditionFields,
+  conditionRules,
   count,
   data,
   difference,
@@ -26,15 +33,22 @@ import {
   grouped,
   json,
   labelled,
+  lower,
   make,
   modelOf,
+  machineFields,
   modelsByFamily,
+  one,
+  oneListed,
   percent,
-  remember,
+  refusals,
   replace,
   said,
   select,
   show,
+  steps,
+  TITLES,
+  upper,
 } from "./kit.mjs"
 
 /** @type {Record<"model" | "context" | "batch" | "weights" | "cache" | "on" | "devices", string>} */
@@ -42,7 +56,7 @@ const DEFAULTS = {
   model: "llama3-8b",
   context: "8192",
   batch: "1",
-  weights: "bfloat16",
+  weights: "published",
   cache: "bfloat16",
   on: "h100",
   devices: "1",
@@ -68,11 +82,11 @@ const SHOWN = [
 ]
 
 /**
- * @typedef {import("./kit.mjs").Listed} Listed
+ * @typedef {import("./figures.mjs").Listed} Listed
  * @typedef {typeof DEFAULTS & { set: Map<string, string>, own: Engine.Keys?, way: string? }} State
- * @typedef {object} Answered under these conditions: what a device holds, term by term and together, and what is left
+ * @typedef {object} Answered under these conditions: the memory of a device, by term and in total, and what is free
  * @property {Engine.Conditions} given
- * @property {Engine.Accelerator} machine
+ * @property {Engine.Machine} on
  * @property {Engine.Dict<string, bigint>} terms
  * @property {bigint} needed
  * @property {bigint} left
@@ -81,27 +95,33 @@ const SHOWN = [
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators, titles, colours } = await data()
   const isOwn = place.dataset.tool === "config"
-  const keysOf = (/** @type {Engine.Json} */ value) => (value instanceof py.Dict ? value : null)
-  const machineOf = () => /** @type {Engine.Accelerator} */ (accelerators.get(state.on))
+  const machines = machineFields(accelerators)
+  const machineOf = () => machine(state.on, accelerators)
   const nameOf = () => models.get(state.model)?.read("name") ?? state.model
+  const defaults = { ...DEFAULTS }
+  if (!models.has(defaults.model)) defaults.model = [...models.keys()][0]
+  if (!accelerators.has(defaults.on)) defaults.on = [...accelerators.keys()][0]
+  /** @type {Record<string, import("./elements.mjs").Rule>} */
+  const rules = {
+    ...conditionRules(accelerators),
+    ...(isOwn ? {} : { model: text => oneListed("model", text, models) }),
+  }
   /** @type {State} */
-  const state = { ...DEFAULTS, ...recalled() }
-  if (!models.has(state.model)) state.model = DEFAULTS.model
-  if (!accelerators.has(state.on)) state.on = [...accelerators.keys()][0]
+  const state = { ...defaults, set: new Map(), own: null, way: null }
+  const remember = steps(place, chosen, recall)
   let turn = 0
-  /** @type {number | undefined} */
-  let keeping
   /** @type {import("./tensors.mjs").Tensors?} */
   let listed = null // of a file
   /** @type {typeof import("./tensors.mjs") | undefined} */
   let files // the script that reads it, once there is one
   /** @type {{ before: Engine.Model, now: Engine.Model } | undefined} */
-  let shown // the model that the page starts from, and the last that could be: the fields that are drawn are its
+  let shown // the original model, and the last valid one: the fields show it
 
   const answer = make("p", { class: "ep-answer", role: "status" }),
-    problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
+    problem = make("p", { class: "ep-problem", role: "alert", hidden: true }),
+    refused = refusals()
   const fields = make("div", { class: "ep-fields" }),
-    ways = make("div", { class: "ep-ways", role: "group", "aria-label": "Changes that teach" })
+    ways = make("div", { class: "ep-ways", role: "group", "aria-label": "Example changes" })
   const room = () => make("div"),
     map = room(),
     numbers = room(),
@@ -117,8 +137,16 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ofTensors,
     )
   const results = make("div", { class: "ep-results", hidden: true }, map, numbers, memory, more, parts, tensors)
-  const number = (/** @type {Name} */ name, /** @type {number} */ least, /** @type {number} */ most) =>
-    make("input", { type: "number", name, min: least, max: most, step: 1, value: state[name], inputmode: "numeric" })
+  const conditionsOf = conditionFields()
+  const area = make("textarea", {
+    name: "config",
+    rows: 8,
+    spellcheck: "false",
+    placeholder: '{"model_type": "llama", …}',
+    oninput: (/** @type {{ target: HTMLTextAreaElement }} */ { target }) => {
+      if (read(target.value)) remember(target)
+    },
+  })
   const form = make(
     "form",
     { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
@@ -130,92 +158,100 @@ export async function mount(/** @type {HTMLElement} */ place) {
       "fieldset",
       { class: "ep-row" },
       make("legend", {}, "Conditions"),
-      labelled("Context, tokens", number("context", 1, 100000000)),
-      labelled("Texts at once", number("batch", 1, 1000000)),
-      labelled(
-        "Weights",
-        select(
-          "weights",
-          [...FORMATS].map(f => [f, f]),
-          state.weights,
-        ),
-      ),
-      labelled(
-        "Cache",
-        select(
-          "cache",
-          [...CACHE_BYTES].map(f => [f, f]),
-          state.cache,
-        ),
-      ),
-      labelled(
-        "On",
-        select(
-          "on",
-          [...accelerators].map(([slug, a]) => [slug, `${a.name}, ${bytes(a.memory_bytes)}`]),
-          state.on,
-        ),
-      ),
-      labelled("How many", number("devices", 1, 4096)),
+      conditionsOf.context,
+      conditionsOf.batch,
+      conditionsOf.weights,
+      conditionsOf.cache,
+      ...machines.fields,
+      conditionsOf.devices,
     ),
+    refused.line,
     problem,
     answer,
     make("details", { class: "ep-hyper", open: true }, make("summary", {}, "Hyperparameters"), fields),
     make(
       "div",
       { class: "ep-row" },
-      make("button", { type: "button", onclick: reset }, "As published"),
-      make("button", { type: "button", onclick: copyLink }, "Copy the link"),
+      make("button", { type: "button", onclick: reset }, "Reset"),
+      make("button", { type: "button", onclick: copyLink }, "Copy link"),
     ),
   )
 
+  const fieldOf = (/** @type {Name} */ name) =>
+    /** @type {HTMLInputElement | HTMLSelectElement | null} */ (form.elements.namedItem(name))
   form.addEventListener("input", event => {
     const { name, value } = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target)
-    const chosen = NAMES.find(one => one === name)
-    if (!chosen) return
-    state[chosen] = value
-    if (chosen === "model") state.set.clear()
-    update(chosen !== "model")
+    if (name === "model") {
+      state.model = value
+      state.set.clear()
+    } else if (name !== "machine" && !CONDITIONS.some(one => one === name)) return
+    update(name !== "model")
+    remember(event.target)
   })
 
+  // Reads the address, with a line for each part of it that is invalid.
   function recalled() {
     const given = new URLSearchParams(location.search),
-      set = new Map()
-    for (const [name, value] of given) if (name.startsWith("set.")) set.set(name.slice(4), value)
-    const chosen = Object.fromEntries([...given].filter(([name]) => Object.hasOwn(DEFAULTS, name)))
-    let own = null
+      [values, wrong] = accepted(given, rules, defaults),
+      set = new Map([...given].flatMap(([name, value]) => (name.startsWith("set.") ? [[name.slice(4), value]] : [])))
+    let way = given.get("way"),
+      own = location.hash.includes("=") || !location.hash ? null : state.own // the others lead to a heading
+    if (way !== null && !VARIATIONS.has(way)) {
+      wrong.push(`way = ${shorten(way)}: no such example`)
+      way = null
+    }
     try {
       if (isOwn && location.hash.startsWith("#config="))
-        own = keysOf(py.parse(decodeURIComponent(location.hash.slice(8))))
-    } catch {
-      // a link that was cut off: the page starts empty
+        own = keysOf(parsed(decodeURIComponent(location.hash.slice(8))))
+    } catch (error) {
+      wrong.push(`config: ${said(error)}`)
     }
-    return { ...chosen, set, own, way: given.get("way") }
+    return { chosen: { ...values, set, way, own }, wrong }
+  }
+
+  async function recall() {
+    const { chosen, wrong } = recalled()
+    if (json(chosen.own) !== json(state.own)) area.value = chosen.own ? json(chosen.own) : ""
+    Object.assign(state, chosen)
+    for (const name of NAMES) {
+      const field = fieldOf(name)
+      if (field) field.value = state[name]
+    }
+    machines.show(state.on)
+    await update(false, wrong)
+    refused.show(wrong)
   }
 
   /** @type {Pick<Listed, "page" | "caveat" | "context">} */
   let listedAs = {} // what is known of a listed model
   /**
-   * The keys with what was set.
+   * The keys with the changes; a change of a key that this model does not have is dropped.
    * @param {Engine.Keys} base
    * @param {Engine.Config} config
+   * @param {string[]} wrong
    */
-  function changed(base, config) {
-    const keys = new py.Dict(py.entries(base))
+  function changed(base, config, wrong) {
+    const keys = new py.Dict(py.entries(base)),
+      known = [...fieldsOf(py.type(config))]
     for (const [name, text] of state.set) {
-      const field = [...fieldsOf(py.type(config))].find(f => f.key === name)
+      const field = known.find(f => f.key === name)
+      if (!field) {
+        state.set.delete(name)
+        wrong.push(`set.${shorten(name).slice(1, -1)}: not a hyperparameter of this model`)
+        continue
+      }
       /** @type {Engine.Json} */
       let value = text
       try {
-        value = py.parse(text)
+        value = parsed(text)
       } catch {
         // text is itself
       }
-      if (field?.field === "n_layers" && typeof value === "bigint") {
+      if (field.field === "n_layers" && typeof value === "bigint") {
         const wanted = value
         for (const [k, v] of py.entries(keys)) keys.put(k, continued(v, config.symbols.read("n_layers"), wanted))
       }
-      for (const spelling of field?.also ?? []) keys.map.delete(spelling)
+      for (const spelling of field.also) keys.map.delete(spelling)
       keys.put(name, value)
     }
     return keys
@@ -225,7 +261,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   let readOf = null
   /** @type {Promise<Engine.Keys>?} */
   let readAs = null
-  // What is counted of the reader's own config, read once.
+  // The keys of the reader's own config, read once.
   function ownKeys() {
     if (state.own && state.own !== readOf) {
       readOf = state.own
@@ -234,49 +270,92 @@ export async function mount(/** @type {HTMLElement} */ place) {
     return state.own && readAs
   }
 
-  async function update(isSameModel = false) {
+  /**
+   * Computes and shows the choice; `wrong` gets the invalid parts of an address.
+   * @param {boolean} isSameModel
+   * @param {string[]} [wrong]
+   */
+  async function update(isSameModel = false, wrong = undefined) {
     const started = performance.now(),
       mine = ++turn
+    if (!wrong) refused.show([])
     try {
+      for (const name of CONDITIONS) {
+        const { value, validity } = fieldOf(name) ?? { value: state[name] }
+        state[name] = rules[name](validity?.badInput ? "…" : value || defaults[name])
+      }
       const { keys, ...known } = isOwn ? { keys: await ownKeys() } : await about(state.model)
       if (mine !== turn) return // a later change is under way
       listedAs = known
       if (!keys) {
-        results.hidden = true
+        shown = undefined
+        drawnFor = ""
+        for (const empty of [answer, ways, fields]) replace(empty)
+        problem.hidden = results.hidden = true
+        place.dataset.milliseconds = (performance.now() - started).toFixed(1)
         return
       }
       const before = await modelOf(keys),
-        now = await modelOf(await wayOf(before))
+        now = await modelOf(await wayOf(before, wrong ?? []))
       if (mine !== turn) return
       problem.hidden = true
-      for (const field of fields.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
-      if (!isSameModel) drawFields(now, before)
+      for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
+      if (!isSameModel) drawFields(now, before, Boolean(wrong))
       const answered = drawAnswer(now, before)
       place.dataset.answered = (performance.now() - started).toFixed(1)
       if (!drawn.length) await new Promise(resolve => setTimeout(resolve, 20)) // the answer is seen before the rest
       if (mine !== turn) return
       drawResults(now, before, answered)
     } catch (error) {
-      if (!isProblem(error) && !(error instanceof SyntaxError)) throw error
+      if (mine !== turn) return
+      if (wrong && isProblem(error) && leave(said(error), wrong.length)) {
+        wrong.push(said(error))
+        await update(false, wrong)
+        return
+      }
       explain(error)
+      if (!isProblem(error)) reportError(error)
     }
-    clearTimeout(keeping)
-    keeping = setTimeout(keep, 100) // browsers allow an address to change only so often
     place.dataset.milliseconds = (performance.now() - started).toFixed(1)
   }
 
-  // A way is taken first, what is set by hand on top of it.
-  async function wayOf(/** @type {Engine.Model} */ before) {
+  // Whether a problem is about a condition: "context = 0: …", "no split over 7 devices: …".
+  const isOf = (/** @type {Name} */ name, /** @type {string} */ said) =>
+    said.startsWith(`${name} = `) || said.includes(` ${name}: `)
+
+  // Drops the parts of an address that a problem names, or all of them if it names none or problems go on. Returns
+  // whether there were any.
+  function leave(/** @type {string} */ said, /** @type {number} */ tried) {
+    const others = CONDITIONS.filter(name => state[name] !== defaults[name])
+    const sets = [...state.set.keys()].filter(name => said.includes(name)),
+      named = others.filter(name => isOf(name, said))
+    const isAll = tried >= 10 || !(sets.length || named.length),
+      isAny = Boolean(others.length || state.set.size || state.way)
+    for (const name of isAll ? [...state.set.keys()] : sets) state.set.delete(name)
+    if (isAll) state.way = null
+    for (const name of isAll ? others : named) {
+      const field = fieldOf(name)
+      if (field) field.value = defaults[name]
+    }
+    return isAny
+  }
+
+  // An example change comes first, changes by hand on top of it.
+  async function wayOf(/** @type {Engine.Model} */ before, /** @type {string[]} */ wrong) {
     const keys = state.way ? VARIATIONS.read(state.way).change(before.raw, before.config) : before.raw
-    if (!keys) return changed(before.raw, before.config)
-    return changed(keys, (await modelOf(keys)).config)
+    if (keys) return changed(keys, (await modelOf(keys)).config, wrong)
+    wrong.push(`way = ${shorten(state.way)}: does not apply to this model`)
+    state.way = null
+    return changed(before.raw, before.config, wrong)
   }
 
   function explain(/** @type {unknown} */ error) {
+    const message = isProblem(error) ? said(error) : `internal error: ${said(error)}`
     problem.hidden = false
-    problem.textContent = `${said(error)}.${shown ? " The numbers below are those before." : ""}`
-    const message = said(error),
-      given = inputs().filter(({ name }) => state.set.has(name)),
+    problem.textContent = `${message}.${shown ? " The figures below are unchanged." : ""}`
+    const condition = CONDITIONS.find(name => isOf(name, message))
+    if (condition) return fieldOf(condition)?.setAttribute("aria-invalid", "true")
+    const given = inputs().filter(({ name }) => state.set.has(name)),
       named = given.filter(({ name }) => message.includes(name))
     if (named.length || !fields.querySelector("[aria-invalid]"))
       for (const input of named.length ? named : given) input.setAttribute("aria-invalid", "true")
@@ -286,7 +365,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
 
   const inputs = () => [.../** @type {NodeListOf<HTMLInputElement>} */ (fields.querySelectorAll("[name]"))]
   let drawnFor = ""
-  function drawFields(/** @type {Engine.Model} */ m, /** @type {Engine.Model} */ before) {
+  /**
+   * @param {Engine.Model} m
+   * @param {Engine.Model} before
+   * @param {boolean} isRecalled whether the focused field is updated too
+   */
+  function drawFields(m, before, isRecalled) {
     const all = [...fieldsOf(py.type(m.config))]
     const kind = `${state.model} ${m.architecture} ${all.map(f => f.key)}`
     if (drawnFor !== kind) {
@@ -301,7 +385,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
           ? make(
               "details",
               {},
-              make("summary", {}, "Flags, intervals and lists of layers"),
+              make("summary", {}, "Flags, intervals and lists by layer"),
               make(
                 "div",
                 { class: "ep-fields" },
@@ -334,7 +418,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       button.setAttribute("aria-pressed", String(button.dataset.way === state.way))
     for (const input of inputs()) {
       const f = all.find(f => f.key === input.name)
-      if (!f || input === document.activeElement) continue
+      if (!f || (input === document.activeElement && !isRecalled)) continue
       const value = m.config[f.field]
       if (input.type === "checkbox") input.checked = py.truth(value)
       else
@@ -349,6 +433,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const oninput = (/** @type {{ target: HTMLInputElement }} */ event) => {
       const { type, checked, value } = event.target
       set(f, type === "checkbox" ? String(checked) : value.trim())
+      remember(event.target)
     }
     const input =
       typeof value === "boolean"
@@ -370,11 +455,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
     state.way = state.way === name ? null : name
     state.set.clear()
     update()
+    remember()
   }
   function reset() {
     state.set.clear()
     state.way = null
     update()
+    remember()
   }
 
   // Results
@@ -388,47 +475,45 @@ export async function mount(/** @type {HTMLElement} */ place) {
    */
   function drawAnswer(now, before) {
     shown = { before, now }
-    const whole = (/** @type {string} */ text) => {
-      try {
-        const n = BigInt(text)
-        return n >= 1n ? n : 1n
-      } catch {
-        return 1n
-      }
-    }
-    const machine = machineOf()
+    const on = machineOf()
     const given = conditions({
-      context: whole(state.context),
-      batch: whole(state.batch),
+      context: BigInt(state.context),
+      batch: BigInt(state.batch),
       format: state.weights,
       dtype: state.cache,
-      devices: whole(state.devices),
-      accelerator: machine,
+      devices: BigInt(state.devices),
+      accelerator: on.accelerator,
     })
     const name = isOwn ? "This model" : nameOf(),
       same = now === before
     const how = [
-      ...(state.way ? [VARIATIONS.read(state.way).title.toLowerCase()] : []),
-      ...[...state.set].map(([k, v]) => `${k} = ${v}`),
+      ...(state.way ? [lower(VARIATIONS.read(state.way).title)] : []),
+      ...[...state.set].map(([k, v]) => `${k} = ${v.length > 60 ? `${v.slice(0, 60)}…` : v}`),
     ].join(", ")
-    const terms = now.costs.device_bytes(given)
+    const split = now.costs.split(given, on.memory_bytes)
+    if (!split) throw now.costs.without_split(given.devices, given.batch)
+    const terms = now.costs.split_bytes(split, given)
     const needed = py.sum([...terms].map(t => terms.read(t))),
-      left = machine.memory_bytes - needed
-    const each = given.devices > 1n ? `each of ${grouped(given.devices)} ${machine.name}` : `one ${machine.name}`
+      left = on.memory_bytes - needed
+    const several = `${grouped(given.devices)} × ${on.name} (${split.said})`,
+      where = given.devices > 1n ? several : one(state.on, on.name, accelerators)
+    const enough = left < 0n ? now.costs.least_split(given, on.memory_bytes) : null
     replace(
       answer,
       now.sizes.length
-        ? make("strong", { class: "ep-unknown" }, `Not counted, unknown sizes: ${now.sizes.join(", ")}. `)
+        ? make("strong", { class: "ep-unknown" }, `Not counted, unknown size keys: ${now.sizes.join(", ")}. `)
         : null,
       now.head ? `${now.head.name}: ${now.head.said}. ` : null,
-      make("strong", {}, `${name}${same ? "" : ` with ${how}`} ${left >= 0n ? "fits" : "does not fit"} on ${each}: `),
-      `${count(now.counts.total)} parameters in ${state.weights} and the cache of ${grouped(given.batch)} `,
-      `${given.batch === 1n ? "text" : "texts"} of ${grouped(given.context)} tokens in ${state.cache} `,
-      `take ${bytes(needed)} of ${bytes(machine.memory_bytes)}; `,
-      left >= 0n ? `${bytes(left)} are left. ` : `${bytes(-left)} are missing. `,
-      longest(valueOf(now, "largest_context", given)),
+      make("strong", {}, `${name}${same ? "" : ` with ${how}`} ${left >= 0n ? "fits" : "does not fit"} on ${where}: `),
+      `${count(now.counts.total)} parameters ${now.counts.formats.phrase(state.weights)} `,
+      `and the KV cache of ${grouped(given.batch)} `,
+      `${given.batch === 1n ? "sequence" : "sequences"} of ${grouped(given.context)} tokens in ${state.cache} `,
+      `take ${bytes(needed)} of ${bytes(on.memory_bytes)}${given.devices > 1n ? " on the fullest device" : ""}, `,
+      left >= 0n ? `which leaves ${bytes(left)} free. ` : `${bytes(-left)} too much. `,
+      longest(now.costs.largest_context(on.memory_bytes, given)),
+      enough ? ` It fits on ${grouped(enough.devices)} devices: ${enough.said}.` : "",
     )
-    return { given, machine, terms, needed, left }
+    return { given, on, terms, needed, left }
   }
 
   /**
@@ -436,15 +521,14 @@ export async function mount(/** @type {HTMLElement} */ place) {
    * @param {Engine.Model} before
    * @param {Answered} answered
    */
-  function drawResults(now, before, { given, machine, terms, needed, left }) {
+  function drawResults(now, before, { given, on, terms, needed, left }) {
     const same = now === before
     const rows = SHOWN.map(n => {
       const f = FIGURES.read(n),
         a = valueOf(now, n, given),
-        b = same ? a : valueOf(before, n, given),
-        title = TITLES[n] ?? f.title
+        b = same ? a : valueOf(before, n, given)
       return [
-        title[0].toUpperCase() + title.slice(1),
+        upper(TITLES[n] ?? f.title),
         ...(same ? [] : [exact(b, f.unit)]),
         exact(a, f.unit),
         ...(same ? [] : [difference(a, b, f.unit)]),
@@ -453,23 +537,23 @@ export async function mount(/** @type {HTMLElement} */ place) {
     results.hidden = false
     show(
       numbers,
-      same ? "In numbers" : "Before and after",
+      same ? "Figures" : "Published and changed",
       same ? ["", "#Value"] : ["", "#As published", "#Now", "#Difference"],
       rows,
     )
     const line = (/** @type {string} */ title, /** @type {bigint} */ n) => [
       title,
       exact(n, "bytes"),
-      percent(n, machine.memory_bytes),
+      percent(n, on.memory_bytes),
     ]
     show(
       memory,
-      `Memory of ${given.devices > 1n ? "the fullest device" : machine.name}`,
+      `Memory of ${given.devices > 1n ? "the fullest device" : on.name}`,
       ["", "#Bytes", "#Share"],
       [
         ...[...terms].map(t => line(TERMS[t], terms.read(t))),
-        line("together", needed),
-        line(left >= 0n ? "left" : "missing", left >= 0n ? left : -left),
+        line("Total", needed),
+        line(left >= 0n ? "Free" : "Too much", left >= 0n ? left : -left),
       ],
     )
     if (drawn[0] === now && drawn[1] === before && drawn[2] === listed) return
@@ -477,7 +561,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     drawModel(now, before)
   }
 
-  // What follows from the hyperparameters alone.
+  // The part that depends only on the hyperparameters.
   function drawModel(/** @type {Engine.Model} */ now, /** @type {Engine.Model} */ before) {
     const { page, caveat } = listedAs
     replace(map, areaMap(now, before, titles, colours))
@@ -497,31 +581,32 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ` = ${grouped(now.counts.total)}`,
       ),
       listed && files ? files.reconciled(now, listed) : null,
-      now.unknown.length ? make("p", {}, `Keys that are not read: ${[...now.unknown].join(", ")}.`) : null,
+      now.otherwise.map(line => make("p", {}, `${line}.`)),
+      now.unknown.length ? make("p", {}, `Ignored keys: ${[...now.unknown].join(", ")}.`) : null,
       make(
         "p",
         { class: "ep-conventions" },
-        "Times are the least possible. ",
+        "Times are lower bounds. ",
         caveat ? `${caveat} ` : "",
-        page ? make("a", { href: new URL(page, new URL("../../", import.meta.url)) }, `${nameOf()}, everything`) : "",
+        page ? make("a", { href: new URL(page, new URL("../../", import.meta.url)) }, `All about ${nameOf()}`) : "",
       ),
     )
     drawParts()
     drawTensors()
   }
 
-  // The longest context that fits, and whether the model was made for so much.
+  // The longest context that fits, and whether the model supports it.
   function longest(/** @type {Engine.Exact?} */ context) {
-    if (context === 0n) return "No context is short enough."
+    if (context === 0n) return "Not even one token of context fits."
     const end = listedAs.context,
-      made = end && (context === null || py.gt(context, end)) ? `; the model is made for ${grouped(end)}` : ""
+      made = end && (context === null || py.gt(context, end)) ? `; the model supports ${grouped(end)}` : ""
     return context === null
-      ? `No context is too long${made}.`
+      ? `Memory does not limit the context${made}.`
       : `The longest context that fits is ${grouped(py.int(context))} tokens${made}.`
   }
 
   /**
-   * A figure of a model, kept for the conditions that it was last asked for under.
+   * A figure of a model, cached for its latest conditions.
    * @param {Engine.Model} m
    * @param {string} name
    * @param {Engine.Conditions} given
@@ -535,7 +620,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     return value ?? null
   }
 
-  // The long tables are made while they are open, and not else.
+  // The long tables are drawn only while they are open.
   function drawParts() {
     if (!parts.open || !shown) return
     const { before: base, now: current } = shown,
@@ -569,7 +654,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     })
     const counts = (/** @type {Engine.Model} */ { counts }) => grouped(counts.total)
     const total = [
-      "Together",
+      "Total",
       ...(same ? [] : [counts(base)]),
       counts(current),
       "",
@@ -580,14 +665,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     show(
       ofParts,
       "Parameters by part",
-      [
-        "Part",
-        ...(same ? [] : ["#As published"]),
-        "#Now",
-        "#Share",
-        "#Used by a token",
-        ...(same ? [] : ["#Difference"]),
-      ],
+      ["Part", ...(same ? [] : ["#As published"]), "#Now", "#Share", "#Active", ...(same ? [] : ["#Difference"])],
       rows,
     )
   }
@@ -615,54 +693,56 @@ export async function mount(/** @type {HTMLElement} */ place) {
     show(
       ofTensors,
       "Tensors",
-      ["Name", ...(same ? [] : ["Shape, as published"]), "Shape", "#Copies", "#Parameters", "Formula"],
+      ["Name", ...(same ? [] : ["Shape as published"]), "Shape", "#Copies", "#Parameters", "Formula"],
       rows,
     )
   }
 
-  function keep() {
-    if (!place.isConnected) return // another page's address by now
-    const set = Object.fromEntries([...state.set].map(([k, v]) => [`set.${k}`, v]))
-    const chosen = Object.fromEntries(
-      NAMES.filter(k => state[k] !== DEFAULTS[k] || (k === "model" && !isOwn)).map(k => [k, state[k]]),
-    )
-    remember({ ...chosen, way: state.way, ...set })
-    if (isOwn && state.own) history.replaceState(history.state, "", `#config=${encodeURIComponent(json(state.own))}`)
+  // The address of the current choice.
+  function chosen() {
+    const names = NAMES.filter(k => state[k] !== DEFAULTS[k] || (k === "model" && !isOwn))
+    const values = {
+      ...Object.fromEntries(names.map(k => [k, state[k]])),
+      way: state.way,
+      ...Object.fromEntries([...state.set].map(([k, v]) => [`set.${k}`, v])),
+    }
+    const own = state.own && `#config=${encodeURIComponent(json(state.own))}`
+    return isOwn ? { values, hash: own ?? "" } : { values }
   }
-  async function copyLink(/** @type {{ target: HTMLElement }} */ event) {
-    keep()
-    await navigator.clipboard?.writeText(location.href)
-    event.target.textContent = "Copied"
+  async function copyLink(/** @type {{ target: HTMLElement }} */ { target }) {
+    try {
+      await navigator.clipboard.writeText(location.href)
+      target.textContent = "Copied"
+    } catch {
+      target.textContent = "Copy it from the address bar"
+    }
     setTimeout(() => {
-      event.target.textContent = "Copy the link"
+      target.textContent = "Copy link"
     }, 1500)
   }
 
-  // A config.json of the reader's own: read here, and sent nowhere.
+  // A config.json of the reader's own: read here, never uploaded.
   function dropped() {
-    const area = make("textarea", {
-      name: "config",
-      rows: 8,
-      spellcheck: "false",
-      placeholder: '{"model_type": "llama", …}',
-      oninput: (/** @type {{ target: HTMLTextAreaElement }} */ event) => read(event.target.value),
-    })
+    const taken = async (/** @type {File | undefined} */ chosen) => {
+      if (!chosen) return
+      try {
+        if (read((area.value = await textOf(chosen, BOUNDS.LARGEST_TEXT)))) remember()
+      } catch (error) {
+        explain(error)
+      }
+    }
     const file = make("input", {
       type: "file",
       accept: ".json,application/json",
-      onchange: async () => {
-        const chosen = file.files?.[0]
-        if (chosen) read((area.value = await chosen.text()))
-      },
+      onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => taken(target.files?.[0]),
     })
     area.addEventListener("dragover", event => event.preventDefault())
-    area.addEventListener("drop", async event => {
+    area.addEventListener("drop", event => {
       const dropped = event.dataTransfer?.files[0]
       if (!dropped) return
       event.preventDefault()
-      read((area.value = await dropped.text()))
+      taken(dropped)
     })
-    if (state.own) area.value = json(state.own)
     const tensors = make("input", {
       type: "file",
       accept: ".json,.safetensors",
@@ -673,55 +753,46 @@ export async function mount(/** @type {HTMLElement} */ place) {
           listed = chosen ? await files.tensorList(chosen) : null
           await update()
         } catch (error) {
-          problem.hidden = false
-          problem.textContent = said(error)
+          explain(error)
         }
       },
     })
     return make(
       "div",
       { class: "ep-drop" },
-      labelled("A config.json: paste it, drop it here, or choose a file", area),
+      labelled("Paste a config.json, drop it here, or choose a file", area),
       make(
         "div",
         { class: "ep-row" },
-        labelled("File", file),
-        labelled(
-          "List of tensors: model.safetensors.index.json, or a .safetensors file, of which only the header is read",
-          tensors,
-        ),
+        labelled("config.json file", file),
+        labelled("Tensor list: model.safetensors.index.json or a .safetensors file (only its header is read)", tensors),
       ),
     )
   }
+  // Whether the text is a config; if not, the page says why and keeps the previous one.
   function read(/** @type {string} */ text) {
+    try {
+      state.own = text.trim() ? keysOf(parsed(text)) : null
+    } catch (error) {
+      turn++
+      explain(error)
+      return false
+    }
     state.set.clear()
     state.way = null
-    try {
-      text = text.trim()
-      if (text && text[0] !== "{") throw Error("expected an object, {…}")
-      state.own = text ? keysOf(py.parse(text)) : null
-    } catch (error) {
-      state.own = null
-      problem.hidden = false
-      problem.textContent = said(error)
-      return
-    }
-    problem.hidden = true
     update()
+    return true
   }
 
-  if (state.way && !VARIATIONS.has(state.way)) state.way = null
-  await update()
+  await recall()
   replace(place, form, results) // all at once, so that nothing moves
 }
 
-/** @type {Record<string, string>} */
-const TITLES = {
-  weight_bytes: "bytes of the weights",
-  cache_bytes: "bytes of the cache",
-  cache_bytes_per_token: "bytes of the cache for one more token",
-  device_bytes: "bytes on each device, all together",
-  largest_context: "longest context that fits, tokens",
+/** @returns {Engine.Keys} of a config.json; throws if it is not one */
+function keysOf(/** @type {Engine.Json} */ value) {
+  if (value instanceof py.Dict) return value
+  throw Problem(`expected a JSON object, found ${shorten(value)}`, "give a whole config.json")
 }
+
 /** @type {Record<string, string>} */
-const TERMS = { weights: "weights", cache: "cache", activations: "largest operation" }
+const TERMS = { weights: "Weights", cache: "KV cache", activations: "Activations (largest operation)" }

@@ -30,7 +30,9 @@ class Architecture:
     """One forward pass, with the config it reads and the published model types that have it.
 
     `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the
-    published ones that it is cut into, in order (`checkpoint.published_parts`).
+    published ones that it is cut into, in order (`checkpoint.published_parts`). `layouts` reads this and the four
+    tables after it. `kept`: ends of the names of tensors that the maker's quantized files hold in another format than
+    the rest, and that format.
     """
 
     name: str
@@ -40,8 +42,11 @@ class Architecture:
     doc: str
     stored_prefixes: tuple[str, ...] = ()
     fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
-    spellings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    in_turn: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
+    in_pairs: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    spellings: tuple[tuple[str, str], ...] = ()
     pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
+    kept: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 _registered: dict[str, Architecture] = {}
@@ -52,15 +57,25 @@ def architecture(
     config: type[Config],
     optional_prefix: str = "",
     fused: Mapping[str, tuple[str, ...]] | None = None,
-    spellings: Mapping[str, str] | None = None,
+    in_turn: Mapping[str, tuple[str, ...]] | None = None,
+    in_pairs: Mapping[str, str] | None = None,
+    spellings: tuple[tuple[str, str], ...] = (),
     pieces: Mapping[str, tuple[str, ...]] | None = None,
+    kept: Mapping[str, str] | None = None,
 ) -> Callable[[ForwardT], ForwardT]:
     """Register the decorated forward pass for these model types.
 
-    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`). `fused`:
-    the ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `spellings`: parts of
-    names that some published files spell in another way. `pieces`: ends of stacks here, and of the tensors of one
-    expert that some files have instead.
+    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`).
+
+    `fused`: the ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `in_turn`: the
+    same where the rows of what is packed take turns. `in_pairs`: ends of names here, and of what some files have
+    instead: in each head the rows that turn together stand side by side, not half a head apart.
+
+    `spellings`: parts of names as some files spell them, and as here, replaced in this order; `^` begins a name, `$`
+    ends it, `{0}` is the first number in it, `{0+1}` the next one. `pieces`: ends of names here, and of what some files
+    have instead: the tensors of one expert, `{e}`, of a stack; parts that stand one below the other, `{n}` for their
+    numbers. `kept`: ends of the names of tensors that the maker's quantized files hold in another format than the rest,
+    and that format.
     """
 
     def register(forward: ForwardT) -> ForwardT:
@@ -73,8 +88,11 @@ def architecture(
             (forward.__doc__ or "").strip(),
             (optional_prefix,) if optional_prefix else (),
             fused or {},
-            spellings or {},
+            in_turn or {},
+            in_pairs or {},
+            spellings,
             pieces or {},
+            kept or {},
         )
         _registered.update(dict.fromkeys(model_types, this))
         return forward

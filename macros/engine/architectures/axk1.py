@@ -24,7 +24,7 @@ class AXK1(DeepSeekV3):
     q_lora_rank: Size = key("q_lora_rank")
 
 
-@architecture("axk1", config=AXK1, fused=FUSED, spellings={".mlp.post_mlp_layernorm": ".post_mlp_layernorm"})
+@architecture("axk1", config=AXK1, fused=FUSED, spellings=(("{0}.post_mlp_layernorm", "{0}.mlp.post_mlp_layernorm"),))
 def forward(w: Weights, ids: Array, c: AXK1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

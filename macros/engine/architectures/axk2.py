@@ -41,7 +41,16 @@ class AXK2(DeepSeekV32):
     gate_rank: Size = key("gated_norm_rank", 16)
 
 
-@architecture("axk2", config=AXK2, fused=FUSED)
+@architecture(
+    "axk2",
+    config=AXK2,
+    fused=FUSED,
+    spellings=(
+        (".W_down.", ".mlp.fc1."),
+        (".W_up.", ".mlp.fc2."),
+        ("self_attn.q_b_proj.", "self_attn.q_gate_proj."),
+    ),
+)
 def forward(w: Weights, ids: Array, c: AXK2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -31,6 +31,7 @@ from .deepseek_v2 import latents, queries, read_values_out
 from .deepseek_v3 import mixture_of_stacked_experts
 from .kimi_linear import LatentsAndDelta, kimi_delta_attention
 from .rope_config import read_rope
+from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED
 
 
 @config
@@ -80,7 +81,18 @@ class Ling3(LatentsAndDelta):
         return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
 
 
-@architecture("bailing_hybrid", config=Ling3)
+@architecture(
+    "bailing_hybrid",
+    config=Ling3,
+    spellings=(
+        ("^model.word_embeddings.", "model.embed_tokens."),
+        (".attention.", ".self_attn."),
+        (".self_attn.dense.", ".self_attn.o_proj."),
+        *FORGET_GATE,
+        ("mlp.gate.expert_bias", "mlp.gate.e_score_correction_bias"),
+    ),
+    pieces=FUSED | CONVOLUTIONS,
+)
 def forward(w: Weights, ids: Array, c: Ling3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

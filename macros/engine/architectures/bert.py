@@ -40,8 +40,8 @@ class Bert(Config):
     tied: Literal[True] = key("tie_word_embeddings", True)
 
     caveat = (
-        "An encoder reads a text at once, and writes none. "
-        "What is said of a step after a prompt is said of a text of one token."
+        "An encoder reads a whole text in one step and generates nothing. "
+        "Figures of a decode step are for a text of one token."
     )
     ignored = frozenset(
         {
@@ -64,7 +64,7 @@ class Bert(Config):
 
 
 @architecture(
-    "bert", config=Bert, spellings={"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    "bert", config=Bert, spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 )
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""

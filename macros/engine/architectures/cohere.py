@@ -1,6 +1,6 @@
 """Command R and Aya: attention and feed-forward side by side on one norm without shift.
 
-Rotary embedding turns neighbouring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
+Rotary embedding turns neighboring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
 and leave rotary embedding out of the fourth. Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A);
 tensor names as the published files.
 """

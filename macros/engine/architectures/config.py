@@ -31,6 +31,7 @@ from ..dims import Dim
 from ..errors import Problem, nearest, shorten
 from ..interface import Mask
 from ..ops import ACTIVATIONS, Activation, Full, SlidingWindow
+from .otherwise import Otherwise
 from .rope_config import OLDER_ROPE_KEYS, fold_rope
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
@@ -121,6 +122,7 @@ class Config:
     # Keys of published files that `prepare` turns into those of the fields, and keys that change nothing.
     rewritten: ClassVar[frozenset[str]] = frozenset()
     ignored: ClassVar[frozenset[str]] = frozenset()
+    otherwise: ClassVar[tuple[Otherwise, ...]] = ()  # what transformers reads in another way
     caveat: ClassVar[str] = ""  # what the costs of every model of this architecture leave out of account
     # Properties that read a table or a list by layer: computed with the config, so that a wrong one is refused with it.
     checked: ClassVar[tuple[str, ...]] = ("rope", "scale", "masks", "mixed", "kinds")
@@ -190,6 +192,15 @@ class Config:
         as `rewritten`.
         """
         return fold_rope(raw) if cls.rewritten.issuperset(OLDER_ROPE_KEYS) else raw
+
+    @classmethod
+    def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
+        """A line for each key with which transformers computes something else than the forward pass here."""
+        return [
+            f"{row.key} = {shorten(raw[row.key])}: {row.says}; its logits are not these"
+            for row in cls.otherwise
+            if row.differs(raw)
+        ]
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:

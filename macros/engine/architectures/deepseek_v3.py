@@ -28,6 +28,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, attention
+from .otherwise import Otherwise, other_than
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
 
@@ -56,8 +57,20 @@ class Glm4MoELite(DeepSeekV3):
     routed_scale: Positive = key("routed_scaling_factor", 1.8)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
 
+    otherwise = (
+        Otherwise(
+            "first_k_dense_replace",
+            other_than("first_k_dense_replace", 1, unless="mlp_layer_types"),
+            "transformers 5.23 reads mlp_layer_types alone, without which the first layer is dense",
+        ),
+    )
 
-@architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED)
+
+# What transformers 5.23 makes of the layers' names where it saves Kimi K2.5.
+BLOCKS = (("^model.blocks.", "model.layers."),)
+
+
+@architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED, spellings=BLOCKS)
 @architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
 def forward(w: Weights, ids: Array, c: DeepSeekV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

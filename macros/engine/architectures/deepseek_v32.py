@@ -110,8 +110,12 @@ class GlmMoEDsa(DeepSeekV32):
         return [words[t] for t in types]
 
 
-@architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED)
-@architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED)
+# What their makers’ files in FP8 hold in 16 bits, though it is a linear layer.
+KEPT = {"indexer.weights_proj.weight": "bfloat16"}
+
+
+@architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED, kept=KEPT)
+@architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED, kept=KEPT)
 def forward(w: Weights, ids: Array, c: DeepSeekV32, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

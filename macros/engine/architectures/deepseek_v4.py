@@ -58,7 +58,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Raw, Size, activation, config, key, take_table
 from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
-from .tensor_layouts import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED, HYPER_CONNECTIONS, NUMBERED
 
 # The names of `layer_types`, and the ratio that each has in the published lists.
 WINDOW, INDEXED, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
@@ -207,7 +207,48 @@ class DeepSeekV4(Config):
         return [INDEXED if i > 1 and i % 2 else HEAVY for i in range(self.n_layers)]
 
 
-@architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED)
+# In which types its maker's quantized file holds the small maps that are neither in FP8 nor in FP4.
+KEPT = {
+    **dict.fromkeys(("compressor.kv_proj.weight", "compressor.gate_proj.weight"), "bfloat16"),
+    **dict.fromkeys(("indexer.kv_proj.weight", "indexer.gate_proj.weight", "scorer.weights_proj.weight"), "bfloat16"),
+    **dict.fromkeys((f"{name}_hc.{part}" for name in ("attn", "ffn") for part in ("fn", "base", "scale")), "float32"),
+    **dict.fromkeys((f"hc_head.hc_{part}" for part in ("fn", "base", "scale")), "float32"),
+    **dict.fromkeys(("self_attn.sinks", "position_bias"), "float32"),
+}
+
+# DeepSeek's own names, and those that transformers 5.23 saves: a part of them.
+NAMES = (
+    ("^embed.", "model.embed_tokens."),
+    ("^layers.", "model.layers."),
+    ("^norm.", "model.norm."),
+    ("^head.", "lm_head."),
+    ("^hc_head_", "model.hc_head.hc_"),
+    *HYPER_CONNECTIONS,
+    (".attn_norm.", ".input_layernorm."),
+    (".attn.", ".self_attn."),
+    (".attn_sink", ".sinks"),
+    (".indexer.compressor.", ".compressor.indexer."),
+    ("self_attn.indexer.weights_proj.", "self_attn.compressor.indexer.scorer.weights_proj."),
+    ("self_attn.indexer.wq_b.", "self_attn.compressor.indexer.q_b_proj."),
+    ("self_attn.norm.", "self_attn.kv_norm."),
+    ("compressor.norm.", "compressor.kv_norm."),
+    ("compressor.indexer.norm.", "compressor.indexer.kv_norm."),
+    (".ape", ".position_bias"),
+    (".wq_a.", ".q_a_proj."),
+    (".wq_b.", ".q_b_proj."),
+    ("self_attn.q_norm.", "self_attn.q_a_norm."),
+    (".wkv.", ".kv_proj."),
+    (".wgate.", ".gate_proj."),
+    (".wo_a.", ".o_a_proj."),
+    (".wo_b.", ".o_b_proj."),
+    (".ffn_norm.", ".post_attention_layernorm."),
+    (".ffn.", ".mlp."),
+    (".gate.bias", ".gate.e_score_correction_bias"),
+    *NUMBERED,
+)
+
+
+@architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED, spellings=NAMES, kept=KEPT)
 def forward(w: Weights, ids: Array, c: DeepSeekV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

@@ -1,4 +1,4 @@
-"""ERNIE 4.5, dense: Llama's block on neighbouring pairs.
+"""ERNIE 4.5, dense: Llama's block on neighboring pairs.
 
 Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-0.3B-PT; tensor names as transformers 5.
 """

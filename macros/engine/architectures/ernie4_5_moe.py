@@ -1,4 +1,4 @@
-"""ERNIE 4.5 MoE: Llama's attention on neighbouring pairs, experts chosen by a softmax and a bias that evens them out.
+"""ERNIE 4.5 MoE: Llama's attention on neighboring pairs, experts chosen by a softmax and a bias that evens them out.
 
 Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files
 store the bias one level up, as mlp.moe_statics).
@@ -115,7 +115,7 @@ class Ernie45MoE(Config):
         ]
 
 
-@architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings={"mlp.gate.moe_statics": "mlp.moe_statics"})
+@architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings=(("mlp.moe_statics", "mlp.gate.moe_statics"),))
 def forward(w: Weights, ids: Array, c: Ernie45MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -60,7 +60,7 @@ class ExaoneMoE(Exaone4):
     "exaone_moe",
     config=ExaoneMoE,
     pieces=FUSED,
-    spellings={"mlp.gate.e_score_correction_bias": "mlp.e_score_correction_bias"},
+    spellings=(("mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),),
 )
 def forward(w: Weights, ids: Array, c: ExaoneMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

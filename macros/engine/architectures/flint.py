@@ -76,7 +76,7 @@ class Flint(Llama):
         return [Kind(m, NoPE(mask) if mask == Full() else mask) for m, mask in zip(moe, masks)]
 
 
-@architecture("flint", config=Flint, fused=FUSED)
+@architecture("flint", config=Flint, fused=FUSED, spellings=(("self_attn.softmax_offset", "self_attn.sinks"),))
 def forward(w: Weights, ids: Array, c: Flint, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -32,7 +32,7 @@ class Gemma(Llama):
         if self.bidirectional:
             raise Problem(
                 "use_bidirectional_attention = true",
-                "only attention to earlier tokens, with a cache, is described here",
+                "the site describes only attention to earlier tokens, with a KV cache",
             )
 
     @classmethod

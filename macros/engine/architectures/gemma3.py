@@ -28,6 +28,7 @@ from .config import Interval, Positive, Raw, config, full_every, key
 from .gemma import norm
 from .gemma2 import Gemma2
 from .llama import feed_forward
+from .otherwise import single_table
 from .rope_config import fold_rope_by_layer_type, read_rope
 
 
@@ -42,6 +43,7 @@ class Gemma3(Gemma2):
 
     rewritten = Gemma2.rewritten | {"rope_local_base_freq"}
     ignored = Gemma2.ignored | {"mm_tokens_per_image"}
+    otherwise = (single_table(1_000_000),)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

@@ -122,7 +122,7 @@ class Gemma4(Llama):
         if self.bidirectional not in (None, False, "vision"):
             raise Problem(
                 f"use_bidirectional_attention = {self.bidirectional!r}",
-                "only attention to earlier tokens, with a cache, is described here",
+                "the site describes only attention to earlier tokens, with a KV cache",
             )
 
     @property

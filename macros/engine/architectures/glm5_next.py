@@ -45,7 +45,8 @@ from .config import Count, Interval, Positive, Raw, Size, Taps, activation, conf
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
-from .tensor_layouts import FUSED
+from .otherwise import EXPERTS_ACTIVATION, Otherwise, other_than
+from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, HYPER_CONNECTIONS
 
 # What the table `linear_attn_config` of published configs calls the keys of transformers.
 OF_TABLE = {
@@ -88,6 +89,14 @@ class Glm5Next(GlmMoEDsa):
 
     rewritten = GlmMoEDsa.rewritten | {"linear_attn_config"}
     ignored = (GlmMoEDsa.ignored - {"layer_types"}) | {"first_k_dense_replace"}
+    otherwise = (
+        EXPERTS_ACTIVATION,
+        Otherwise(
+            "index_kpool_always_select_tail",
+            other_than("index_kpool_always_select_tail", True),
+            "the tokens of the first pool see nothing and get no number here, where transformers 5.23 gives them one",
+        ),
+    )
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -122,7 +131,13 @@ class Glm5Next(GlmMoEDsa):
         ]
 
 
-@architecture("glm5_next_text", config=Glm5Next, fused=FUSED)
+@architecture(
+    "glm5_next_text",
+    config=Glm5Next,
+    fused=FUSED,
+    spellings=(*HYPER_CONNECTIONS, *FORGET_GATE),
+    pieces=CONVOLUTIONS,
+)
 def forward(w: Weights, ids: Array, c: Glm5Next, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

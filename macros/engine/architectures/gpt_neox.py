@@ -51,7 +51,7 @@ class GPTNeoX(Config):
         )
 
 
-@architecture("gpt_neox", config=GPTNeoX, spellings={"lm_head.weight": "embed_out.weight"})
+@architecture("gpt_neox", config=GPTNeoX, spellings=(("^embed_out.", "lm_head."),))
 def forward(w: Weights, ids: Array, c: GPTNeoX, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "gpt_neox.embed_in.weight", c.vocab_size, c.d_model)

@@ -92,11 +92,11 @@ class GraniteMoEHybrid(Granite):
 @architecture(
     "granitemoehybrid",
     config=GraniteMoEHybrid,
-    spellings={
-        "experts.gate_up_proj": "input_linear.weight",
-        "experts.down_proj": "output_linear.weight",
-        "router.weight": "router.layer.weight",
-    },
+    spellings=(
+        ("block_sparse_moe.input_linear.weight", "block_sparse_moe.experts.gate_up_proj"),
+        ("block_sparse_moe.output_linear.weight", "block_sparse_moe.experts.down_proj"),
+        ("block_sparse_moe.router.layer.", "block_sparse_moe.router."),
+    ),
 )
 def forward(w: Weights, ids: Array, c: GraniteMoEHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -1,4 +1,4 @@
-"""Helium: Llama's block on neighbouring pairs, the last map of attention as wide as the model and without a bias.
+"""Helium: Llama's block on neighboring pairs, the last map of attention as wide as the model and without a bias.
 
 Source: kyutai/helium-1-preview-2b; tensor names as transformers 5.
 """

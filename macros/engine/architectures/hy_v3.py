@@ -93,11 +93,11 @@ class HyV3(Llama):
     "hy_v3",
     config=HyV3,
     pieces=FUSED,
-    spellings={
-        "mlp.gate.": "mlp.router.gate.",
-        "mlp.e_score_correction_bias": "mlp.expert_bias",
-        "mlp.shared_experts.": "mlp.shared_mlp.",
-    },
+    spellings=(
+        ("mlp.router.gate.", "mlp.gate."),
+        ("mlp.expert_bias", "mlp.e_score_correction_bias"),
+        ("mlp.shared_mlp.", "mlp.shared_experts."),
+    ),
 )
 def forward(w: Weights, ids: Array, c: HyV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -37,6 +37,7 @@ from .config import Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import GlmMoEDsa, IndexedKind
+from .otherwise import EXPERTS_ACTIVATION
 from .tensor_layouts import FUSED
 
 
@@ -56,9 +57,22 @@ class HYV4(GlmMoEDsa):
     gate_limit: float = key("swiglu_limit", 10.0)
 
     ignored = GlmMoEDsa.ignored | {"learnable_sink_init", "first_k_dense_replace"}
+    otherwise = (EXPERTS_ACTIVATION,)
 
 
-@architecture("hy_v4", config=HYV4, fused=FUSED)
+@architecture(
+    "hy_v4",
+    config=HYV4,
+    fused=FUSED,
+    spellings=(
+        (".hc_pre.", "."),
+        (".hc_attn_layer.hc_", ".attn_hc."),
+        (".hc_mlp_layer.hc_", ".ffn_hc."),
+        (".hc_head.hc_head_", ".hc_head.hc_"),
+        (".learnable_sink_param", ".sinks"),
+        (".linear_gate.", ".gate_proj."),
+    ),
+)
 def forward(w: Weights, ids: Array, c: HYV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

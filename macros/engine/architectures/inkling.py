@@ -38,7 +38,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, Taps, activation, config, key
-from .tensor_layouts import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 
 # Which of a layer's convolutions a cache entry belongs to.
 OF_KEYS, OF_VALUES, OF_ATTENTION, OF_FEED_FORWARD = range(4)
@@ -135,7 +135,22 @@ class Inkling(Config):
         return [Kind(m == "sparse", masks[a]) for m, a in zip(self.mlp_layer_types, self.layer_types)]
 
 
-@architecture("inkling_text", config=Inkling, fused=FUSED)
+@architecture(
+    "inkling_text",
+    config=Inkling,
+    fused=FUSED,
+    in_turn=INKLING_EXPERTS
+    | {
+        "mlp.w13_dn.weight": ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
+        "mlp.shared_experts.shared_w13_weight": ("mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"),
+    },
+    spellings=(
+        *INKLING_NAMES,
+        ("sconv.weight$", "sconv.conv1d.weight"),
+        ("mlp.w2_md.", "mlp.down_proj."),
+        ("mlp.shared_experts.shared_w2_weight", "mlp.shared_experts.down_proj"),
+    ),
+)
 def forward(w: Weights, ids: Array, c: Inkling, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

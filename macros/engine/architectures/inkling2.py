@@ -48,7 +48,7 @@ from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key
 from .deepseek_v4 import expert_scores
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
-from .tensor_layouts import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 
 SOURCE_EPS = 1e-6
 
@@ -131,7 +131,29 @@ class Inkling2(Config):
         ]
 
 
-@architecture("inkling2_text", config=Inkling2, fused=FUSED)
+@architecture(
+    "inkling2_text",
+    config=Inkling2,
+    fused=FUSED,
+    in_turn=INKLING_EXPERTS,
+    spellings=(
+        *INKLING_NAMES,
+        ("self_attn.gate_attn.", "self_attn.gate_proj."),
+        ("self_attn.attn_sink_proj.", "self_attn.sink_proj."),
+        (".attn_sconv.", ".post_attention_convolution."),
+        (".mlp_sconv.", ".post_mlp_convolution."),
+        ("_convolution.weight$", "_convolution.conv1d.weight"),
+        ("_sconv.weight$", "_sconv.conv1d.weight"),
+        ("_sconv.weight_proj$", "_sconv.weight_proj.weight"),
+        ("_sconv.static_w$", "_sconv.static_weight"),
+        (".q_input_norm.", ".q_input_layernorm."),
+        (".k_input_norm.", ".k_input_layernorm."),
+        (".v_input_norm.", ".v_input_layernorm."),
+        (".attn_res.attn_queries.{0}", ".layers.{0+1}.attention_input.query"),
+        (".attn_res.mlp_queries.{0}", ".layers.{0}.mlp_input.query"),
+        (".attn_res.output_query", ".final_input.query"),
+    ),
+)
 def forward(w: Weights, ids: Array, c: Inkling2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

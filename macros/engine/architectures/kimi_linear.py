@@ -32,9 +32,7 @@ from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key, mixers_of
 from .deepseek_v2 import attention
 from .deepseek_v3 import DeepSeekV3, mixture_of_stacked_experts
-from .tensor_layouts import MIXTRAL_EXPERTS_FUSED
-
-CONVOLUTIONS = ("self_attn.q_conv1d.weight", "self_attn.k_conv1d.weight", "self_attn.v_conv1d.weight")
+from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED
 
 
 @config
@@ -150,8 +148,8 @@ def layers_by_number(table: Raw, n_layers: object) -> list[str]:
 @architecture(
     "kimi_linear",
     config=KimiLinear,
-    spellings={"mlp.": "block_sparse_moe.", "forget_gate.": ""},
-    pieces=MIXTRAL_EXPERTS_FUSED | {"self_attn.conv1d.weight": CONVOLUTIONS},
+    spellings=(*FORGET_GATE, (".block_sparse_moe.", ".mlp."), *NUMBERED),
+    pieces=FUSED | CONVOLUTIONS,
 )
 def forward(w: Weights, ids: Array, c: KimiLinear, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -58,7 +58,16 @@ class Kolibri1(Llama):
         return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in published]
 
 
-@architecture("kolibri1", config=Kolibri1, fused=FUSED)
+@architecture(
+    "kolibri1",
+    config=Kolibri1,
+    fused=FUSED,
+    spellings=(
+        ("moe.router.expert_bias", "mlp.gate.e_score_correction_bias"),
+        (".post_attn_norm.", ".post_self_attn_layernorm."),
+        (".post_ffn_norm.", ".post_mlp_layernorm."),
+    ),
+)
 def forward(w: Weights, ids: Array, c: Kolibri1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -154,10 +154,10 @@ class Laguna(Llama):
     "laguna",
     config=Laguna,
     pieces=FUSED,
-    spellings={
-        "mlp.gate.e_score_correction_bias": "mlp.experts.e_score_correction_bias",
-        "mlp.shared_experts.": "mlp.shared_expert.",
-    },
+    spellings=(
+        ("mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
+        ("mlp.shared_expert.", "mlp.shared_experts."),
+    ),
 )
 def forward(w: Weights, ids: Array, c: Laguna, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -5,7 +5,7 @@ Source: arXiv 2511.23404 (LFM2); tensor names as transformers 5.
 
 from __future__ import annotations
 
-from ..errors import Problem
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -31,7 +31,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, Taps, config, derived, key, short_names
+from .config import LARGEST_SIZE, Config, Interval, Positive, Raw, Size, Taps, config, derived, key, short_names
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 from .tensor_layouts import PACKED
 
@@ -92,7 +92,7 @@ class ShortConvolutions(Config):
     def mixers(self) -> list[str]:
         """How tokens exchange information in each layer, in order."""
         if self.layer_types is None:
-            raise Problem("layer_types is missing", "add it: what each layer is has no default")
+            raise Problem("layer_types is missing", "add it: the kinds of layers have no default")
         return short_names(self.layer_types, self.n_layers, MIXERS)
 
     @property
@@ -113,12 +113,17 @@ class LFM2(ShortConvolutions):
 
     def adjusted(self, width: int) -> int:
         """Two thirds of a width, times the factor, then up to the next multiple. Raises `Problem` for nothing."""
+        if width > LARGEST_SIZE or (self.d_ff_factor or 1) * width > LARGEST_SIZE:
+            raise Problem(
+                f"intermediate_size = {shorten(width)} and block_ffn_dim_multiplier: expected at most {LARGEST_SIZE}",
+                "correct those",
+            )
         adjusted = int(2 * width / 3)
         if self.d_ff_factor is not None:
             adjusted = -(-int(self.d_ff_factor * adjusted) // self.d_ff_multiple) * self.d_ff_multiple
         if adjusted == 0:
             raise Problem(
-                f"intermediate_size = {width} and block_ffn_dim_multiplier leave no feed-forward part",
+                f"intermediate_size = {width} and block_ffn_dim_multiplier leave no feed-forward network",
                 "correct one of them",
             )
         return adjusted

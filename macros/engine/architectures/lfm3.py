@@ -85,7 +85,7 @@ class LFM3(ShortConvolutions):
         return SlidingWindow(self.size("sliding_window")) if mixer == "sliding" else Full()
 
 
-@architecture("lfm3", config=LFM3, spellings={"self_attn.g_proj": "self_attn.gate_proj"})
+@architecture("lfm3", config=LFM3, spellings=(("self_attn.gate_proj.", "self_attn.g_proj."),))
 def forward(w: Weights, ids: Array, c: LFM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -27,6 +27,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, activation, config, fixed, key, masks_of
 from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tensor_layouts import MISTRAL_NAMES, PAIRS
 
 
 @config
@@ -105,7 +106,7 @@ class InternLM3(Llama):
         if self.attention_bias != self.mlp_bias:
             raise Problem(
                 f"qkv_bias = {str(self.attention_bias).lower()} and bias = {str(self.mlp_bias).lower()}",
-                "one of the two for both: a last map of attention that differs from the others is not known",
+                "one of the two for both: an output projection that differs from the others is not known",
             )
 
 
@@ -143,10 +144,10 @@ class Cwm(Llama):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
-@architecture("llama", config=Llama)
+@architecture("llama", config=Llama, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
 @architecture("internlm3", config=InternLM3)
 @architecture("cwm", config=Cwm)
-@architecture("mistral", config=Mistral)
+@architecture("mistral", config=Mistral, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
 def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -56,7 +56,7 @@ class Mamba2(Config):
             )
 
 
-@architecture("mamba2", config=Mamba2, spellings={"backbone.embeddings.": "backbone.embedding."})
+@architecture("mamba2", config=Mamba2, spellings=(("^backbone.embedding.", "backbone.embeddings."),))
 def forward(w: Weights, ids: Array, c: Mamba2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "backbone.embeddings.weight", c.vocab_size, c.d_model)

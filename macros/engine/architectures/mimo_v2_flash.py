@@ -106,7 +106,7 @@ class MiMoV2Flash(Llama):
             value = raw.pop(f"swa_{name}", None)
             if value is not None and value != raw.get(name):
                 raise Problem(
-                    f"swa_{name} = {value} and {name} = {raw.get(name)}", "only layers of one size are described here"
+                    f"swa_{name} = {value} and {name} = {raw.get(name)}", "the site describes only layers of one size"
                 )
         partial = {"rope_type": "default", "partial_rotary_factor": raw.pop("partial_rotary_factor", None) or 0.334}
         full, sliding = raw.pop("rope_theta", None), raw.pop("swa_rope_theta", None)
@@ -141,7 +141,11 @@ class MiMoV2Flash(Llama):
 
 
 @architecture(
-    "mimo_v2_flash", config=MiMoV2Flash, pieces=FUSED, spellings={"self_attn.sinks": "self_attn.attention_sink_bias"}
+    "mimo_v2_flash",
+    config=MiMoV2Flash,
+    pieces=FUSED,
+    spellings=(("self_attn.attention_sink_bias", "self_attn.sinks"),),
+    kept={"mlp.gate.weight": "float32"},
 )
 def forward(w: Weights, ids: Array, c: MiMoV2Flash, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -114,7 +114,7 @@ class MiniMax(Llama):
     "minimax_text_01",
     "minimax_m1",
     config=MiniMax,
-    spellings={"mlp.gate.": "block_sparse_moe.gate."},
+    spellings=(("block_sparse_moe.gate.", "mlp.gate."),),
     pieces=MIXTRAL_EXPERTS_FUSED,
 )
 def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = True) -> Array:

@@ -82,6 +82,7 @@ class MiniMaxM2(Llama):
     "minimax_m2",
     config=MiniMaxM2,
     fused=MIXTRAL_FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
+    kept={"block_sparse_moe.gate.weight": "float32"},
 )
 def forward(w: Weights, ids: Array, c: MiniMaxM2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

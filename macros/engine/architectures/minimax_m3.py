@@ -40,7 +40,7 @@ from . import architecture
 from .config import Positive, Raw, Size, config, fixed, key, take_table
 from .llama import Llama
 from .rope_config import read_rope
-from .tensor_layouts import EXPERT, FUSED
+from .tensor_layouts import EXPERT, FUSED, NUMBERED
 
 # What the table `sparse_attention_config` of published configs calls the keys of transformers.
 OF_TABLE = {
@@ -154,7 +154,25 @@ class MiniMaxM3(Llama):
         ]
 
 
-@architecture("minimax_m3_vl_text", "minimax_m3", config=MiniMaxM3, fused=FUSED)
+@architecture(
+    "minimax_m3_vl_text",
+    "minimax_m3",
+    config=MiniMaxM3,
+    fused=FUSED,
+    spellings=(
+        (".block_sparse_moe.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
+        (".block_sparse_moe.", ".mlp."),
+        *NUMBERED,
+        *(
+            (f"self_attn.index_{name}.", f"self_attn.indexer.{name}.")
+            for name in ("q_proj", "k_proj", "q_norm", "k_norm")
+        ),
+    ),
+    pieces={
+        f"{part}.gate_up_proj.weight": (f"{part}.gate_proj.weight", f"{part}.up_proj.weight")
+        for part in ("mlp", "mlp.shared_experts")
+    },
+)
 def forward(w: Weights, ids: Array, c: MiniMaxM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -16,6 +16,7 @@ from . import architecture, llama
 from .config import Positive, Raw, Size, config, fixed, key, masks_of
 from .llama import Mistral, feed_forward
 from .rope_config import read_rope
+from .tensor_layouts import MISTRAL_NAMES, PAIRS
 
 
 @config
@@ -69,10 +70,10 @@ class Ministral3(Mistral):
         return read_rope(self.scaling)
 
 
-architecture("ministral", config=Ministral)(llama.forward)
+architecture("ministral", config=Ministral, spellings=MISTRAL_NAMES, in_pairs=PAIRS)(llama.forward)
 
 
-@architecture("ministral3", config=Ministral3)
+@architecture("ministral3", config=Ministral3, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
 def forward(w: Weights, ids: Array, c: Ministral3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

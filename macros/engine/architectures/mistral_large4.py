@@ -45,7 +45,7 @@ from .config import Positive, Raw, Size, activation, config, fixed, key
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
 from .mistral4 import mixture_of_experts
 from .rope_config import read_rope
-from .tensor_layouts import FUSED
+from .tensor_layouts import FUSED, NUMBERED
 
 # Keys and values of earlier layers that later ones read: those with rotary embedding under True.
 Lent = dict[bool, tuple[Array, Array]]
@@ -128,7 +128,33 @@ class MistralLarge4(GlmMoEDsa):
         ]
 
 
-@architecture("mistral_large4_text", config=MistralLarge4, fused=FUSED)
+@architecture(
+    "mistral_large4_text",
+    config=MistralLarge4,
+    fused=FUSED,
+    spellings=(
+        ("^tok_embeddings.", "model.embed_tokens."),
+        ("^layers.", "model.layers."),
+        ("^norm.", "model.norm."),
+        ("^output.", "lm_head."),
+        ("^lerope.", "model.rotary_emb."),
+        (".attention_norm.", ".input_layernorm."),
+        (".attention.", ".self_attn."),
+        (".wq.", ".q_proj."),
+        (".wkv_a_with_mqa.", ".kv_a_proj_with_mqa."),
+        (".wkv_b.", ".kv_b_proj."),
+        (".wo.", ".o_proj."),
+        (".kv_a_norm.", ".kv_a_layernorm."),
+        (".ssmax_scaling.s$", ".softmax_scaling.scale"),
+        (".ssmax_scaling.b$", ".softmax_scaling.bias"),
+        (".ffn_norm.", ".post_attention_layernorm."),
+        (".feed_forward.", ".mlp."),
+        ("{0}.gate.", "{0}.mlp.gate."),
+        ("{0}.experts.", "{0}.mlp.experts."),
+        ("{0}.shared_experts.", "{0}.mlp.shared_experts."),
+        *NUMBERED,
+    ),
+)
 def forward(w: Weights, ids: Array, c: MistralLarge4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -41,6 +41,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, fixed, key, masks_of
 from .llama import Llama, feed_forward
+from .otherwise import NEVER_TIED, Otherwise, theta_beside
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED
 
@@ -105,6 +106,11 @@ class MuseSpark(MuseGlimmer):
     d_latent: Size = key("moe_hidden_size")
     d_ff_expert: Size = key("moe_intermediate_size")
     gate_temperature: Positive = key("residual_gate_temperature", 0.3)
+
+    otherwise = (
+        NEVER_TIED,
+        Otherwise("rope_theta", theta_beside(500_000), "transformers 5.23 reads the one in rope_parameters alone"),
+    )
 
     def check(self) -> None:
         super().check()

@@ -35,6 +35,7 @@ from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key
 from .mamba import NOT_READ
 from .mamba2 import mamba2
+from .otherwise import NEVER_TIED
 from .qwen3_next import STATE_BYTES
 
 # The letters of `hybrid_override_pattern`, and the names that `layers_block_type` has for the same.
@@ -101,6 +102,7 @@ class NemotronH(Config):
         rope_scaling sliding_window norm_eps rms_norm_eps time_step_rank
     """.split()
     )
+    otherwise = (NEVER_TIED,)
 
     def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
@@ -126,7 +128,8 @@ class NemotronH(Config):
         )
         if not listed:
             raise Problem(
-                "hybrid_override_pattern is missing", "add it, or layers_block_type: what each layer is has no default"
+                "hybrid_override_pattern is missing",
+                "add it, or layers_block_type: the kinds of layers have no default",
             )
         if len(listed) != self.n_layers:
             raise Problem(
@@ -147,7 +150,7 @@ class NemotronH(Config):
 @architecture(
     "nemotron_h",
     config=NemotronH,
-    spellings={"model.": "backbone."},
+    spellings=(("^backbone.", "model."),),
     pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")},
 )
 def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = True) -> Array:

@@ -26,6 +26,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Raw, Size, config, fixed, full_every, key, masks_of
 from .llama import Llama, feed_forward
+from .otherwise import Otherwise, single_table, theta_beside
 from .rope_config import fold_rope_by_layer_type, read_rope
 
 
@@ -47,6 +48,15 @@ class Olmo3(Olmo2):
 
     sliding_window: Size | None = key("sliding_window", 4096)
     layer_types: list[str] = key("layer_types", lambda c: full_every(4, c.n_layers))
+
+    otherwise = (
+        single_table(500_000),
+        Otherwise(
+            "rope_theta",
+            theta_beside(500_000, "sliding_attention"),
+            "transformers 5.23 forgets it for the layers with a window",
+        ),
+    )
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

@@ -88,10 +88,10 @@ class OlmoHybrid(Llama):
 @architecture(
     "olmo_hybrid",
     config=OlmoHybrid,
-    spellings={
-        "input_layernorm.": "attention_layer_norm.",
-        "post_attention_layernorm.": "feedforward_layer_norm.",
-    },
+    spellings=(
+        (".attention_layer_norm.", ".input_layernorm."),
+        (".feedforward_layer_norm.", ".post_attention_layernorm."),
+    ),
     pieces={"linear_attn.conv1d.weight": tuple(f"linear_attn.{part}_conv1d.weight" for part in "qkv")},
 )
 def forward(w: Weights, ids: Array, c: OlmoHybrid, cache: KVCache, last: bool = True) -> Array:

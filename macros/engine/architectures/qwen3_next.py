@@ -149,7 +149,7 @@ class Qwen3Next(WithExperts):
 
 
 @architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
-@architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE)
+@architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE, pieces=FUSED)
 @architecture("qwen3_5_text", "qwen3_5", config=Qwen35)
 def forward(w: Weights, ids: Array, c: Qwen35, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

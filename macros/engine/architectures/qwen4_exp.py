@@ -49,6 +49,7 @@ from . import architecture
 from .config import Interval, Size, Taps, config, fixed, key, mixers_of
 from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
 from .rope_config import read_rope
+from .tensor_layouts import FUSED
 
 # Which of a layer's convolutions a cache entry belongs to, and the last ids.
 OF_NGRAMS = 1
@@ -95,7 +96,7 @@ class Qwen4Exp(Qwen35MoE):
         heads = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
         if self.ngram_layers and (not heads or int(self.d_ngrams) % heads):
             raise Problem(
-                f"ple_embed_dim = {int(self.d_ngrams)} is no multiple of {heads}, the heads of all n-grams",
+                f"ple_embed_dim = {int(self.d_ngrams)} is not a multiple of {heads}, the heads of all n-grams",
                 "correct ple_embed_dim, ngram_size or heads_per_ngram",
             )
         if self.ngram_layers and not isinstance(self.end_token, int):
@@ -149,7 +150,11 @@ def primes_from(least: int, n: int) -> Sequence[int]:
     return primes
 
 
-@architecture("qwen4_exp_text", config=Qwen4Exp)
+@architecture(
+    "qwen4_exp_text",
+    config=Qwen4Exp,
+    pieces=FUSED | {"ngram_embedding.weight": ("ngram_embedding.shard_{n}.weight",)},
+)
 def forward(w: Weights, ids: Array, c: Qwen4Exp, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

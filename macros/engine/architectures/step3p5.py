@@ -51,7 +51,7 @@ from .config import (
 from .deepseek_v3 import routing
 from .llama import Llama
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
-from .tensor_layouts import PACKED
+from .tensor_layouts import FUSED, PACKED
 
 # Lists with an entry for each layer, which the published files continue with those of the prediction modules.
 BY_LAYER = (
@@ -223,7 +223,19 @@ def _of_layer(value: Any, place: int | None) -> Any:
     return entries[place] if place is not None and place < len(entries) else None
 
 
-@architecture("step3p5", config=Step3p5)
+@architecture(
+    "step3p5",
+    config=Step3p5,
+    fused={f"mlp.experts.{part}.weight": (f"mlp.experts.{{e}}.{part}.weight",) for part in ("gate_proj", "up_proj")},
+    spellings=(
+        (".moe.gate.", ".mlp.gate."),
+        (".moe.router_bias", ".mlp.gate.e_score_correction_bias"),
+        (".moe.down_proj.weight", ".mlp.experts.down_proj"),
+        (".moe.", ".mlp.experts."),
+        (".share_expert.", ".mlp.shared_experts."),
+    ),
+    pieces=FUSED,
+)
 def forward(w: Weights, ids: Array, c: Step3p5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

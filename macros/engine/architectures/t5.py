@@ -42,7 +42,7 @@ class T5(Config):
     scaled: bool = key("scale_decoder_outputs", lambda c: c.tied)
 
     caveat = (
-        "An encoder reads one text, a decoder writes another. The context is the decoder’s. "
+        "An encoder reads one text, and a decoder generates another. The context is the decoder’s. "
         "The encoder reads as much as it can in the first step."
     )
     ignored = frozenset({"classifier_dropout", "dense_act_fn", "dropout_rate", "is_gated_act", "output_past"})

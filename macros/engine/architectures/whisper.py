@@ -45,7 +45,7 @@ class Whisper(Config):
     tied: bool = key("tie_word_embeddings", True)
 
     caveat = (
-        "An encoder reads sound, a decoder writes text. The context is the decoder’s. "
+        "An encoder reads sound, and a decoder generates text. The context is the decoder’s. "
         "The encoder reads half a minute in the first step, silence included."
     )
     ignored = frozenset(

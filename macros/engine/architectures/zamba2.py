@@ -35,6 +35,7 @@ from .config import Positive, Raw, Size, Taps, activation, config, derived, fixe
 from .llama import Llama
 from .mamba import NOT_READ
 from .mamba2 import mamba2
+from .otherwise import Otherwise, other_than
 
 # The mixer's norm has an epsilon of its own, that no config key sets.
 MIXER_EPS = 1e-5
@@ -102,6 +103,13 @@ class Zamba2(Llama):
             gated_linear_unit sliding_window
         """.split()
         )
+    )
+    otherwise = (
+        Otherwise(
+            "tie_word_embeddings",
+            other_than("tie_word_embeddings", True),
+            "transformers 5.23 also unties the layers that share their weights",
+        ),
     )
 
     @classmethod

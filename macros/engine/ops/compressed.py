@@ -153,7 +153,7 @@ def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
 def apply_partial_rope_pairs(x: Array, table: RopeTable) -> Array:
-    """Turn neighbours as pairs, in the last part of each head: [T N H] -> [T N H]."""
+    """Turn neighbors as pairs, in the last part of each head: [T N H] -> [T N H]."""
     still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
     return np.concatenate([still, apply_rope_pairs(turning, table)], axis=-1)
 

@@ -158,7 +158,7 @@ def apply_rope(x: Array, table: RopeTable) -> Array:
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
 def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
-    """The same with neighbours as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
+    """The same with neighbors as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, 2 * table[0].shape[1])
     pairs = turning.reshape(*turning.shape[:-1], table[0].shape[1], 2)

@@ -87,7 +87,7 @@ def tooltips(listed: Iterable[Entry]) -> dict[str, str]:
 def entries(path: Path) -> list[Entry]:
     """The entries of a file in their order, none without it. Raises `Problem` for what is no entry and no heading."""
     found, number = [], 1
-    for block in re.split(r"(\n(?:[ \t]*\n)+)", path.read_text("utf-8")) if path.is_file() else ():
+    for block in re.split(r"(\n(?:[ \t]*\n)+)", path.read_text("utf-8-sig")) if path.is_file() else ():
         if block.strip() and not block.startswith("#"):
             found.append(_entry(block, f"{'/'.join(path.parts[-3:])}:{number}"))
         number += block.count("\n")

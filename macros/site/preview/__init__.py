@@ -7,6 +7,7 @@ MkDocs builds the whole site at each save. The preview follows that build throug
     pages.py      hands each page what it gave last time, where nothing that went into it has changed
     modules.py    has an edited Python module imported anew, with those that import it
     server.py     has the open pages built first and the others in the background; shows what is wrong in the open tab
+    requests.py   says which requests are answered
     lines.py      makes one line of what a build logs and how it fails
     stand_ins.py  notes what is asked of MkDocs' files and Jinja's templates
 

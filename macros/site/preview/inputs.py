@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 
+from ..editors import is_an_editors
 from .modules import PACKAGE, ROOT
 
 # Besides macros/ and docs/: what the pages say was checked comes from here.
@@ -78,10 +79,11 @@ class Inputs:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, but for hidden and compiled ones."""
-    for place, _, names in os.walk(folder):
+    """Every file below a folder, but for those of editors, hidden and compiled ones."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_an_editors(name)]
         for name in names:
-            if not name.startswith(".") and not name.endswith(".pyc"):
+            if not is_an_editors(name) and not name.endswith(".pyc"):
                 yield Path(place, name)
 
 

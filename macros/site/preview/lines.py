@@ -101,10 +101,10 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     """An error on one line: where, what, and the mend."""
     cause = error.__cause__ or error.__context__
     if mark := getattr(cause, "problem_mark", None):
-        return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; mend the line"
+        return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; fix the line"
     if isinstance(error, SyntaxError) and error.filename:
         line = f"{shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}: {error.text or ''}"
-        return " ".join(line.split()) + "; mend the line"
+        return " ".join(line.split()) + "; fix the line"
     if isinstance(error, SystemExit) and logged:
         return " ".join((wrong_setting(logged) or logged[0]).split())
     message = " ".join(str(error).split())
@@ -120,7 +120,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     mend = (
         "; save it as UTF-8"
         if isinstance(error, UnicodeDecodeError)
-        else f"; mend the line: {inside[-1].line}"
+        else f"; fix the line: {inside[-1].line}"
         if inside
         else "; mend the page"
         if pages

@@ -15,7 +15,7 @@ ROOT = PACKAGE.parent
 
 KEPT = {
     *("macros", "macros.api", "macros.api.one_package", "macros.cache", "macros.cache.memory"),
-    *("macros.site", "macros.site.hooks"),
+    *("macros.site", "macros.site.editors", "macros.site.hooks"),
 }
 
 
@@ -63,7 +63,7 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
 
 def readers(path: Path) -> set[Path]:
     """The modules that read a data file: those beside it that name it."""
-    beside = path.parent.glob("*.py")
+    beside = [module for module in path.parent.glob("*.py") if module.stem.isidentifier()]
     return {module for module in beside if f'"{path.name}"' in module.read_text("utf-8", errors="replace")}
 
 
@@ -79,7 +79,7 @@ class Modules:
             name = module_name(path)
             self.broken.pop(name, None)
             try:
-                source = path.read_text("utf-8")
+                source = path.read_text("utf-8-sig")  # Python takes a byte-order mark
                 self.imports[name] = imports_of(
                     name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py"
                 )

@@ -44,7 +44,7 @@ from ...cache.memory import (
     stop_tracking,
     tracking,
 )
-from .inputs import CHECKED, Inputs
+from .inputs import Inputs
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
 from .server import Abandoned, Served, address
@@ -136,12 +136,8 @@ class Preview:
             before_each_call.append(self.go_on)
             self.inputs = Inputs(config)
             self.served = Served(server, builder, self, config)
-            self.watch(config)
             self.served.begin()
         return server
-
-    def watch(self, config) -> None:
-        self.served.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
 
     def on_shutdown(self):
         if hasattr(self, "served"):
@@ -264,7 +260,7 @@ class Preview:
         self.is_under_way = True
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
-        self.watch(config)
+        self.served.follow(config)
         self.take_in(config)
         # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced
         # on this one theme object.

@@ -27,8 +27,10 @@ from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEven
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
+from .inputs import CHECKED, below
 from .lines import Errors, Once, one_line
 from .modules import PACKAGE
+from .requests import Hosts, path_of
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -104,6 +106,7 @@ class Served:
         self.tidy: threading.Timer | None = None
         self.untidy = 0  # saves since all that is in memory was looked at
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
+        self.is_in_doubt = False  # a file came and went since the build under way began, which may have read it
         self.logged, self.once = Errors(), Once(self.docs_dir, self.is_overtaken)
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
@@ -126,6 +129,12 @@ class Served:
         self.reload.parent.mkdir()
         self.reload.touch()
         self.watch([self.reload, self.config_file])
+        self.follow(config)
+
+    def follow(self, config) -> None:
+        """What the settings say of the server."""
+        self.hosts = Hosts(config)
+        self.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
 
     def watch(self, paths) -> None:
         """Saves below these are noticed from now on."""
@@ -138,8 +147,14 @@ class Served:
 
     def answer(self, environ, start_response):
         """What MkDocs' server answers, once it is up to date; notes which pages are open."""
-        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
-        mount = self.server.mount_path
+        if wrong := self.hosts.refusal(environ.get("HTTP_HOST")):
+            start_response("403 Forbidden", [("Content-Type", "text/plain"), ("X-Content-Type-Options", "nosniff")])
+            return [wrong.encode()]
+        path, mount = path_of(environ), self.server.mount_path
+        if path is None:
+            environ = {**environ, "PATH_INFO": f"{mount}404.html"}
+            start_response("404 Not Found", [("Content-Type", "text/html")])
+            return self.ask(environ)[2]
         if path.startswith("/livereload/"):  # an open tab asks for news
             self.opened(urlsplit(environ.get("HTTP_REFERER", "")).path.removeprefix(mount))
             return self.app(environ, start_response)
@@ -224,8 +239,9 @@ class Served:
         """What MkDocs calls at a save, and then has the open tabs reload."""
         state = self.noticed = self.preview.inputs.read()
         is_saved = state != self.state
-        if not is_saved and not self.is_cautious:
-            return  # the tabs are to reload, or it was one save that looked like two
+        if not is_saved and not self.is_cautious and not self.told:
+            self.is_in_doubt = True
+            return  # the tabs are to reload, it was one save that looked like two, or one that was taken back
         if is_saved:
             self.once.lines.clear()
         self.stop()
@@ -296,6 +312,7 @@ class Served:
         """A build that brings the first pages up to date, or all of them; whether it worked."""
         self.logged.lines.clear()
         self.kept.clear()
+        self.is_in_doubt = False
         try:
             with self.preview.building(first):
                 self.builder()
@@ -306,7 +323,7 @@ class Served:
             self.preview.is_abandoned = True
             return False
         except (Exception, SystemExit) as error:
-            if self.rest and self.ready:  # the build that follows tells it, to the open tabs too
+            if self.rest and (self.ready or self.is_in_doubt):  # the build that follows tells it, to the open tabs too
                 self.is_cautious = True
                 return False
             line = one_line(self.preview.error or error, self.logged.lines)
@@ -381,7 +398,7 @@ class Served:
 
     def show(self, line: str) -> None:
         """The line on top of each page of the last good site, and on each page that no build has come to."""
-        sources = [p.relative_to(self.docs_dir).as_posix() for p in Path(self.docs_dir).rglob("*.md")]
+        sources = [p.relative_to(self.docs_dir).as_posix() for p in below(Path(self.docs_dir)) if p.suffix == ".md"]
         sources += pages_of_presets()
         for source in ("404.html", *sources):
             path = Path(File(source, None, self.site_dir, True).abs_dest_path)
@@ -404,7 +421,9 @@ class Served:
 
 def pages_of_presets() -> list[str]:
     """As `catalogue.page_paths` says, which the preview cannot ask: it imports nothing that an edit may have broken."""
-    return [f"models/{path.parent.name}/{path.stem}.md" for path in PACKAGE.glob("presets/*/*.toml")]
+    return [
+        f"models/{path.parent.name}/{path.stem}.md" for path in below(PACKAGE / "presets") if path.suffix == ".toml"
+    ]
 
 
 def address(path: str) -> str:

@@ -2,6 +2,7 @@
 
 search/core.json       what is fetched first: the records' names, and with which word each piece of the index begins
 search/words-3.json    a piece of the index: the words between two of those, each with its records
+search/names.json      what a question may name besides words of a page
 search/tensors.json    the tensors' names and where their rows are
 search/text-7.json     the text of some sections of written pages, to show where the words stand
 """
@@ -12,9 +13,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from . import records
+from . import asked, records
 from .records import Address, Page, Tensor, Term
 from .words import words
 
@@ -30,12 +31,22 @@ OF_ANY_MODEL = (
 
 
 def index_files(
-    pages: list[Page], glossary: Iterable[Term], address: Address, is_preview: bool = False
+    pages: list[Page],
+    glossary: Iterable[Term],
+    address: Address,
+    is_built: Callable[[str], bool],
+    is_preview: bool = False,
 ) -> dict[str, str]:
-    """The files of the search, by their paths in the site; that of a preview says so beside what it finds."""
+    """The files of the search, by their paths in the site; `is_built` says whether a page is, by its source.
+
+    That of a preview says so beside what it finds.
+    """
     models = records.model_records(address)
     listed = [*models.values(), *records.family_records(address)]
+    n = len(listed)
     listed += records.section_records(pages)
+    ours = [(page.source, section.anchor) for page in pages for section in page.sections]
+    topics = {n + i: names for i, place in enumerate(ours) if (names := asked.topics(*place))}
     listed += records.symbol_records(address(SYMBOLS))
     index = Index()
     for record in listed:
@@ -58,6 +69,7 @@ def index_files(
     }
     order = {slug: n for n, slug in enumerate(models)}
     contents = {f"search/words-{n}.json": piece for n, piece in enumerate(pieces)}
+    contents["search/names.json"] = _json({**asked.names(models, is_built, address), "topics": topics})
     contents["search/tensors.json"] = _json([_of_tensor(tensor, order) for tensor in tensors])
     contents |= {f"search/text-{n}.json": _json(piece) for n, (_, piece) in enumerate(texts)}
     version = hashlib.blake2b("".join(contents.values()).encode(), digest_size=6).hexdigest()

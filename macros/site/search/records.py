@@ -17,10 +17,11 @@ from ...views.trace.layers import n_layers
 from ...views.trace.parts import is_sparse
 from ...views.words import notation
 from .. import model_pages
+from . import asked
 from .sections import Section
 
 # How much a word counts, by where it stands.
-FIRST, TITLE, NAME, ABOVE, NUMBER, SIZE, ABOUT, TEXT = 10.0, 8.0, 5.0, 2.0, 8.0, 2.5, 1.5, 1.0
+FIRST, TITLE, NAMES, NAME, ABOVE, NUMBER, SIZE, ABOUT, TEXT = 10.0, 8.0, 8.0, 5.0, 2.0, 8.0, 2.5, 1.5, 1.0
 
 USUAL = 800  # characters of a section
 
@@ -38,11 +39,12 @@ class Record(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A written page: where it is served, its title and its sections; how much it counts beside the others."""
+    """A written page: where it is served, its title, sections and source; how much it counts beside the others."""
 
     address: str
     title: str
     sections: list[Section]
+    source: str
     boost: float = 1.0
 
 
@@ -78,7 +80,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
         model = disclosure.model(slug)
         counts = model.counts if model else None
     except Problem:
-        return p.name, "its preset is wrong", tuple(fields)
+        return p.name, "its preset has an error", tuple(fields)
     if model is None or counts is None:
         return p.name, f"{disclosure.UNDISCLOSED} · {p.organization} · {day}", tuple(fields)
     experts, attention = experts_and_attention(model)
@@ -87,7 +89,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
         f"{total:,} parameters",
         f"{counts.active:,} active" if is_sparse(model) else "",
         f"{n_layers(model)} layers of width {sizes['d_model']:,}",
-        cache_growth_text(model, "bytes of cache a token") if cache_growth(model) else "",
+        cache_growth_text(model, "bytes of KV cache per token") if cache_growth(model) else "",
         attention,
         f"{p.organization}, {day}",
     ]
@@ -121,7 +123,8 @@ def section_records(pages: Iterable[Page]) -> Iterable[Record]:
             where = f"{page.address}#{section.anchor}" if section.anchor else page.address
             long = 0.5 + 0.5 * (len(section.text) / USUAL) ** 0.5  # a word in a long text says less of it
             title, beside = (TITLE, ABOVE) if section.anchor else (FIRST, FIRST)
-            weights = (title, section.title), (beside, above), (TEXT / long, section.text)
+            names = ", ".join(asked.topics(page.source, section.anchor))
+            weights = (title, section.title), (beside, above), (TEXT / long, section.text), (NAMES, names)
             fields = tuple((weight * page.boost, text) for weight, text in weights)
             yield Record("section", where, section.title, above, fields)
 

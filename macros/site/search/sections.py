@@ -7,7 +7,7 @@ from html import unescape
 from typing import NamedTuple
 
 _HEADING = re.compile(r'<h([1-6])\b[^>]*\sid="([^"]+)"[^>]*>(.*?)</h\1>', re.S)
-# Drawings are also there in words; a form is no text; the catalogue's rows are records of their own.
+# Drawings are also there in words; a form is no text; the catalog's rows are records of their own.
 _UNREAD = re.compile(
     r"<(svg|script|style|form)\b.*?</\1>"
     r'|<a class="headerlink".*?</a>'

@@ -1,1 +1,1 @@
-"""Charts of one model's parameters and of the whole catalogue."""
+"""Charts of one model's parameters and of the whole catalog."""

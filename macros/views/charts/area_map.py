@@ -74,9 +74,12 @@ def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
 @memoized
 def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
     fields = _fields(model, addresses)
-    used = html(" In the stronger colour: what one token uses.") if is_sparse(model) else ""
+    used = html(" The stronger color marks those that one token uses.") if is_sparse(model) else ""
     caption = html(
-        "{}: each field is as large as its share of the {:,} parameters.{}", model.name, model.counts.total, used
+        "{}: the area of each box is proportional to its share of the {:,} parameters.{}",
+        model.name,
+        model.counts.total,
+        used,
     )
     return tag(
         "figure",

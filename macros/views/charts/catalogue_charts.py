@@ -1,4 +1,4 @@
-"""Charts of the whole catalogue, each with a description and the same content as a table.
+"""Charts of the whole catalog, each with a description and the same content as a table.
 
 No arithmetic of a model is done here.
 """
@@ -91,7 +91,7 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
     )
     return figure(
         panels,
-        html("Every model of the catalogue. Both axes are logarithmic: a straight line of slope two is a square."),
+        html("Every model of the catalog. Both axes are logarithmic, so a straight line of slope two is a square."),
         as_table,
     )
 
@@ -233,7 +233,7 @@ def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
             number(var("d_head")),
         ],
         rows,
-        name="Shapes across the years",
+        name="Shapes over the years",
     )
     return figure(
         panels,

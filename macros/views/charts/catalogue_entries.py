@@ -1,4 +1,4 @@
-"""The models of the catalogue as the charts need them: year, size, and which kind of design each is."""
+"""The models of the catalog as the charts need them: year, size, and which kind of design each is."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     )
     return figure(
         [framed(lambda frame: _bars(models, frame, described))],
-        html("Each bar is one model, all its parameters together as 100%. Norms are there, and too thin to see."),
+        html("Each bar is one model, with all its parameters as 100%. Norms are included, but too thin to see."),
         as_table,
         is_wide=True,
     )

@@ -15,7 +15,7 @@ WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
 TITLE, SMALL = 11.5, 10.0  # sizes of letters
 LINE = 14.0
 BOLD = "650"
-USED, IDLE = "0.4", "0.13"  # how dense the colour is: of what a token uses, and of what it does not
+USED, IDLE = "0.4", "0.13"  # how dense the color is: of what a token uses, and of what it does not
 
 
 class Tensor(NamedTuple):

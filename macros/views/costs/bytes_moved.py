@@ -5,8 +5,9 @@ from __future__ import annotations
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...counting.conditions import Conditions
+from ...counting.formats import PUBLISHED
 from ..kit import disclosure, rounding
-from ..kit.arguments import item_bytes, several, weight_format, whole_number
+from ..kit.arguments import cache_type, item_bytes, several, weight_format, whole_number
 from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
 from ..kit.html import Html, block, conventions, html, number, small, text
@@ -19,21 +20,19 @@ def bytes_table(
     model: Model,
     context: int | None = None,
     batches: tuple = (1, 8, 64, 512),
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
     """Bytes that a step moves at the least, and FLOPs per byte: one new token for each sequence, and reading one
     text."""
-    costs, context, format, item = (
+    costs, context, format, dtype, item = (
         model_costs(model),
         context_or_usual(model, context),
         weight_format(format),
+        cache_type(dtype),
         item_bytes(dtype),
     )
-    steps = [
-        (f"One new token, {b:,} sequence{'s' if b > 1 else ''}", 1, whole_number(b, "batches"))
-        for b in several(batches, "batches")
-    ]
+    steps = [(f"Decode, batch size {b:,}", 1, whole_number(b, "batches")) for b in several(batches, "batches")]
     rows = [
         [
             title,
@@ -43,13 +42,13 @@ def bytes_table(
             rounding.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)),
             rounding.significant(costs.intensity(new, Conditions(context, batch, format, dtype))),
         ]
-        for title, new, batch in [*steps, (f"Reading a text of {context:,}", context, 1)]
+        for title, new, batch in [*steps, (f"Prefill of {context:,} tokens", context, 1)]
     ]
     has_experts = costs.counts.active != costs.counts.total
     return block(
         cost_table(
             html(
-                "What a step of {} computes and moves, each text {:,}{} tokens long",
+                "FLOPs and bytes of a step of {}, at {:,}{} tokens of context",
                 model.name,
                 context,
                 dagger(context, model),
@@ -63,9 +62,9 @@ def bytes_table(
         ),
         conventions(
             html(
-                "{}; each weight and each cached number moves once, activations stay "
-                "on the chip. Masked scores are left out.",
-                formats_note(format, dtype),
+                "{}; each weight and each cached number moves once, and activations stay "
+                "on the chip. Masked scores do not count.",
+                formats_note([model], format, dtype),
             ),
             EXPERTS if has_experts else "",
             html("{}.", GB),

@@ -9,19 +9,25 @@ from ...catalogue import presets
 from ...catalogue.presets import Model
 from ...counting.costs import Costs
 from ...counting.costs import of as costs_of
+from ...counting.formats import PUBLISHED
+from ...engine.errors import Problem
 from ..kit import disclosure, rounding
 from ..kit.arguments import whole_number
 from ..kit.context_limits import dagger, end_of_positions
+from ..kit.conventions import and_list
 from ..kit.html import Cell, Column, Html, Link, Row, html, joined, linked, small, table
 
 GB = html("1 GB = 10<sup>9</sup> bytes")
 UNITS = html("{}, 1 GiB = 2<sup>30</sup> bytes = 1.074 GB.", GB)
-CAUSAL = html(
-    "“Causal”: of the scores only those that the mask lets through, as kernels that skip the rest compute them."
-)
+CAUSAL = html("“Causal”: only the scores that the mask lets through, as in kernels that skip the rest.")
 EXPERTS = (
-    "Of the experts the least are read if all tokens choose the same ones, “expected” if each token chooses by itself "
-    "and evenly."
+    "The fewest experts are read if all tokens choose the same ones. “Expected”: each token chooses independently and "
+    "evenly."
+)
+
+SPLITS = (
+    "TP: tensor parallel, EP: expert parallel, DP: data parallel, PP: pipeline parallel, in stages that take turns at "
+    "a token."
 )
 
 
@@ -32,6 +38,14 @@ def cost_table(caption: object, columns: Iterable[Column | str], rows: Iterable[
 def model_costs(model: Model) -> Costs:
     """The costs of a model."""
     return costs_of(model.counts)
+
+
+def bytes_if_known(costs: Costs, format: str) -> int | None:
+    """Bytes of the weights in a format; None where there is no such file."""
+    try:
+        return costs.weight_bytes(format)
+    except Problem:
+        return None
 
 
 def checked_context(context: object, name: str = "context") -> int:
@@ -72,9 +86,26 @@ def beyond_note_of_model(model: Model, context: int) -> Html | str:
     return html("† beyond the {:,} tokens of the {}.", end, "position table" if is_hard else "config")
 
 
-def formats_note(weights: str, cache: str) -> Html:
-    """The sentence on formats; HTML."""
-    return html("Weights in {}, cache in {}", weights, cache)
+def formats_note(models: Iterable[Model], weights: str, cache: str) -> Html:
+    """The sentence on formats, which says of each model that has several in which its weights are; HTML."""
+    models = list(models)
+    by_formats: dict[str, list[str]] = {}
+    for model in models:
+        formats = model.counts.formats
+        if weights == PUBLISHED or weights in formats.names:
+            by_formats.setdefault(formats.said(weights) if formats.is_stated else "", []).append(model.name)
+    unstated = by_formats.pop("", None)
+    said = html("Weights {}, cache in {}", weights_in(models, weights), cache)
+    if len(models) > 1 and by_formats:
+        said += html(". As published: {}", joined((f"{and_list(n)}: {f}" for f, n in by_formats.items()), "; "))
+        said += html("; where no format is stated, bfloat16") if unstated else ""
+    return said
+
+
+def weights_in(models: Iterable[Model], format: str) -> str:
+    """`in bfloat16`, `as published`; of one format that is all models’, `as published (experts in mxfp4, …)`."""
+    said = list(dict.fromkeys(model.counts.formats.phrase(format) for model in models))
+    return said[0] if len(said) == 1 else "as published" if format == PUBLISHED else f"in {format}"
 
 
 def bytes_cell(n: int | Fraction, mark: Html | str = "") -> Html:
@@ -96,7 +127,7 @@ def model_rows(
         if model is None:
             yield [name, Cell(disclosure.UNDISCLOSED, width, is_number=False)]
         elif end := end_before(model, context):
-            yield [name, Cell(f"reads {end:,} tokens at most", width, is_number=False)]
+            yield [name, Cell(f"reads at most {end:,} tokens", width, is_number=False)]
         else:
             yield [name + dagger(context, model), *cells(model, model_costs(model))]
 
@@ -105,5 +136,5 @@ def sequences_text(batch: int, context: int, mark: str = "") -> Html:
     return html("{:,} sequence{} of {:,}{} tokens", batch, "s" if batch > 1 else "", context, mark)
 
 
-def formats_title(format: str, dtype: str) -> str:
-    return f"weights in {format}, cache in {dtype}"
+def formats_title(models: Iterable[Model], format: str, dtype: str) -> str:
+    return f"weights {weights_in(models, format)}, cache in {dtype}"

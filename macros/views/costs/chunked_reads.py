@@ -40,7 +40,7 @@ def read_chart(model: Model) -> Html:
     assert all(read(context) == rows for context, rows in ends), "the line is straight between these"
     lines = {
         "rows held": [(1, held(1)), (size, held(size)), (CHUNKS * size, held(CHUNKS * size))],
-        "rows that a step reads": [(context, read(context)) for context, _ in ends],
+        "rows read per step": [(context, read(context)) for context, _ in ends],
     }
     ticks = [(n * size, f"{n * size:,}") for n in range(CHUNKS + 1)]
     drawn = [axes(x, y, ticks, [(0, "0"), (size, f"{size:,}")], "context, tokens", "", 12)]
@@ -54,7 +54,7 @@ def read_chart(model: Model) -> Html:
         )
         drawn.append(label(place[0], place[1], title, place[2], 12))
     described = html(
-        "Rows held climb to {0} and stay there; rows that a step reads climb to {0} with each chunk and begin again.",
+        "Rows stored rise to {0} and stay there. Rows read per step rise to {0} within each chunk, then start over.",
         f"{size:,}",
     )
     contexts = [size - 1, size, size + 1, 2 * size, 2 * size + 1]
@@ -67,5 +67,5 @@ def read_chart(model: Model) -> Html:
             tag("figcaption", f"One chunked layer of {model.name}, whose chunks have {size:,} tokens."),
             cls="ep-figure ep-chart",
         ),
-        table(name, [Column("Context"), number("Rows held"), number("Rows that a step reads")], rows, name=name),
+        table(name, [Column("Context"), number("Rows stored"), number("Rows read per step")], rows, name=name),
     )

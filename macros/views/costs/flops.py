@@ -24,7 +24,7 @@ def decode_poly(model: Model) -> Poly:
 @memoized
 @disclosure.view("its FLOPs")
 def flops(model: Model) -> Html:
-    """FLOPs of one new token and of reading a whole text: the formula and figures at growing contexts."""
+    """FLOPs of decoding one token and of prefill: the formula, and figures at growing contexts."""
     counts = model.counts
     rows = []
     for c in contexts(model):
@@ -38,9 +38,9 @@ def flops(model: Model) -> Html:
                 rounding.flops(whole),
             ]
         )
-    columns = ["Context, tokens", "One new token", "rounded", "The whole text", "rounded"]
+    columns = ["Context, tokens", "Decode, one token", "rounded", "Prefill", "rounded"]
     as_table = table(f"FLOPs of {model.name}", map(number, columns), rows, name=f"FLOPs of {model.name}")
-    formula = html("<p>One new token that sees {}:</p>", var("S")) + display_math(
+    formula = html("<p>One new token that attends to {} tokens:</p>", var("S")) + display_math(
         total_latex(decode_poly(model), latex_name)
     )
     return block(formula, as_table, conventions(*FLOP_CONVENTIONS, limit_note(model), caveat([model.slug])))
@@ -49,7 +49,7 @@ def flops(model: Model) -> Html:
 @memoized
 @disclosure.view("its FLOPs")
 def flops_table(model: Model, context: int | None = None) -> Html:
-    """FLOPs part by part: one new token at a context, and reading a text of that length, in full and with the causal
+    """FLOPs part by part: decode of one token at a context, and prefill of that length, in full and with the causal
     half."""
     costs, context = model_costs(model), context_or_usual(model, context)
     one, whole = costs.flops_by_part(1, context), costs.flops_by_part(context, context)
@@ -62,8 +62,13 @@ def flops_table(model: Model, context: int | None = None) -> Html:
         lines = [(title + terms, a.total, b.total, b.causal)]
         if b.pairs and b.pairs != b.total:
             split = (
-                (html("{}, maps by weights{}", title, terms), a.total - a.pairs, b.total - b.pairs, b.total - b.pairs),
-                (html("{}, scores and averages{}", title, terms), a.pairs, b.pairs, b.causal_pairs),
+                (
+                    html("{}, multiplications by weights{}", title, terms),
+                    a.total - a.pairs,
+                    b.total - b.pairs,
+                    b.total - b.pairs,
+                ),
+                (html("{}, scores and weighted sums{}", title, terms), a.pairs, b.pairs, b.causal_pairs),
             )
             lines = [line for line in split if line[1] or line[2]]
         rows += [
@@ -78,13 +83,13 @@ def flops_table(model: Model, context: int | None = None) -> Html:
             ]
             for said, of_one, of_all, of_seen in lines
         ]
-    sums = ["Together", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
+    sums = ["Total", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
     notes = [*FLOP_CONVENTIONS, CAUSAL, beyond_note_of_model(model, context), caveat([model.slug])]
     if costs.has_latents:
         notes.append(
             html(
                 "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values "
-                "written out per head the whole text takes {}, causal, and one new token {}.",
+                "expanded per head, prefill takes {} (causal) and one new token {}.",
                 rounding.flops(costs.expanded_flops(context, context, causal=True)),
                 rounding.flops(costs.expanded_flops(1, context)),
             )
@@ -95,9 +100,9 @@ def flops_table(model: Model, context: int | None = None) -> Html:
             [
                 "Part",
                 "Where",
-                number("One new token"),
+                number("Decode, one token"),
                 number("Share"),
-                number(html("The whole text,<br>in full")),
+                number(html("Prefill,<br>in full")),
                 number("causal"),
                 number("Share"),
             ],

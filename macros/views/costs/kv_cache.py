@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...counting.costs import Costs
+from ...counting.formats import ItemBytes, width_of
 from ...counting.parameters import INDEX
 from ...engine.dims import Poly, latex_name
 from ...engine.steps import Holds
 from ..kit import disclosure, rounding
-from ..kit.arguments import item_bytes, several
+from ..kit.arguments import cache_type, item_bytes, several
 from ..kit.context_limits import contexts, dagger, limit_note
 from ..kit.conventions import caveat
 from ..kit.equations import display_math, total_latex
@@ -27,7 +28,7 @@ def cache_poly(model: Model) -> Poly:
 @memoized
 @disclosure.view("its KV cache")
 def kv_cache(model: Model) -> Html:
-    """The KV cache: its formula and its size at growing contexts."""
+    """The KV cache: its formula, and its size at growing contexts."""
     counts = model.counts
     rows = []
     for c in contexts(model):
@@ -35,7 +36,7 @@ def kv_cache(model: Model) -> Html:
         shown = rounding.grouped(size), rounding.binary_bytes(size), rounding.decimal_bytes(size)
         rows.append([html("{:,}{}", c, dagger(c, model)), *shown])
     as_table = table(
-        f"KV cache of {model.name} for one text",
+        f"KV cache of {model.name}, batch size 1",
         [number("Context, tokens"), number("Bytes"), number("In GiB"), number("In GB")],
         rows,
         name=f"KV cache of {model.name}",
@@ -43,12 +44,12 @@ def kv_cache(model: Model) -> Html:
     slope, index = counts.cache_bytes_per_token(), counts.index_bytes_per_token()
     uncapped = counts.cache_bytes_per_token_uncapped() + index
     kept = display_math(cache_poly(model).latex()) if counts.kept else text("none")
-    formula = html("<p>Elements kept after {} tokens:</p>", var("S")) + kept
+    formula = html("<p>Elements in the cache after {} tokens:</p>", var("S")) + kept
     added = html(
         "<p>One more token adds {:,} bytes{}{}.</p>",
         slope,
         html(" at long context ({:,} as long as no window is full)", uncapped) if uncapped != slope else "",
-        f", of which {index:,} are keys of the indexer" if index else "",
+        f", of which {index:,} are the indexer’s keys" if index else "",
     )
     is_fixed = any(k.item_bytes for k in counts.kept)
     return block(
@@ -57,26 +58,25 @@ def kv_cache(model: Model) -> Html:
         as_table,
         conventions(
             html(
-                "2 bytes an element{}; 1 GiB = 2<sup>30</sup> bytes, 1 GB = 10<sup>9</sup>.",
+                "2 bytes per element{}; 1 GiB = 2<sup>30</sup> bytes, 1 GB = 10<sup>9</sup>.",
                 ", fixed state at its own size" if is_fixed else "",
             ),
-            "Windows hold the last tokens only, so bytes per token are not constant." if uncapped != slope else "",
+            "Windows hold only the last tokens, so bytes per token are not constant." if uncapped != slope else "",
             limit_note(model),
             caveat([model.slug]),
         ),
     )
 
 
-def _element_size_note(item: int, dtype: str) -> Html:
-    return html("{} byte{} an element ({})", item, "s" if item > 1 else "", dtype)
+def _element_size_note(item: ItemBytes, dtype: str) -> Html:
+    return html("{} per element ({})", width_of(item), dtype)
 
 
 def cache_table(
     models: object, contexts: object = (4096, 32768, 131072), dtype: str = "bfloat16", link: Link | None = None
 ) -> Html:
-    """The KV cache of one text at several contexts, with what latent attention would keep if its heads were written
-    out."""
-    slugs, item = several(models, "models"), item_bytes(dtype)
+    """The KV cache of one sequence at several contexts, and its size with latents expanded per head."""
+    slugs, dtype, item = several(models, "models"), cache_type(dtype), item_bytes(dtype)
     contexts = [checked_context(c, "contexts") for c in several(contexts, "contexts")]
     known = disclosure.models(slugs)
     has_latents = any(model_costs(m).has_latents for m in known)
@@ -99,34 +99,32 @@ def cache_table(
 
     columns = [
         "Model",
-        number(html("One more token<br>at long context, bytes")),
+        number(html("Per token<br>at long context, bytes")),
         *(number(f"At {c:,}") for c in contexts),
     ]
     if has_index:
-        columns.append(number(html("of which the indexer’s<br>at {:,}", last)))
+        columns.append(number(html("of which indexer keys<br>at {:,}", last)))
     if has_latents:
-        columns.append(number(html("Written out per head<br>at {:,}", last)))
+        columns.append(number(html("Expanded per head<br>at {:,}", last)))
     return block(
         cost_table(
-            f"KV cache of one text in {dtype}",
+            f"KV cache in {dtype}, batch size 1",
             columns,
             model_rows(slugs, len(columns) - 1, cells, link),
             f"KV cache of several models in {dtype}",
         ),
         conventions(
             html(
-                "{}{}. {} A batch of sequences: so many times as much.",
+                "{}{}. {} The cache is proportional to the batch size.",
                 _element_size_note(item, dtype),
-                ", fixed states at their own size" if is_fixed else "",
+                ", except fixed states, which have their own size" if is_fixed else "",
                 UNITS,
             ),
             "Windows, chunks and fixed states add nothing at long context." if is_capped else "",
-            html("“Written out per head”: every head’s keys and values in the place of the latent.")
-            if has_latents
-            else "",
+            html("“Expanded per head”: every head’s keys and values instead of the latent.") if has_latents else "",
             beyond_note(slugs, contexts),
             caveat(slugs),
-            html("“–”: behind the end of the position table.")
+            html("“–”: beyond the end of the position table.")
             if any(end_before(m, context) for m in known for context in contexts)
             else "",
         ),
@@ -136,8 +134,9 @@ def cache_table(
 @memoized
 @disclosure.view("its KV cache")
 def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -> Html:
-    """What each kind of layer keeps: shape, elements and bytes at a context."""
-    costs, context, item = model_costs(model), checked_context(context), item_bytes(dtype)
+    """What each kind of layer caches: shape, elements and bytes at a context."""
+    costs, context = model_costs(model), checked_context(context)
+    dtype, item = cache_type(dtype), item_bytes(dtype)
     total = costs.counts.cache_bytes(context, item)
     names = {node.layers: node.kind for node in layers_by_kind(model)}
     rows = [
@@ -155,19 +154,23 @@ def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -
         "Layers",
         number(f"Bytes at {context:,} tokens"),
         number("Share"),
-        "What is kept",
+        "Cached",
         "Shape",
         number("Layers"),
     ]
     return block(
         cost_table(
-            f"What {model.name} keeps",
+            f"KV cache of {model.name} by kind of layer",
             columns,
-            [*rows, Row(["Together", rounding.grouped(total), "", "", "", ""], "total")],
-            f"Cache of {model.name} by layer kind",
+            [*rows, Row(["Total", rounding.grouped(total), "", "", "", ""], "total")],
+            f"KV cache of {model.name} by kind of layer",
         ),
         conventions(
-            html("{}, fixed states at their own size. {} is the context.", _element_size_note(item, dtype), var("S")),
+            html(
+                "{}, except fixed states, which have their own size. {} is the context.",
+                _element_size_note(item, dtype),
+                var("S"),
+            ),
             caveat([model.slug]),
         ),
     )
@@ -176,12 +179,12 @@ def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -
 ENTRIES = {
     Holds.KEYS: "keys",
     Holds.VALUES: "values",
-    Holds.SOURCE_KEYS: "keys of what was read",
-    Holds.SOURCE_VALUES: "values of what was read",
+    Holds.SOURCE_KEYS: "cross-attention keys",
+    Holds.SOURCE_VALUES: "cross-attention values",
     Holds.LATENT: "latents",
-    Holds.ROPE_KEY: "rotated keys, one for all heads",
+    Holds.ROPE_KEY: "rotated key, shared by all heads",
     INDEX: "the indexer’s keys",
-    Holds.KEYS_AND_VALUES: "one vector that is key and value",
+    Holds.KEYS_AND_VALUES: "one vector, both key and value",
     Holds.COMPRESSED: "compressed entries",
 }
 

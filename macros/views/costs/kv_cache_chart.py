@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
+from ...counting.formats import ItemBytes
 from ...engine.errors import Problem
 from ..kit import disclosure
-from ..kit.arguments import item_bytes, several
+from ..kit.arguments import cache_type, item_bytes, several
 from ..kit.html import Html, Link, block, html, joined, tag
 from ..kit.svg import ACCENT, DATA, WEIGHT, Scale, axes, element, label, line_marker, spread, svg
 from .cells import model_costs, model_name
@@ -19,7 +20,7 @@ CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
 
 
 class Line(NamedTuple):
-    """How a model's line is drawn: each has its own mark and dashes, so that none is told by its colour alone."""
+    """How a model's line is drawn: each has its own mark and dashes, so that none is told by its color alone."""
 
     colour: str
     dashes: str | None
@@ -38,15 +39,15 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 600, 350, 58, 148, 14, 44
 
 
 def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = None) -> Html:
-    """The KV cache of one text from 1K to 1M tokens as a chart on logarithmic axes, and the same as a table."""
-    slugs, item = several(models, "models"), item_bytes(dtype)
+    """The KV cache of one sequence from 1K to 1M tokens as a chart on logarithmic axes, and the same as a table."""
+    slugs, dtype, item = several(models, "models"), cache_type(dtype), item_bytes(dtype)
     drawn = [model.slug for model in disclosure.models(slugs)]
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
     caption = html(
-        "KV cache of one text against its length, both axes logarithmic: a straight line that climbs grows in "
-        "proportion, a level one does not grow. The table holds the same numbers, with a † beyond the context that a "
-        "model’s config allows: there a line is what the model would keep, could it read so far."
+        "KV cache of one sequence by context length, both axes logarithmic. A rising straight line grows in proportion "
+        "to the context; a level line does not grow. The table has the same numbers. A † marks contexts beyond what a "
+        "model’s config allows: there the line is what the model would cache."
     )
     figure = tag(
         "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
@@ -55,7 +56,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 
 
 @memoized
-def _chart(slugs: tuple, item: int) -> Html:
+def _chart(slugs: tuple, item: ItemBytes) -> Html:
     contexts = [2 ** (k / 4) for k in range(40, 81)]
     sizes = {
         slug: [model_costs(presets.model(slug)).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs

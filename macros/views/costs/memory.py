@@ -9,20 +9,24 @@ from ...catalogue import presets
 from ...catalogue.presets import Model
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
-from ...counting.formats import FORMATS
+from ...counting.formats import FORMATS, PUBLISHED, Format
+from ...counting.splits import ROWS
+from ...counting.weight_formats import Kind
 from ...engine.errors import Problem
 from ..kit import disclosure, rounding
-from ..kit.arguments import item_bytes, several, weight_format, whole_number
+from ..kit.arguments import cache_type, item_bytes, several, weight_format, whole_number
 from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
-from ..kit.html import Html, Link, block, conventions, html, linked, number
+from ..kit.html import Html, Link, block, conventions, html, linked, number, small, text
 from ..kit.shapes import var
 from ..trace.parts import is_sparse
 from .cells import (
+    SPLITS,
     UNITS,
     beyond_note,
     beyond_note_of_model,
     bytes_cell,
+    bytes_if_known,
     checked_context,
     context_or_usual,
     cost_table,
@@ -51,38 +55,93 @@ def format_table() -> Html:
     ]
     columns = [
         "Format",
-        number("Bits of a number"),
+        number("Bits per number"),
         "Scale",
         number("Bits per weight"),
         number("A billion weights"),
-        "What the bits are",
+        "Layout",
     ]
     return cost_table("Formats for weights", columns, rows, "Formats for weights")
 
 
 def memory_table(
-    models: object, formats: object = ("float32", "bfloat16", "fp8", "int8", "int4", "mxfp4"), link: Link | None = None
+    models: object,
+    formats: object = (PUBLISHED, "float32", "bfloat16", "fp8", "int8", "int4", "mxfp4"),
+    link: Link | None = None,
 ) -> Html:
-    """Memory of the weights by format."""
+    """Memory of the weights as published, and with every matrix in one format."""
     slugs, formats = several(models, "models"), [weight_format(f) for f in several(formats, "formats")]
 
+    def bytes_in(c: Costs, format: str) -> Html:
+        if format in FORMATS:
+            return bytes_cell(c.converted_weight_bytes(format))
+        if format != PUBLISHED:
+            size = bytes_if_known(c, format)
+            return text("–") if size is None else bytes_cell(size)
+        if not c.formats.is_stated:
+            return text("–")
+        return html("{}<br>{}", bytes_cell(c.weight_bytes(PUBLISHED)), small(c.formats.said(PUBLISHED)))
+
     def cells(model: Model, c: Costs) -> list:
-        return [rounding.grouped(c.counts.total), *(bytes_cell(c.weight_bytes(f)) for f in formats)]
+        return [rounding.grouped(c.counts.total), *(bytes_in(c, f) for f in formats)]
 
     return block(
         cost_table(
-            "Memory of the weights",
-            ["Model", number("Parameters"), *map(number, formats)],
+            "Memory for weights",
+            ["Model", number("Parameters"), *(number("as published" if f == PUBLISHED else f) for f in formats)],
             model_rows(slugs, len(formats) + 1, cells, link),
-            "Memory of the weights by format",
+            "Memory for weights by format",
         ),
         conventions(
-            "All experts count: any token may choose any." if any(map(is_sparse, disclosure.models(slugs))) else "",
+            "All experts count, since any token may choose any of them."
+            if any(map(is_sparse, disclosure.models(slugs)))
+            else "",
+            "As published: in the maker’s own formats, tensor by tensor, with scales; “–” where none is stated."
+            if PUBLISHED in formats
+            else "",
             html(
-                "Every matrix in the format, with its blocks’ scales; norms and biases in 16 bits (in float32, 32). {}",
+                "In a format: every matrix in it, scales included; norms and biases in 16 bits (in float32, 32). {}",
                 UNITS,
             ),
-            "Published files often leave tables, head and routers in 16 bits, and are then larger.",
+            "Published files often keep embeddings, LM head and routers in 16 bits, which makes them larger.",
+        ),
+    )
+
+
+@memoized
+@disclosure.view("the formats of its weights")
+def published_table(model: Model) -> Html:
+    """The weights as their maker published them: which weights are in which format, in how many bits, and the "
+    "source."""
+    formats, counts = model.counts.formats, model.counts
+    found: dict[Format, tuple[dict[str, None], int, int]] = {}
+    for w in counts.weights:
+        for form, copies in formats.of(w, PUBLISHED):
+            kinds, numbers, size = found.get(form, ({}, 0, 0))
+            kinds[formats.kinds[w].value] = None
+            number_of = int(w.count) // int(w.copies) * copies
+            found[form] = kinds, numbers + number_of, size + form.size(formats.rows_and_columns(w, form), copies)
+    rows = [
+        [
+            form.name,
+            ", ".join(kind.value for kind in Kind if kind.value in kinds),
+            rounding.grouped(numbers),
+            rounding.significant(Fraction(size * 8, numbers), 5).rstrip("0").rstrip("."),
+            rounding.decimal_bytes(size),
+        ]
+        for form, (kinds, numbers, size) in sorted(found.items(), key=lambda one: -one[1][2])
+    ]
+    preset = model.preset
+    source = preset and preset.sources.values.get("quantization_config", preset.sources.config)
+    columns = ["Format", "Weights", number("Parameters"), number("Bits per weight"), number("Memory")]
+    return block(
+        cost_table(f"The weights of {model.name} as published", columns, rows, f"Weights of {model.name} as published"),
+        conventions(
+            "Bits per weight include scales. The rest: embeddings, norms, biases, routers and everything that "
+            "is not a linear layer.",
+            html("Source of the formats: {}.", source)
+            if formats.is_stated and source
+            else "No known source states the published format; bfloat16 is assumed.",
         ),
     )
 
@@ -91,14 +150,16 @@ def inference_table(
     models: object,
     context: int = 8192,
     batch: int = 1,
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
     link: Link | None = None,
 ) -> Html:
-    """Memory while a batch is continued: weights, cache, and the largest operation of a step."""
+    """Memory for decode: weights, KV cache, and the largest operation of a step."""
     slugs, context, batch = several(models, "models"), checked_context(context), whole_number(batch, "batch")
-    item_bytes(dtype)
+    dtype = cache_type(dtype)
     given = Conditions(context, batch, weight_format(format), dtype)
+    known = disclosure.models(slugs)
+    title = formats_title(known, format, dtype)
 
     def cells(model: Model, c: Costs) -> list:
         terms = c.inference_bytes(1, given)
@@ -106,15 +167,15 @@ def inference_table(
 
     return block(
         cost_table(
-            f"Memory to continue {sequences_text(batch, context)}, {formats_title(format, dtype)}",
-            ["Model", *map(number, ("Weights", "KV cache", "Largest operation", "Together"))],
+            f"Memory for decode, {sequences_text(batch, context)}, {title}",
+            ["Model", *map(number, ("Weights", "KV cache", "Largest operation", "Total"))],
             model_rows(slugs, 4, cells, link, context),
-            f"Memory for inference, {formats_title(format, dtype)}",
+            f"Memory for decode, {title}",
         ),
         conventions(
             html(
-                "{}; the inputs and output of the largest operation of one new token at 2 bytes an element. {}",
-                formats_note(format, dtype),
+                "{}; the largest operation of a decode step counts its inputs and output, at 2 bytes per element. {}",
+                formats_note(known, format, dtype),
                 UNITS,
             ),
             beyond_note(slugs, [context]),
@@ -123,27 +184,36 @@ def inference_table(
     )
 
 
+USUAL_DEVICES = 1, 2, 4, 8, 16
+
+
 @memoized
 @disclosure.view("how it is split")
 def split_table(
     model: Model,
-    devices: tuple = (1, 2, 4, 8, 16),
+    devices: tuple | None = None,
     context: int | None = None,
     batch: int = 1,
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """Weights and cache on each of several devices under tensor parallelism, beside an even split."""
+    """Weights and cache per device, how the model is split, and what is copied. Without `devices`, those of 1, 2, 4, 8
+    and 16 that the model's sizes allow. Raises `Problem` for a number that they do not allow.
+    """
     costs, context, batch = model_costs(model), context_or_usual(model, context, 8192), whole_number(batch, "batch")
-    format, item = weight_format(format), item_bytes(dtype)
+    format, dtype, item = weight_format(format), cache_type(dtype), item_bytes(dtype)
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch
     rows = []
-    for n in several(devices, "devices"):
+    usual = [n for n in USUAL_DEVICES if costs.splits(n)]
+    for n in usual if devices is None else several(devices, "devices"):
         n = whole_number(n, "devices", most=65536)
         w, c = costs.split_weight_bytes(n, format), costs.split_cache_bytes(context, n, batch, item)
+        if w is None or c is None:
+            raise costs.without_split(n).at(model.name)
+        split = costs.splits(n)[0]
         rows.append(
             [
-                n,
+                html("{:,}{}", n, html("<br>{}", small(split.letters)) if split.letters else ""),
                 rounding.decimal_bytes(w),
                 signed_change(w * n - whole, whole),
                 rounding.decimal_bytes(c),
@@ -154,7 +224,7 @@ def split_table(
     sizes = costs.counts.values()
     shared = next((name for name in ("n_kv_heads", "n_heads") if name in sizes), None)
     heads = html("{} = {}", var(shared), sizes[shared]) if shared else ""
-    columns = ["Devices", "Weights on each", "copied", "Cache on each", "copied", "Together"]
+    columns = ["Number of devices", "Weights per device", "copied", "Cache per device", "copied", "Total per device"]
     return block(
         cost_table(
             html(
@@ -166,21 +236,27 @@ def split_table(
         ),
         conventions(
             html(
-                "{}, on the fullest device. “Copied”: how much more all devices hold together than one alone would.",
-                formats_note(format, dtype),
+                "{}, on the fullest device. “Copied”: by how much all devices together hold more than a single one "
+                "would, because of copies and padding.",
+                formats_note([model], format, dtype),
             ),
+            SPLITS,
             html(
-                "Cut: matrices along heads, inner widths, experts’ inner widths and "
-                "the vocabulary; whole heads to a device."
+                "Cut: heads (each stays whole), inner widths and the vocabulary. Routed experts are distributed whole, "
+                "as far as possible. The vocabulary is padded, as in vLLM, to the next multiple of {} that is "
+                "divisible by the number of devices.",
+                ROWS,
             ),
-            html("With more devices than key/value heads each holds a copy of one ({}).", heads)
+            html("With more devices than key/value heads, each device holds a copy of one ({}).", heads)
             if shared == "n_kv_heads"
             else html("{}.", heads)
             if heads
             else "",
             html(
-                "Copied: norms, biases, routers, {}.",
-                "the maps into the latents, and the latents in the cache" if costs.has_latents else "position tables",
+                "Copied: norms, routers, {}.",
+                "the projections to the latents, and the latents in the cache"
+                if costs.has_latents
+                else "position embeddings",
             ),
             beyond_note_of_model(model, context),
             caveat([model.slug]),
@@ -192,20 +268,24 @@ def fits_table(
     gigabytes: object,
     context: int = 8192,
     batch: int = 1,
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
     most: int = 12,
     link: Link | None = None,
 ) -> Html:
-    """The largest models that fit into so many GB while a batch is continued, and how many sequences would."""
+    """The largest models that fit in so many GB during decode, and the largest batch size of each."""
     if isinstance(gigabytes, bool) or not isinstance(gigabytes, (int, float)) or not 0 < gigabytes < 10**7:
         raise Problem(f"gigabytes = {gigabytes!r}: expected a number above 0", "write the memory in GB, such as 80")
     context, batch, most = checked_context(context), whole_number(batch, "batch"), whole_number(most, "most")
-    item_bytes(dtype)
+    dtype = cache_type(dtype)
     given = Conditions(context, batch, weight_format(format), dtype)
     memory = int(gigabytes * 10**9)
     known = disclosure.models(presets.paths())
-    able = [model for model in known if (model.longest_context[0] or context) >= context]
+    able = [
+        model
+        for model in known
+        if (model.longest_context[0] or context) >= context and bytes_if_known(model_costs(model), given.format)
+    ]
     terms = {model: model_costs(model).inference_bytes(1, given) for model in able}
     fitting = sorted(
         (model for model in able if sum(terms[model].values()) <= memory), key=lambda m: (-m.counts.total, m.slug)
@@ -220,23 +300,24 @@ def fits_table(
         ]
         for model in fitting[:most]
     ]
-    columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Together", "Sequences at most")
+    columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Total", "Largest batch size")
     room = rounding.significant(Fraction(memory, 10**9))
     return block(
         cost_table(
-            html("The largest models that continue {} in {} GB", sequences_text(batch, context), room),
+            html("The largest models that fit in {} GB, {}", room, sequences_text(batch, context)),
             ["Model", *map(number, columns)],
             rows,
-            f"Models that fit into {gigabytes} GB",
+            f"Models that fit in {gigabytes} GB",
         ),
         conventions(
             html("{} of {} models fit; the {} largest are shown.", len(fitting), len(able), min(len(fitting), most)),
-            f"{len(known) - len(able)} more are left out, whose configs allow less than {context:,} tokens."
+            f"{len(known) - len(able)} more are not listed, because their configs allow fewer than {context:,} tokens"
+            f"{'' if given.format in (PUBLISHED, *FORMATS) else ', or because there is no file in the format'}."
             if len(able) < len(known)
             else "",
             html(
-                "{}. Programs, fragmentation and the reading of the prompt take room besides. {}",
-                formats_note(format, dtype),
+                "{}. Programs, fragmentation and prefill take additional memory. {}",
+                formats_note(fitting[:most], format, dtype),
                 UNITS,
             ),
             caveat(m.slug for m in fitting[:most]),

@@ -8,9 +8,11 @@ from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...counting import accelerators as machines
 from ...counting.conditions import Conditions
+from ...counting.costs import of as costs_of
 from ...counting.figures import figure
+from ...counting.formats import PUBLISHED
 from ..kit import disclosure, rounding, values
-from ..kit.arguments import item_bytes, weight_format, whole_number
+from ..kit.arguments import cache_type, weight_format, whole_number
 from ..kit.context_limits import contexts, dagger, limit_note
 from ..kit.conventions import FLOP_CONVENTIONS, caveat
 from ..kit.html import Html, block, conventions, html, number, table
@@ -22,7 +24,8 @@ from .cells import checked_context
 @disclosure.view("what it costs to run")
 def costs(model: Model) -> Html:
     """Weights, cache and FLOPs at growing contexts, in rounded units."""
-    counts, weights = model.counts, 2 * model.counts.total
+    counts, formats = model.counts, model.counts.formats
+    weights = costs_of(counts).weight_bytes(PUBLISHED)
     rows = [
         [
             html("{:,}{}", c, dagger(c, model)),
@@ -34,12 +37,13 @@ def costs(model: Model) -> Html:
         ]
         for c in contexts(model)
     ]
-    columns = ["Context, tokens", "Weights", "KV cache", "Together", "One new token", "The whole text"]
+    columns = ["Context, tokens", "Weights", "KV cache", "Total", "Decode, one token", "Prefill"]
     return block(
-        table(f"What {model.name} costs for one text", map(number, columns), rows, name=f"Costs of {model.name}"),
+        table(f"Costs of {model.name}, batch size 1", map(number, columns), rows, name=f"Costs of {model.name}"),
         conventions(
             html(
-                "Weights and cache at 2 bytes an element{}, 1 GB = 10<sup>9</sup> bytes; activations are left out.",
+                "Weights {}, cache at 2 bytes per element{}, 1 GB = 10<sup>9</sup> bytes; without activations.",
+                formats.phrase(PUBLISHED),
                 ", fixed states at their own size" if has_fixed_state(model) else "",
             ),
             *FLOP_CONVENTIONS,
@@ -55,19 +59,19 @@ def cost(
     *,
     context: int = 4096,
     batch: int = 1,
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
     devices: int = 1,
     accelerator: str = "h100",
     unit: str | None = None,
     digits: int | None = None,
 ) -> str:
-    """A cost, or a formula of costs and sizes, as it stands in a sentence: `cost("llama3-8b", "cache_bytes",
+    """A cost, or a formula of costs and sizes, for use in a sentence: `cost("llama3-8b", "cache_bytes",
     context=8192, unit="GB")`."""
     asked = disclosure.model(model)
     if asked is None:
         return disclosure.UNDISCLOSED
-    item_bytes(dtype)
+    dtype = cache_type(dtype)
     given = Conditions(
         checked_context(context),
         whole_number(batch, "batch"),
@@ -76,7 +80,10 @@ def cost(
         whole_number(devices, "devices", most=65536),
         machines.accelerator(accelerator),
     )
-    if (known := figure(name)) and known.of(asked.counts, given) is None:
+    known = figure(name)
+    if known and "devices" in known.needs and not costs_of(asked.counts).splits(given.devices, given.batch):
+        raise costs_of(asked.counts).without_split(given.devices, given.batch).at(asked.name)
+    if known and known.of(asked.counts, given) is None:
         return "never"
 
     def lookup(owner: str | None, what: str) -> int | Fraction | None:

@@ -10,13 +10,17 @@ from ...catalogue.presets import Model
 from ...counting import accelerators as machines
 from ...counting.conditions import Conditions
 from ...counting.costs import Bound
+from ...counting.formats import PUBLISHED
+from ...counting.splits import Split
+from ...engine.errors import Problem
 from ..kit import disclosure, rounding, values
-from ..kit.arguments import item_bytes, several, unknown, weight_format, whole_number
+from ..kit.arguments import cache_type, several, unknown, weight_format, whole_number
 from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
-from ..kit.html import Html, block, conventions, html, joined, number, small, text
+from ..kit.html import Html, anchor, block, conventions, html, joined, number, small, text
 from .cells import (
     EXPERTS,
+    SPLITS,
     beyond_note_of_model,
     context_or_usual,
     cost_table,
@@ -27,56 +31,86 @@ from .cells import (
 )
 
 BOUNDS = html(
-    "Lower bounds under what they assume: dense peaks, full bandwidth, no time for anything else, devices that "
-    "talk to each other in no time. Programs are slower."
+    "Lower bounds. They assume dense peaks, full bandwidth, no time for anything else, and "
+    "communication in no time. Programs are slower."
 )
-
-
-def _seconds_text(seconds: Fraction) -> str:
-    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 10**3) if seconds * 10**3 >= 1 else ("µs", 10**6)
-    return f"{rounding.significant(seconds * scale)} {unit}"
 
 
 def _bound_cell(bound: Bound) -> Html:
     """The time, and below it what limits it."""
-    return html("{}<br>{}", _seconds_text(bound.seconds), small(bound.limited_by.partition(" ")[0]))
+    return html("{}<br>{}", rounding.duration(bound.seconds), small(bound.limited_by.partition(" ")[0]))
+
+
+def _devices_cell(split: Split, by_sequences: Split | None) -> Html:
+    """How many devices, and below it how the model is split over them; with attention split by sequences too."""
+    cell = html("{:,}{}", split.devices, html("<br>{}", small(split.letters)) if split.letters else "")
+    if by_sequences is None or by_sequences == split or by_sequences.data == 1:
+        return cell
+    return cell + html("<br>{}", small(html("or {:,}: {}", by_sequences.devices, by_sequences.letters)))
 
 
 KINDS_OF_PEAKS = "bfloat16", "fp8", "fp4", "int8", "int4"
 
 
 @memoized
-def accelerator_table() -> Html:
-    """The accelerators: peaks, bandwidth, memory, FLOPs for each byte, source."""
-    listed = machines.accelerators().values()
+def accelerator_table(common: bool = False) -> Html:
+    """The accelerators: peaks, bandwidth, memory, FLOPs for each byte, links, sources; all, or those that are asked for
+    most."""
+    listed = (machines.common() if common else machines.accelerators()).values()
+    used = [key for key in machines.sources() if any(key in a.sources for a in listed)]
 
     def peak(a: machines.Accelerator, kind: str) -> Html:
         said = f"{rounding.flops(a.peak_flops[kind])}/s" if kind in a.peak_flops else "–"
-        if kind == "bfloat16" and "float16" in a.peak_flops:
-            return html("{}<br>{}", said, small(f"float16 {rounding.flops(a.peak_flops['float16'])}/s"))
+        if kind == "bfloat16":
+            for other in ("float16", "float32"):
+                if other in a.peak_flops:
+                    return html("{}<br>{}", said, small(f"{other} {rounding.flops(a.peak_flops[other])}/s"))
         return text(said.replace("FLOP", "OP") if kind.startswith("int") else said)  # whole numbers do not float
+
+    def memory(a: machines.Accelerator) -> Html:
+        said = text(rounding.decimal_bytes(a.memory_bytes))
+        return (
+            html("{}<br>{}", said, small(f"of {rounding.decimal_bytes(a.installed_bytes)}"))
+            if a.installed_bytes
+            else said
+        )
+
+    def link(a: machines.Accelerator) -> Html:
+        return (
+            html("{}/s<br>{}", rounding.decimal_bytes(a.link.bytes_per_second), small(a.link.name))
+            if a.link
+            else text("–")
+        )
 
     rows = [
         [
             f"{a.vendor} {a.name}",
             *(peak(a, kind) for kind in KINDS_OF_PEAKS),
             html("{}/s", rounding.decimal_bytes(a.bytes_per_second, 4)),
-            rounding.decimal_bytes(a.memory_bytes),
-            rounding.significant(Fraction(a.peak(), a.bytes_per_second)),
+            memory(a),
+            rounding.significant(Fraction(highest, a.bytes_per_second)) if (highest := a.peak()) else "–",
+            link(a),
+            ", ".join(str(used.index(key) + 1) for key in a.sources),
         ]
         for a in listed
     ]
-    columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"))
-    sources = [html("{}: {}{}", a.name, a.source, html(" ({})", a.note) if a.note else "") for a in listed]
+    columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"), "Links", "Source")
+    told = [(i, machines.sources()[key]) for i, key in enumerate(used, 1)]
+    notes = [html("{}: {}", a.name, a.note) for a in listed if a.note]
     return block(
         cost_table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),
         conventions(
             html(
-                "Dense peaks, the highest that the source gives for a type: structured sparsity, which some datasheets "
-                "count, would double them. FLOPs per byte: the peak of 16 bits over bandwidth. Memory as the vendor "
-                "writes it, 1 GB taken as 10<sup>9</sup> bytes."
+                "Peaks are dense, the highest that the source gives for a type. Structured sparsity, which some "
+                "datasheets count, would double them. FLOPs per byte: the 16-bit peak over bandwidth. Memory: the "
+                "vendor’s figure, with 1 GB as 10<sup>9</sup> bytes. Links: both directions and all links of one "
+                "accelerator together. A dash: no source that was read states it."
             ),
-            html("Sources. {}.", joined(sources, "; ")),
+            joined(notes, " "),
+            html(
+                "Sources. {}.",
+                joined((html("{}: {}, read {}", i, anchor(s.title, s.url), s.read) for i, s in told), "; "),
+            ),
         ),
     )
 
@@ -93,12 +127,12 @@ def time_table(
     accelerators: object = None,
     context: int | None = None,
     batch: int = 1,
-    format: str = "bfloat16",
+    format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """The least time to read a text and to write one more token, what limits each, and the batch from which compute
+    """The least time of prefill and of decoding one token, what limits each, and the batch size from which compute
     does."""
-    chosen = tuple(machines.accelerators()) if accelerators is None else several(accelerators, "accelerators")
+    chosen = tuple(machines.common()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
 
@@ -106,59 +140,72 @@ def time_table(
 @disclosure.view("the least time it takes")
 def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, format: str, dtype: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
-    item_bytes(dtype)
+    dtype = cache_type(dtype)
+    columns = (
+        "Devices<br>needed",
+        "Prefill",
+        "Decode,<br>one token",
+        "Tokens per<br>second at best",
+        "Compute limits from<br>batch size, no cache",
+        f"with a cache of<br>{context:,} tokens",
+    )
     rows, has_never = [], False
+    has_latents = costs.has_latents and batch > 1
     has_experts = batch > 1 and costs.counts.active != costs.counts.total
     for name in chosen:
         a = machines.accelerator(name)
         given = Conditions(context, batch, format, dtype, accelerator=a)
-        devices = costs.devices_needed(given)
-        on_these = replace(given, devices=devices)
+        split = costs.least_split(given, a.memory_bytes)
+        if split is None:
+            rows.append([a.name, *("–" for _ in columns)])
+            continue
+        on_these = replace(given, devices=split.devices)
         read, write = (costs.bound(new, on_these) for new in (context, 1))
         expected = costs.bound(1, on_these, expected=True)
         crossings = [costs.critical_batch(given.at(length)) for length in (None, context)]
-        has_never |= None in crossings
+        has_never |= None in crossings and a.peak() is not None
         rows.append(
             [
                 a.name,
-                devices,
+                _devices_cell(split, costs.least_split_by_sequences(given, a.memory_bytes) if has_latents else None),
                 _bound_cell(read),
                 _bound_cell(write),
                 text(rounding.significant(batch / write.seconds)) + _expected_note(batch, write, expected),
-                *(rounding.grouped(crossing) if crossing else "never" for crossing in crossings),
+                *(rounding.grouped(crossing) if crossing else "never" if a.peak() else "–" for crossing in crossings),
             ]
         )
-    columns = (
-        "Devices<br>to hold it",
-        "Reading<br>the text",
-        "One more<br>token",
-        "Tokens per<br>second at best",
-        "Compute limits from<br>a batch of, no cache",
-        f"each text<br>{context:,} tokens",
-    )
     return block(
         cost_table(
             html(
                 "The least time for {}: {}, {}",
                 model.name,
                 sequences_text(batch, context, dagger(context, model)),
-                formats_title(format, dtype),
+                formats_title([model], format, dtype),
             ),
             ["Accelerator", *(number(html(column)) for column in columns)],
             rows,
-            f"Bounds on time of {model.name}, {formats_title(format, dtype)}",
+            f"Bounds on time of {model.name}, {formats_title([model], format, dtype)}",
         ),
         conventions(
             BOUNDS,
-            "Below each time, what limits it.",
             html(
-                "{}; maps by weights at the fastest peak whose type holds every weight, scores and averages at that "
-                "of the cache’s type. Numbers of 16 bits, and those of float32, which are no faster, run at the higher "
-                "peak of bfloat16 and float16. Masked scores are left out.",
-                formats_note(format, dtype),
+                "Devices needed: the fewest that hold weights, cache and the largest operation, copies and padding "
+                "included, in a split that the model’s sizes allow. {}",
+                SPLITS,
+            ),
+            "After “or”: attention split by sequences. Each device has the latents of its own sequences, and a "
+            "copy of everything except the routed experts."
+            if has_latents
+            else "",
+            "The limit is below each time.",
+            html(
+                "{}. Multiplications by weights run at the fastest peak whose type holds every weight; scores and "
+                "weighted sums at that of the cache’s type. 16-bit numbers, and float32, which is no faster, run at "
+                "the higher peak of bfloat16 and float16. Masked scores do not count.",
+                formats_note([model], format, dtype),
             ),
             EXPERTS if has_experts else "",
-            html("“Never”: each text brings more cache to read than compute, at any batch.") if has_never else "",
+            html("“Never”: at any batch size, reading the caches takes longer than computing.") if has_never else "",
             beyond_note_of_model(model, context),
             caveat([model.slug]),
         ),
@@ -166,16 +213,20 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
 
 
 def accelerator(name: str, what: str = "name", unit: str | None = None, digits: int | None = None) -> str:
-    """What a vendor states of an accelerator: its name, peak, bandwidth, memory, or the FLOPs that it has time for with
-    each byte."""
+    """A vendor's figure for an accelerator: its name, peak, bandwidth, memory, or FLOPs per byte."""
     a = machines.accelerator(name)
+    peak = a.peak()
     known = {
         "name": a.name,
-        "peak_flops": a.peak(),
+        "peak_flops": peak,
         "bytes_per_second": a.bytes_per_second,
         "memory_bytes": a.memory_bytes,
-        "flops_per_byte": Fraction(a.peak(), a.bytes_per_second),
+        "flops_per_byte": Fraction(peak, a.bytes_per_second) if peak else None,
+        "link_bytes_per_second": a.link.bytes_per_second if a.link else None,
     }
     if what not in known:
         raise unknown(f"an accelerator has no {what!r}", what, known)
-    return text(a.name) if what == "name" else values.formatted(known[what], unit, digits)
+    figure = known[what]
+    if figure is None:
+        raise Problem(f"{name} states no {what}", "ask for another figure")
+    return text(a.name) if isinstance(figure, str) else values.formatted(figure, unit, digits)

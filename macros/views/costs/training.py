@@ -27,7 +27,7 @@ from .cells import (
 
 
 def training_flops(models: object, context: int = 4096, link: Link | None = None) -> Html:
-    """FLOPs of training on one token, beside 6 for each parameter."""
+    """FLOPs of training on one token, next to 6 per parameter."""
     slugs, context = several(models, "models"), checked_context(context)
 
     def cells(model: Model, c: Costs) -> list:
@@ -43,26 +43,26 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
 
     columns = [
         "Model",
-        number(html("One token,<br>scores in full")),
+        number(html("Per token,<br>scores in full")),
         number("causal"),
         number(html("6 × active<br>parameters")),
-        number(html("causal against<br>the rule")),
+        number(html("causal vs.<br>the rule")),
         number(html("6 × all<br>parameters")),
     ]
     return block(
         cost_table(
-            f"Training FLOPs for each token of texts of {context:,} tokens",
+            f"Training FLOPs per token, sequences of {context:,} tokens",
             columns,
             model_rows(slugs, 5, cells, link, context),
-            f"Training FLOPs a token, texts of {context:,}",
+            f"Training FLOPs per token, sequences of {context:,} tokens",
         ),
         conventions(
             html(
-                "Forward and backward pass; the backward pass is twice the forward pass. Logits of every token. "
-                "Nothing is computed twice (no recomputation)."
+                "Forward and backward pass; the backward pass costs twice as much as the forward pass. Logits of every "
+                "token. No recomputation."
             ),
             CAUSAL,
-            "Latent attention with keys and values written out per head, as in training.",
+            "Latent attention with keys and values expanded per head, as in training.",
             FLOP_CONVENTIONS[0],
             beyond_note(slugs, [context]),
             caveat(slugs),
@@ -73,21 +73,24 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
 TRAINED = {
     "weights": html("2 bytes each"),
     "gradients": html("2 bytes each"),
-    "master weights": html("4 bytes each: a step is too small for 16 bits"),
+    "master weights": html("4 bytes each: 16 bits are too coarse for a step"),
     "momentum": html("4 bytes each: AdamW’s mean of the gradients"),
     "variance": html("4 bytes each: AdamW’s mean of their squares"),
 }
 KEPT_FOR_TRAINING = (
-    ("Activations, all kept", {}, html("what each step read, the shares of every (query, key) pair too")),
+    ("Activations, all kept", {}, html("the input of each step, and the attention weight of every (query, key) pair")),
     (
-        "without pairs",
+        "without attention weights",
         {"pairs": False},
-        "attention computed in blocks, its shares made again in the backward pass",
+        "attention in blocks, whose weights the backward pass computes again",
     ),
     (
-        "recomputed by layer",
+        "recomputed, layer by layer",
         {"recompute": True},
-        html("the input of each layer, and one layer’s own at a time: a third more FLOPs, the forward pass twice"),
+        html(
+            "the input of each layer, and the activations of one layer at a time; the forward pass runs twice, "
+            "a third more FLOPs"
+        ),
     ),
 )
 
@@ -100,29 +103,27 @@ def training_memory(model: Model, context: int | None = None, batch: int = 1) ->
     terms = costs.training_bytes(context, batch)
     n, states = rounding.grouped(costs.counts.total), sum(terms[name] for name in TRAINED)
     rows: list[Row | list] = [
-        [name[:1].upper() + name[1:], rounding.decimal_bytes(terms[name]), html("{} numbers, {}", n, each)]
+        [name[:1].upper() + name[1:], rounding.decimal_bytes(terms[name]), html("{} elements, {}", n, each)]
         for name, each in TRAINED.items()
     ]
-    rows.append(Row(["Model and optimiser", rounding.decimal_bytes(states), "16 bytes a parameter"], "total"))
+    rows.append(Row(["Model and optimizer", rounding.decimal_bytes(states), "16 bytes per parameter"], "total"))
     for title, how, what in KEPT_FOR_TRAINING:
         size = costs.activation_bytes(context, batch, **how)
         rows += [
             Row([title, rounding.decimal_bytes(size), what], "ep-step" if how else None),
-            Row(["Together", bytes_cell(states + size), ""], "total"),
+            Row(["Total", bytes_cell(states + size), ""], "total"),
         ]
     return block(
         cost_table(
-            html(
-                "Memory to train {} on {} at once", model.name, sequences_text(batch, context, dagger(context, model))
-            ),
-            ["Term", number("Memory"), "What it is"],
+            html("Memory to train {} on {}", model.name, sequences_text(batch, context, dagger(context, model))),
+            ["Term", number("Memory"), "Meaning"],
             rows,
             f"Training memory of {model.name}",
         ),
         conventions(
             html(
-                "Mixed precision with AdamW; activations at 2 bytes an element, the logits of all "
-                "tokens at 4; no dropout, nothing split over devices. {}",
+                "Mixed precision with AdamW; activations at 2 bytes per element, the logits of all "
+                "tokens at 4; no dropout, one device. {}",
                 UNITS,
             ),
             beyond_note_of_model(model, context),

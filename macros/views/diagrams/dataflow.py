@@ -37,8 +37,8 @@ SIGNS = {np.add: "+", np.multiply: "×"}
 KEPT = {
     Holds.KEYS: "keys",
     Holds.VALUES: "values",
-    Holds.SOURCE_KEYS: "keys of what was read",
-    Holds.SOURCE_VALUES: "values of what was read",
+    Holds.SOURCE_KEYS: "keys of the encoder output",
+    Holds.SOURCE_VALUES: "values of the encoder output",
     Holds.LATENT: "latents",
     Holds.ROPE_KEY: "rotated keys",
     Holds.INDEX_KEYS: "the indexer’s keys",
@@ -87,7 +87,7 @@ INPUTS = {("source", "i"): ("Token ids of the text to read",), ("source", "f"): 
 
 
 def is_large(operation: Operation) -> bool:
-    """Whether it has weights, contracts, normalises, joins two streams, or is what attention is known by: what a whole
+    """Whether it has weights, contracts, normalizes, joins two streams, or is what attention is known by: what a whole
     model is drawn by."""
     is_named = operation.node.role in NAMED or operation.node.function in SIGNS
     return bool(operation.weights or operation.flops.terms or is_named)
@@ -136,7 +136,7 @@ class Drawing:
                 continue
             operation = operations.get(node)
             if operation is None and last is not None and node.step and last.node.role is node.role:
-                operation = last  # the walkthrough folds equal neighbours into one
+                operation = last  # the walkthrough folds equal neighbors into one
             last = operation or last
             held = extended_cache_entry(node)
             if held:
@@ -218,7 +218,7 @@ class Drawing:
             return ()
         if isinstance(source, Cached):
             if id(a) not in self.states:
-                title = f"From the tokens before: {KEPT.get(source.holds, source.holds)}"
+                title = f"From earlier tokens: {KEPT.get(source.holds, source.holds)}"
                 self.states[id(a)] = Item(title, "data", guide_links.CACHE, a.shape, is_store=True, terms=("KV cache",))
             return (self.states[id(a)],)
         if source is None:
@@ -249,7 +249,7 @@ class Drawing:
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
             return (self._outside("x", "Each token’s vector", a.shape, guide_links.STREAM, "residual stream"),)
         if a.ndim == 2 and SOURCE in a.shape[0].symbols:
-            return (self._outside("read", "What the encoder read", a.shape, guide_links.ENCODER, "encoder"),)
+            return (self._outside("read", "Encoder output", a.shape, guide_links.ENCODER, "encoder"),)
         top = next(n for n in _upwards(source) if n.parent is self.model.trace.root)
         if not top.step:
             return ()
@@ -258,9 +258,9 @@ class Drawing:
             if holds := next((held for held in kept if held is not None), None):
                 title = f"An earlier layer’s KV cache: {KEPT.get(holds, holds)}"
                 return (self._outside((top, holds), title, a.shape, guide_links.SHARED, "cross-layer KV sharing"),)
-            return (self._outside(top, "What an earlier layer chose to look at", a.shape, guide_links.INDEXER),)
+            return (self._outside(top, "Tokens that an earlier layer picked", a.shape, guide_links.INDEXER),)
         said, is_table = descriptions.of_step(top), top.role is Role.ROPE_TABLE
-        title = "Angles of each position" if is_table else said.title
+        title = "RoPE angles" if is_table else said.title
         section = guide_links.POSITION if is_table else guide_links.EMBEDDINGS
         return (self._outside(top, title, a.shape, section, *said.terms),)
 

@@ -1,4 +1,4 @@
-"""A graph of the data flow as inline SVG: boxes with links, lines, groups. Colours and faces are the style sheet's."""
+"""A graph of the data flow as inline SVG: boxes with links, lines, groups. Colors and faces are the style sheet's."""
 
 from __future__ import annotations
 

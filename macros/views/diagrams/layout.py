@@ -527,7 +527,7 @@ class _Placing:
         return low, high
 
     def _straight(self, passing: list[_Slot]) -> list[tuple[_Slot, float]]:
-        """A line that passes several rows at one place in all of them, if it can where its neighbours are."""
+        """A line that passes several rows at one place in all of them, if it can where its neighbors are."""
         if not passing:
             return []
         rooms = [self._room(slot) for slot in passing]
@@ -553,7 +553,7 @@ class _Placing:
                     for w, other, shift in farther.get(slot, ()):
                         weight += w
                         drawn += w * (other.x + shift)
-                if slot in fixed:  # neighbours give way
+                if slot in fixed:  # neighbors give way
                     wanted.append(fixed[slot])
                     weights.append(1000.0)
                 else:  # a wide box is drawn to the middle, so that the whole stays narrow
@@ -697,7 +697,7 @@ def _above(slot: _Slot, tallest: float) -> float:
 
 
 def _between(left: _Slot, right: _Slot) -> float:
-    """How far the middles of two neighbours must be apart."""
+    """How far the middles of two neighbors must be apart."""
     return (left.width + right.width) / 2 + (BETWEEN if left.width and right.width else BESIDE)
 
 

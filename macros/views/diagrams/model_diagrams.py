@@ -34,7 +34,7 @@ Way = Callable[[Item], str | None]  # from an item to the address of what explai
 # The macros
 
 
-@disclosure.view("the way from token ids to scores")
+@disclosure.view("the path from token ids to logits")
 def pipeline(model: Model, highlight: str | None = "d_model", link: Link | None = None) -> Html:
     """A whole model from token ids to next-token scores, each kind of layer once, as a diagram and as a list."""
     return figure(whole(model, checked(model, highlight)), f"{model.name}: from token ids to next-token scores", link)
@@ -122,11 +122,11 @@ def _legend(drawing: Drawing) -> Html:
     if any(item.kind == "data" and not item.is_store for item in items):
         said.append(html("Rounded, blue: data."))
     if any(item.is_store for item in items):
-        said.append(html("Cylinder: what is kept."))
+        said.append(html("Cylinder: kept in the cache."))
     if any(item.kind == "weight" for item in items):
-        said.append(html("Dashed, grey: an operation with weights, and their shape."))
+        said.append(html("Dashed gray: an operation with weights, and their shape."))
     if any(item.kind == "op" for item in items):
-        said.append(html("White: an operation without weights, and the shape of its result."))
+        said.append(html("White: an operation without weights, and the shape of its output."))
     if any(item.depends for item in items):
         said.append(
             html(

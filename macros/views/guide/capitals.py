@@ -17,8 +17,8 @@ from .real_numbers import FOLDER, TEXT, Run
 SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
 NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
 LOOKS_AT = {
-    "name": "the name that is given",
-    "question": "the word that says what is asked",
+    "name": "the name in the prompt",
+    "question": "the word that says what is asked for",
     "itself": "the last word itself",
     "first": "the first word",
     "other": "other words",
@@ -60,8 +60,8 @@ def sentence_table(country: str = "France") -> Html:
         rows.append(
             [f"{here.text} …", facts[sentence.asks], here.asked.tokenizer.token(best), f"{100 * shares[best]:.1f}%"]
         )
-    name = f"The sentences, for {country}"
-    return table(name, ["Given", "Fact", "The model says", number("Share")], rows, name=name)
+    name = f"The sentences for {country}"
+    return table(name, ["Prompt", "Fact", "Prediction", number("Probability")], rows, name=name)
 
 
 @memoized
@@ -72,11 +72,11 @@ def head_habits() -> Html:
     rows = []
     for (layer, head), shares in measured.items():
         most = max(shares, key=shares.__getitem__)
-        habit = f"looks at {LOOKS_AT[most]}" if shares[most] >= NAMED_FROM and most != "other" else "spreads"
+        habit = f"attends to {LOOKS_AT[most]}" if shares[most] >= NAMED_FROM and most != "other" else "no single habit"
         cells = [f"Layer {layer}, head {head}", habit, *(f"{100 * shares[kind]:.0f}%" for kind in LOOKS_AT)]
         rows.append(cells)
     columns = ["Head", "Habit", *(number(title[:1].upper() + title[1:]) for title in LOOKS_AT.values())]
-    return table("What the heads look at", columns, rows, name="What the heads look at")
+    return table("What each head attends to", columns, rows, name="What each head attends to")
 
 
 @memoized

@@ -49,7 +49,7 @@ class Design(NamedTuple):
 
 @memoized
 def usual_width_over_depth() -> int:
-    """Width over depth of the middle one of the dense models of the catalogue, rounded."""
+    """Width over depth of the middle one of the dense models of the catalog, rounded."""
     models = disclosure.models(e.slug for e in catalogue_entries.entries())
     return round(
         median(
@@ -64,11 +64,11 @@ def usual_width_over_depth() -> int:
 def designs(slug: str, room: int, context: int) -> tuple[Design, ...]:
     """The deepest model of each width whose weights and cache, at 2 bytes a number, take at most `room` GB.
 
-    Raises `Problem` for a model that has not the block of a Llama.
+    Raises `Problem` for a model that does not have the block of a Llama.
     """
     of = presets.model(slug)
     if of.model_type != "llama":
-        raise Problem(f"{slug} has not the block of a Llama", 'name one that has, such as "llama3-8b"')
+        raise Problem(f"{slug} does not have the block of a Llama", 'name one that has, such as "llama3-8b"')
     found = []
     for width in range(STEP, WIDEST + 1, STEP):
         shallow, deeper = (_made(of, width, layers, context) for layers in (1, 2))
@@ -134,7 +134,7 @@ def design_table(model: Model, room: int, context: int) -> Html:
         ),
         conventions(
             html("Two bytes a number; the cache of one sequence of {:,} tokens; GB is 10<sup>9</sup> bytes.", context),
-            "Marked: the width over depth nearest to that of the middle one of the catalogue’s dense models,",
+            "Marked: the width over depth nearest to that of the median dense model of the catalog,",
             f"{usual_width_over_depth()}.",
         ),
     )

@@ -1,4 +1,4 @@
-"""Matrix multiplications as inline SVG, to scale: data outlined in blue, weights hatched in grey."""
+"""Matrix multiplications as inline SVG, to scale: data outlined in blue, weights hatched in gray."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..trace import walkthrough
 from ..trace.operations import Shape, multiplication
 from ..words import descriptions, notation
 
-BREAK = html(" Zigzag: a side too thin to see at this scale, drawn longer than it is.")
+BREAK = html(" Zigzag: a side too thin to see at this scale, drawn longer.")
 WIDTH, GAP, TOP, LEAST, TALLEST = 360, 26, 22, 12, 150
 
 

@@ -80,7 +80,7 @@ GLANCE = (("Small", 0, 3 * 10**9), ("Medium", 3 * 10**9, 3 * 10**10), ("Large", 
 
 @memoized
 def widths_at_a_glance() -> Html:
-    """The commonest widths of small, medium and large models of the catalogue."""
+    """The commonest widths of small, medium and large models of the catalog."""
     rows = []
     for title, least, most in GLANCE:
         widths = Counter(e.d_model for e in catalogue_entries.entries() if least <= e.total < most)
@@ -119,7 +119,7 @@ def common_widths() -> Html:
         depths = sorted(e.n_layers for e in models)
         rows.append([_class(least, most), len(models), listed, f"{depths[0]} to {depths[-1]}"])
     as_table = table(
-        "Widths of the models of the catalogue",
+        "Widths of the models of the catalog",
         ["Parameters", number("Models"), html("{} (how many models)", var("d_model")), number("Layers")],
         rows,
         name="Common choices of d_model",
@@ -136,7 +136,7 @@ def _class(least: int, most: int) -> str:
 
 
 def width_result(what: str, link: Link | None = None) -> Html | str:
-    """One fact about the widths of the catalogue, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    """One fact about the widths of the catalog, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least
     d_ff`, `most d_ff`.
 
     The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the
@@ -191,7 +191,7 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
         number("All layers, measured"),
         number("All parameters"),
     ]
-    return table("The rule beside real pairs of models", columns, rows, name="Linear in L, quadratic in D")
+    return table("The rule, compared with real pairs of models", columns, rows, name="Linear in L, quadratic in D")
 
 
 @memoized

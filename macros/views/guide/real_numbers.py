@@ -68,7 +68,7 @@ def run(folder: str, text: str) -> Run:
         raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
     with np.errstate(all="ignore"):
         trace, _ = numbers.trace(asked.model.architecture, asked.model.config, asked.weights(), ids)
-    return Run(asked, text, ids, [asked.tokenizer.token(i) for i in ids], trace)
+    return Run(asked, text, ids, asked.tokenizer.texts([[i] for i in ids]), trace)
 
 
 # Stations
@@ -130,7 +130,7 @@ def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarra
             raise Problem(f"head = {head}", f"give one from 0 to {shape[axis] - 1}")
         content, shape = content.take(head, axis), shape[:axis] + shape[axis + 1 :]
     if content.ndim != 2:
-        raise Problem(f"what it gives has the shape {list(map(int, shape))}", "only matrices are shown")
+        raise Problem(f"its output has the shape {list(map(int, shape))}", "only matrices can be shown")
     return content, shape
 
 
@@ -237,7 +237,9 @@ def top_words(
     after = "" if layer is None else f" after layer {layer}"
     at = "" if temperature == 1 else f" at temperature {temperature:g}"
     name = f"After “{text}”{after}{at}"
-    return table(name, ["Word", number("Score"), number("Share"), ""], rows, name=name, cls="ep-table ep-top-words")
+    return table(
+        name, ["Word", number("Logit"), number("Probability"), ""], rows, name=name, cls="ep-table ep-top-words"
+    )
 
 
 @memoized
@@ -252,18 +254,18 @@ def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
         best = int(np.argmax(shares))
         where = "Before the first layer" if layer < 0 else f"After layer {layer}"
         rows.append([where, here.asked.tokenizer.token(best), _percent(shares[best]), _percent(shares[final])])
-    columns = ["Where", "Most likely word", number("Its share"), number(f"Share of “{last}”")]
+    columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
     name = f"After “{text}”, layer by layer"
     return table(name, columns, rows, name=name)
 
 
 def logits_after_layer(here: Run, layer: int) -> np.ndarray:
-    """The scores of the vector of the last token after a layer (before the first: −1), normalised and compared with
+    """The scores of the vector of the last token after a layer (before the first: −1), normalized and compared with
     every word as after the last: [V]."""
     model, last = here.asked.model, [n for n in here.trace.root.children if n.role is Role.LAYER_NORM]
     layers = [n for n in here.trace.root.children if n.role is Role.LAYER]
     if not last or len(layers) <= layer:
-        raise Problem("its last norm is no LayerNorm", "only such a model is shown layer by layer")
+        raise Problem("its final norm is not a LayerNorm", "only models with one can be shown layer by layer")
     stream = layers[0].inputs[0] if layer < 0 else layers[layer].outputs[0]
     name = last[-1].weights[0].name.removesuffix(".weight") if last[-1].weights else ""
     vector = layer_norm(here.trace.of(stream)[-1:], here.asked.weights(), name, getattr(model.config, "norm_eps"))  # noqa: B009
@@ -293,9 +295,9 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
     rows: list[Row | list[object]] = [
         [str(i + 1), _places(a, 3), _places(b, 3), _places(c, 3)] for i, (a, b, c) in enumerate(zip(q, k, products))
     ]
-    rows.append(Row([Cell("All products added up", 3), Cell(_places(total, 3), is_number=True)], "total"))
+    rows.append(Row([Cell("Sum of the products", 3), Cell(_places(total, 3), is_number=True)], "total"))
     asks, answers = here.words[query - 1], here.words[key - 1]
-    name = f"“{asks}” asks “{answers}”, layer {layer}, head {head}"
+    name = f"Query of “{asks}” and key of “{answers}”, layer {layer}, head {head}"
     return block(
         table(
             name, [number("Number"), number(f"Query of “{asks}”"), number(f"Key of “{answers}”"), number("Product")],
@@ -304,7 +306,7 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
         tag(
             "p",
             html(
-                "{} ÷ √{} = <strong>{}</strong>. The forward pass has {}.",
+                "{} ÷ √{} = <strong>{}</strong>. The forward pass gives {}.",
                 _places(total, 3), width, _two(total / maths.sqrt(width)), _two(given),
             ),
         ),
@@ -320,7 +322,7 @@ def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
         [str(place), word, str(id), html("{} …", joined(map(_two, content[place][:3]), ", "))]
         for place, (id, word) in enumerate(zip(here.ids, here.words))
     ]
-    columns = [number("Place"), "Token", number("Id"), "Its row of the table begins"]
+    columns = [number("Position"), "Token", number("ID"), "Its row of the table starts with"]
     return table(f"“{text}”", columns, rows, name=f"Tokens of “{text}”")
 
 
@@ -373,7 +375,7 @@ def _shape(shape: Iterable[int]) -> Html:
 
 
 def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
-    """What the same station of a model of the catalogue gives, of one head where it is in heads."""
+    """What the same station of a model of the catalog gives, of one head where it is in heads."""
     model = presets.model(slug)
     shape = operation_by_name(sections(model), station_name, None).node.outputs[0].shape
     axis = _axis_of_heads(shape)
@@ -433,7 +435,7 @@ def _bars(content: np.ndarray, name: str) -> Html:
     middle = "".join(f"M0 {ROW * i + ROW // 2}H{WIDE}" for i in range(len(content)))
     return element(
         "svg",
-        tag("title", f"{name}: every number as a bar, up where it is positive, down where it is negative"),
+        tag("title", f"{name}: each element as a bar, up if it is positive, down if it is negative"),
         element("path", d=middle, cls="middle"),
         *paths,
         viewBox=f"0 0 {WIDE} {ROW * len(content)}",

@@ -1,18 +1,30 @@
-"""The places of the tools, and what stands in them without a script: changes of a model that teach, as a table."""
+"""The places of the tools, and what they show without a script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
+from ...cache.memory import memoized
+from ...catalogue import presets
 from ...catalogue.presets import Model, make
 from ...counting.accelerators import Accelerator, accelerator
+from ...counting.capacity import Capacity
 from ...counting.conditions import Conditions
 from ...counting.costs import of as costs_of
+from ...counting.fitting import BEST, LADDER, Fitting, chosen, fitting, in_order, in_words
+from ...counting.formats import PUBLISHED
+from ...counting.own_machine import Machine
+from ...data.capacity import capacity
 from ...engine.errors import Problem
 from ...engine.variations import VARIATIONS
+from ..costs.engines import engine_table
+from ..costs.fine_tuning import fine_tuning_memory
+from ..costs.several_devices import offload_table, traffic_table
+from ..costs.speculative import speculative_table
 from ..kit import disclosure, rounding
 from ..kit.conventions import caveat
-from ..kit.html import Html, Link, Row, code, conventions, html, number, small, table, tag
+from ..kit.html import Html, Link, Row, code, conventions, html, linked, number, small, table, tag
 from ..tables.comparison import comparison
 
 CONTEXT, MACHINE = 8192, "h100"
@@ -35,16 +47,17 @@ def changes_table(model: Model) -> Html:
     columns = [
         "Change",
         number("Parameters"),
-        number("Used by a token"),
-        number("KV cache a token"),
+        number("Active"),
+        number("KV cache per token"),
         number(f"Memory at {CONTEXT:,}"),
         f"On one {machine.name}",
     ]
     return html(
         "{}{}",
-        table(f"{model.name}, changed", columns, rows, name=f"Changes of {model.name}"),
+        table(f"{model.name}, changed", columns, rows, name=f"Example changes of {model.name}"),
         conventions(
-            f"16-bit weights and cache, one text of {CONTEXT:,} tokens; memory: weights, cache and largest operation.",
+            f"Weights {model.counts.formats.phrase(PUBLISHED)}, 16-bit KV cache, one sequence of {CONTEXT:,} tokens. "
+            "Memory covers weights, KV cache and the largest operation.",
             caveat([model.slug]),
         ),
     )
@@ -52,7 +65,7 @@ def changes_table(model: Model) -> Html:
 
 def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
     counts = model.counts
-    memory = sum(costs_of(counts).device_bytes(Conditions(CONTEXT)).values())
+    memory = sum(costs_of(counts).inference_bytes(1, Conditions(CONTEXT)).values())
     return Row(
         [
             html("{}<br>{}", title, small(says)) if says else title,
@@ -66,7 +79,7 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
 
 
 def what_if(slug: str) -> Html:
-    """A model that a reader may change, under any conditions; without a script, a table of changes that teach."""
+    """A model that a reader may change, under any conditions; without a script, a table of example changes."""
     return _tool("what-if", changes_table(slug))
 
 
@@ -81,9 +94,126 @@ def any_config() -> Html:
     """A config.json of the reader's own; without a script, the command that reads it."""
     return _tool(
         "config",
-        html("<p>This page reads a config with a script. Without one, the command line does the same:</p>"),
+        html("<p>This page needs JavaScript. Without it, the command line does the same:</p>"),
         tag("pre", code("every-parameter describe path/to/config.json")),
     )
+
+
+def plan_deployment(link: Link | None = None) -> Html:
+    """A model served by an engine, on several devices, offloaded, with a draft, or trained; without a script, an
+    example of each task.
+    """
+    target = "llama3.3-70b"
+    return _tool(
+        "plan",
+        engine_table(["llama3.1-8b", "qwen3-8b", "gpt-oss-20b"], "vllm", on="rtx-4090", context=8192, link=link),
+        traffic_table(target, devices=8, on="h100", context=8192, batch=16),
+        offload_table("gpt-oss-120b", on="rtx-4090", host="96GB,2xDDR5-5600,link:64GB/s", context=8192),
+        speculative_table(target, "llama3.2-1b", on="h200", context=8192),
+        fine_tuning_memory("llama3.1-8b", rank=16, context=4096),
+    )
+
+
+# The machines of the tables without a script, in GB, and the contexts.
+AMOUNTS, CONTEXTS = (12, 16, 24, 48, 80), (8192, 32_768)
+MOST = 12  # models of each machine
+KNOWN = (
+    *("llama3.1-8b", "qwen3-14b", "gpt-oss-20b", "gemma3-27b", "qwen3-30b-a3b", "llama3.3-70b", "gpt-oss-120b"),
+    *("qwen3-235b-a22b", "deepseek-v3"),
+)
+
+
+def what_fits(link: Link | None = None) -> Html:
+    """Which models fit on a machine, and which machines hold a model; without a script, for usual machines."""
+    able = {model.slug: (model, _capacity(model.slug)) for model in disclosure.models(presets.paths())}
+    lists = {gigabytes: _found(gigabytes, able) for gigabytes in AMOUNTS}
+    shown = dict.fromkeys([*KNOWN, *(slug for found in lists.values() for slug, _, _ in found[:MOST])])
+    return _tool(
+        "fits",
+        _by_model(able, link),
+        *(_by_machine(gigabytes, found, able, link) for gigabytes, found in lists.items()),
+        conventions(
+            f"The best format is the first one that fits: as published, then {', '.join(LADDER[1:])}. The KV cache "
+            "has 16 bits per element. Memory covers weights, KV cache and the largest operation; engines use more.",
+            caveat(slug for slug in shown if slug in able),
+        ),
+    )
+
+
+Able: TypeAlias = "dict[str, tuple[Model, Capacity]]"
+Found: TypeAlias = "list[tuple[str, int, Fitting]]"
+
+
+@memoized
+def _capacity(slug: str) -> Capacity:
+    return Capacity(capacity(slug))
+
+
+def _found(gigabytes: int, able: Able) -> Found:
+    """The models that fit into so much memory at the shorter context, best first."""
+    machine = Machine(f"{gigabytes} GB", gigabytes * 10**9)
+    given = Conditions(CONTEXTS[0])
+    fits = [
+        (slug, int(model.counts.total), said)
+        for slug, (model, sized) in able.items()
+        if not model.is_beyond(given.tokens) and (said := fitting(sized, BEST, given, machine))
+    ]
+    return in_order(fits)
+
+
+def _by_model(able: Able, link: Link | None) -> Html:
+    """Some models, with the best format on each machine."""
+    rows = [
+        [
+            linked(model.name, model.slug, link),
+            *(_format(model, sized, gigabytes, CONTEXTS[0]) or "–" for gigabytes in AMOUNTS),
+        ]
+        for model, sized in (able[slug] for slug in KNOWN if slug in able)
+    ]
+    columns = ["Model", *(f"{gigabytes} GB" for gigabytes in AMOUNTS)]
+    caption = f"The best format that fits at {CONTEXTS[0]:,} tokens"
+    return table(caption, columns, rows, name="Best format for each machine")
+
+
+def _by_machine(gigabytes: int, found: Found, able: Able, link: Link | None) -> Html:
+    """The models that fit into so much memory, and in which format they do at a longer context."""
+    rows: list[list[object]] = []
+    for slug, total, said in found[:MOST]:
+        model, sized = able[slug]
+        rows.append(
+            [
+                linked(model.name, slug, link),
+                rounding.short(total),
+                _said(model, said.format),
+                rounding.decimal_bytes(said.total),
+                "unlimited" if said.longest_context is None else rounding.grouped(said.longest_context),
+                *(_format(model, sized, gigabytes, context) or "–" for context in CONTEXTS[1:]),
+            ]
+        )
+    columns = [
+        "Model",
+        number("Parameters"),
+        "Weights",
+        number("Memory used"),
+        number("Longest context"),
+        *(f"Weights at {context:,}" for context in CONTEXTS[1:]),
+    ]
+    caption = (
+        f"{gigabytes} GB, one sequence of {CONTEXTS[0]:,} tokens: the first {len(rows)} of {len(found)} models that fit"
+    )
+    return table(caption, columns, rows, name=f"Models that fit on {gigabytes} GB")
+
+
+def _format(model: Model, sized: Capacity, gigabytes: int, context: int) -> str:
+    """The best format of a model at a context; nothing where none fits, or where it is made for a shorter one."""
+    if model.is_beyond(context):
+        return ""
+    format = chosen(sized, BEST, Conditions(context), gigabytes * 10**9)
+    return "" if format is None else _said(model, format)
+
+
+def _said(model: Model, format: str) -> str:
+    return in_words(format, model.counts.formats.said(format))
 
 
 def _tool(name: str, *without: object, models: str | None = None) -> Html:

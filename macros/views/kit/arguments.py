@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ...counting.formats import CACHE_BYTES, FORMATS
+from ...counting.formats import CACHE_BYTES, WEIGHTS, ItemBytes, cache_meant, format_meant
 from ...engine.errors import Problem, nearest
 
 
@@ -38,17 +38,24 @@ def one_of(value: object, names: Collection[str], name: str) -> str:
 
 
 def weight_format(name: object) -> str:
-    """A format of weights."""
-    if not isinstance(name, str) or name not in FORMATS:
-        raise unknown(f"unknown format {name!r}", name, FORMATS)
-    return name
+    """A format of weights, in capitals or not, or `published`: the makers’ own."""
+    meant = format_meant(name)
+    if not isinstance(meant, str) or meant not in WEIGHTS:
+        raise unknown(f"unknown format {name!r}", name, WEIGHTS)
+    return meant
 
 
-def item_bytes(dtype: object) -> int:
-    """Bytes of an element of the cache, by the name of its type."""
-    if not isinstance(dtype, str) or dtype not in CACHE_BYTES:
+def cache_type(dtype: object) -> str:
+    """A type of the cache, in capitals or not."""
+    meant = cache_meant(dtype)
+    if not isinstance(meant, str) or meant not in CACHE_BYTES:
         raise unknown(f"unknown dtype {dtype!r}", dtype, CACHE_BYTES)
-    return CACHE_BYTES[dtype]
+    return meant
+
+
+def item_bytes(dtype: object) -> ItemBytes:
+    """Bytes of an element of the cache, by the name of its type."""
+    return CACHE_BYTES[cache_type(dtype)]
 
 
 def significant_digits(digits: object) -> int:

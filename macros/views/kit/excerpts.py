@@ -60,7 +60,7 @@ def _places(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, tuple[int, i
 
 
 def coloured(source: str) -> Iterator[Html]:
-    """Python with the classes that the theme colours: keywords, names that are defined, strings, numbers, comments."""
+    """Python with the classes that the theme colors: keywords, names that are defined, strings, numbers, comments."""
     lines = source.split("\n")
     place, before = (1, 0), ""
 
@@ -84,7 +84,7 @@ def coloured(source: str) -> Iterator[Html]:
 
 
 def _class_of(token: tokenize.TokenInfo, before: str) -> str | None:
-    """The class of the theme's code colours."""
+    """The class of the theme's code colors."""
     if token.type == tokenize.NAME and before in ("def", "class"):
         return "nf"
     if token.type == tokenize.NAME and keyword.iskeyword(token.string):

@@ -14,6 +14,9 @@ from ...engine.errors import Problem
 TEMML = Path(__file__).with_name("temml.min.js")
 _OPTIONS = {"throwOnError": True, "strict": False, "trust": False}
 _engine = SimpleNamespace(context=None)  # of V8, which has a thread of its own: one for all threads of the process
+# A thread inherits memory protection keys from the one that starts it. Where the processor has them, V8 that one thread
+# starts and another closes ends the process.
+_FLAGS = ("--no-memory-protection-keys",)
 _turn = threading.Lock()  # two threads that start V8 at once end the process
 
 
@@ -21,8 +24,9 @@ def _temml(latex: str, options: dict[str, object]) -> str:
     """What Temml makes of a formula. Raises `_engine.error`."""
     with _turn:
         if _engine.context is None:
-            from py_mini_racer import JSEvalException, MiniRacer
+            from py_mini_racer import DEFAULT_V8_FLAGS, JSEvalException, MiniRacer, init_mini_racer
 
+            init_mini_racer(flags=(*DEFAULT_V8_FLAGS, *_FLAGS), ignore_duplicate_init=True)
             _engine.context, _engine.error = MiniRacer(), JSEvalException
             atexit.register(_engine.context.close)  # left to the interpreter's own end, it often waits there for ever
             _engine.context.eval(TEMML.read_text("utf-8") + ";0")

@@ -76,6 +76,15 @@ def decimal_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     return " ".join(scaled(n, DECIMAL, digits))
 
 
+def decimal_range(least: int | Fraction, most: int | Fraction, about: str = "~ ") -> str:
+    """Two sizes, a unit that both have once: `0.12 to 1.74 GB`; one size that is the same, as `~ 125 MB`."""
+    low, high = decimal_bytes(least), decimal_bytes(most)
+    if low == high:
+        return f"{about}{low}"
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
 def binary_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of two: `1.00 GiB`."""
     return " ".join(scaled(n, BINARY, digits))
@@ -111,3 +120,9 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
         if unit in units and not (unit == "B" and units is BYTES):
             return significant(Fraction(n, units[unit]), digits) + gap + unit
     raise unknown(f"unknown unit {unit!r}", unit, filter(None, [*SCALES, *BYTES, *FLOPS]))
+
+
+def duration(seconds: Fraction, digits: int = DIGITS) -> str:
+    """`12.3 ms`: a time in the unit in which it is at least 1."""
+    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 10**3) if seconds * 10**3 >= 1 else ("µs", 10**6)
+    return f"{significant(seconds * scale, digits)} {unit}"

@@ -1,6 +1,6 @@
 """The kit for SVG: elements, labels, marks, scales, axes, legends, and how much room a text takes.
 
-Nothing is told by colour alone: an area has its pattern, a point its mark. Colours are those of the site's style sheet,
+Nothing is told by color alone: an area has its pattern, a point its mark. Colors are those of the site's style sheet,
 with one of their own for a page without it.
 """
 
@@ -138,7 +138,7 @@ def line(
 
 
 class Kind(NamedTuple):
-    """A part of a model or a kind of model: its title, its colour (which holds in light and dark), its pattern or
+    """A part of a model or a kind of model: its title, its color (which holds in light and dark), its pattern or
     mark."""
 
     title: str

@@ -1,4 +1,4 @@
-"""The catalogue: every model in one table that reads without scripts, and that docs/assets/catalogue.mjs sorts and
+"""The catalog: every model in one table that reads without scripts, and that docs/assets/catalogue.mjs sorts and
 filters."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from ...catalogue import page_paths
 from ...catalogue.preset_file import Preset
 from ...catalogue.presets import Model
 from ...counting.costs import of as costs_of
+from ...counting.formats import PUBLISHED
 from ...engine.errors import shorten
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import unknown
@@ -34,8 +35,8 @@ SIZES = (
 # And those of the others: tokens of context, GB of weights in each format.
 CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
 MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
-FORMATS = "bfloat16", "fp8", "int8", "int4"
-COMPARE = "tools/compare.md"  # where models that are ticked in a table lead to
+FORMATS = PUBLISHED, "bfloat16", "fp8", "int8", "int4"
+COMPARE = "tools/compare.md"  # where models that are selected in a table lead to
 
 
 def catalogue(family: str | None = None, link: Link | None = None, page_link: Link | None = None) -> Html:
@@ -48,11 +49,11 @@ def catalogue(family: str | None = None, link: Link | None = None, page_link: Li
         "Model",
         number("Parameters"),
         number("Active"),
-        number("Cache, bytes a token"),
+        number("KV cache, bytes/token"),
         number("Context, tokens"),
         "Attention",
         "Released",
-        "Licence",
+        "License",
         "Kind",
         number("Layers"),
         number(var("d_model")),
@@ -61,24 +62,25 @@ def catalogue(family: str | None = None, link: Link | None = None, page_link: Li
         *([] if family else ["Family"]),
     ]
     as_table = table(
-        f"{len(shown)} models" if family is None else html("{}: {} models in the order of release", family, len(shown)),
+        f"{len(shown)} models" if family is None else html("{}: {} models in order of release", family, len(shown)),
         columns,
         [_row(slug, p, link, family, page_link) for slug, p in shown],
-        name="The catalogue" if family is None else f"Models of the family {family}",
+        name="All models" if family is None else f"Models of the family {family}",
         cls="ep-table ep-catalogue n-last",
     )
     return block(
         _form(shown) if family is None else "",
         as_table,
         conventions(
-            "Parameters are unique and trainable, tied tables counted once. "
-            "Active leaves out the routed experts that a token does not choose.",
+            "Parameters are unique and trainable; tied matrices count once. "
+            "Active parameters leave out the routed experts that a token does not use.",
             html(
-                "Heads are query heads / key-value heads. Cache is the bytes that one more token adds, 2 an element, "
-                "and what it adds later, once the windows are full; a state of fixed size adds nothing. "
-                "Context is the longest that the config allows."
+                "Heads: query heads / KV heads. KV cache: the bytes that one more token adds, at 2 bytes per element; "
+                "“later” is what it adds once the windows are full. A state of fixed size adds nothing. "
+                "Context: the longest that the config allows."
             ),
-            "The licence is that of the weights; where it stands is among the sources on the model’s page.",
+            "The license is that of the weights. The sources on the model’s page say where it is published, or what "
+            "was read without finding it.",
             caveat(slug for slug, _ in shown),
             verified_note([p for _, p in shown]),
         ),
@@ -92,7 +94,7 @@ def verified_note(models: list[Preset]) -> Html:
     first, last = (tag("time", values.date(d), datetime=iso_date(d)) for d in (dates[0], dates[-1]))
     if len(dates) == 1:
         return html("Sources last verified on {}.", last)
-    return html("Sources last verified between {} and {}; each model’s page has its day.", first, last)
+    return html("Sources last verified between {} and {}; each model’s page has its date.", first, last)
 
 
 def _row(slug: str, p: Preset, link: Link | None, family: str | None, page_link: Link | None) -> Row:
@@ -173,7 +175,7 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
     fields = [
         html(
             '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
-            'placeholder="names, a maker, a year, GQA; or two: llama 3 8b, qwen3 8b"></label>'
+            'placeholder="name, maker, year, GQA; or several: llama 3 8b, qwen3 8b"></label>'
         ),
         select("family", "Family", [(f, f) for f in sorted({p.family for _, p in shown}, key=str.lower)]),
         select("kind", "Kind", [(k, k) for k in dict.fromkeys(experts_and_attention(m)[0] for m in models)]),
@@ -181,14 +183,23 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         select("least", "Parameters, at least", sizes, "any"),
         select("most", "Parameters, at most", sizes, "any"),
         html(
-            '<label>Cache a token, at most, kB <input type="number" name="cache_kb" min="0" step="any" '
+            '<label>KV cache per token, at most, kB <input type="number" name="cache_kb" min="0" step="any" '
             'inputmode="decimal" placeholder="any"></label>'
         ),
         select("context", "Context, at least", [(n, rounding.grouped(n)) for n in CONTEXTS], "any"),
         select("memory", "Weights, at most", [(n * 10**9, f"{n:,} GB") for n in MEMORY], "any"),
-        select("format", "in the format", [(name, name) for name in FORMATS[1:]], FORMATS[0]),
+        select("format", "in format", [(name, name) for name in FORMATS[1:]], "as published"),
+        html(
+            '<label>Fits on <input type="text" name="on" autocomplete="off" spellcheck="false" '
+            'placeholder="24GB, or rtx-4090"></label>'
+        ),
+        select(
+            "at", "with a context of", [(n, rounding.grouped(n)) for n in CONTEXTS[1:]], rounding.grouped(CONTEXTS[0])
+        ),
         select("since", "Released since", [(year, year) for year in years], "any"),
-        html('<button type="reset">Show all</button><p role="status"></p>'),
+        html(
+            '<button type="reset">Show all</button><p role="status"></p><p class="ep-problem" role="alert" hidden></p>'
+        ),
     ]
     return html(
         '<form class="ep-filter" role="search" aria-label="Filter the models" hidden>{}</form>',

@@ -13,6 +13,7 @@ from ...catalogue import presets
 from ...catalogue.preset_file import Preset
 from ...catalogue.presets import Model
 from ...counting.conditions import Conditions
+from ...counting.formats import PUBLISHED
 from ...engine.array import Node
 from ..charts import area_map
 from ..kit import disclosure, rounding, values
@@ -60,23 +61,25 @@ def _said(model: Model) -> Iterable[tuple[Html, object]]:
         return marked(tag("strong", rounding.grouped(n)), model.rests_on_default(name))
 
     yield html("Parameters"), figure(counts.total, "total")
-    yield html("Active for a token"), figure(counts.active, "active")
+    yield html("Active per token"), figure(counts.active, "active")
     of_kinds = f"of {len(layers_by_kind(model))} kinds" if len(layers_by_kind(model)) > 1 else ""
     yield html("Layers"), _with(_size(model, rounding.grouped(n_layers(model)), "n_layers"), of_kinds)
     yield size("Width", "d_model")
-    yield html("Heads / key–value heads"), _heads(model)
+    yield html("Heads / KV heads"), _heads(model)
     yield _feed_forward(model)
-    yield html("Experts of a token"), _size(model, traits.experts(model) or NONE, "n_experts", "n_experts_per_token")
+    yield html("Experts per token"), _size(model, traits.experts(model) or NONE, "n_experts", "n_experts_per_token")
     yield size("Vocabulary", "vocab_size")
     yield html("Context"), _context(model)
     yield html("Positions"), traits.positions(model)
     yield html("Norm"), traits.norms(model) or NONE
     yield html("Activation"), traits.activation(model) or NONE
-    yield html("Cache, bytes a token"), _cache(model)
-    memory = rounding.decimal_bytes(values.number(model, "weight_bytes", given=Conditions()))
-    yield html("Memory in bfloat16"), marked(memory, model.rests_on_default("weight_bytes"))
+    yield html("KV cache, bytes per token"), _cache(model)
+    memory, formats = rounding.decimal_bytes(values.number(model, "weight_bytes")), counts.formats
+    several = html("{} {}", memory, small(formats.said(PUBLISHED))) if formats.names else text(memory)
+    title = "Memory as published" if formats.names else f"Memory in {formats.said(PUBLISHED)}"
+    yield html("{}", title), marked(several, model.rests_on_default("weight_bytes"))
     if preset := model.preset:
-        yield html("Licence"), licence(preset)
+        yield html("License"), licence(preset)
         yield html("Released"), values.date(preset.released)
 
 
@@ -177,7 +180,7 @@ def _five_tokens(model: Model) -> Html:
 
 def _kv_cache(model: Model) -> Html:
     size = rounding.decimal_bytes(_figure(model, "cache_bytes"))
-    return html("{}; {} at {:,} tokens", cache_growth_text(model, "bytes a token"), size, _context_of_results(model))
+    return html("{}; {} at {:,} tokens", cache_growth_text(model, "bytes per token"), size, _context_of_results(model))
 
 
 def _flops(model: Model) -> Html:

@@ -110,8 +110,8 @@ def family_changes(family: str, link: Link | None = None, page_link: Link | None
     if any(predecessor(m) for m in known):
         notes.append(
             html(
-                "Each model stands beside the earlier one of its kind that is nearest in size and time: half a year "
-                "counts as much as a factor of two. What differs is bold, with what it was below."
+                "Each model is compared with the earlier one of its kind that is closest in size and time: half a year "
+                "counts as much as a factor of two. Differences are bold, with the earlier value below."
             )
         )
     if same or own_keys:

@@ -71,13 +71,12 @@ def model_sources(slug: str) -> Html:
         facts.append(("Values of its own", html("{}: {}", joined(map(code, keys), ", "), source)))
     facts.append(("Last verified", values.date(p.sources.verified)))
     if p.released_source or not isinstance(p.released, datetime.date):
-        day = "" if isinstance(p.released, datetime.date) else ", the day is not established"
+        day = "" if isinstance(p.released, datetime.date) else ", exact day unknown"
         source = html(": {}", p.released_source) if p.released_source else ""
         facts.append(("Released", text(values.date(p.released) + day) + source))
     if p.hub:
         facts.append(("On the hub", code(p.hub)))
-        source = html(": {}", p.licence_source) if p.licence_source else ""
-        facts.append(("Licence of the weights", text(licence(p)) + source))
+        facts.append(("License of the weights", text(licence(p)) + _licence_source(p)))
     if p.aliases:
         facts.append(("The same shapes", joined(map(code, p.aliases), ", ")))
     if p.headline:
@@ -97,8 +96,15 @@ def model_sources(slug: str) -> Html:
     return tag("dl", *(tag("dt", name) + tag("dd", content) for name, content in facts), cls="ep-facts")
 
 
+def _licence_source(p: Preset) -> Html | str:
+    """Where the licence of a model's weights stands, or what was read without finding one."""
+    if p.licence_looked_at:
+        return html(". Read without finding it: {}", p.licence_looked_at)
+    return html(": {}", p.licence_source) if p.licence_source else ""
+
+
 def licence(p: Preset) -> str:
-    """The licence of a model's weights in words."""
+    """The license of a model's weights in words."""
     return p.licence or ("not established" if p.hub else "weights not published")
 
 
@@ -124,7 +130,7 @@ def _held_to_the_published(model: Model) -> Html:
     """What the count was held against: an exact figure with each difference by name, or a rounded one."""
     total, published = model.counts.total, model.published
     if published is None:
-        return text("No published total was found to hold the count against.")
+        return text("No published total was found to compare the count with.")
     if not published.exact:
         rounded = html(
             "The published total is rounded, {:,}: the count differs from it by {}.",
@@ -242,7 +248,7 @@ def cache_growth(model: Model) -> int:
 
 
 def cache_growth_text(model: Model, unit: str) -> str:
-    """The same, and what it is later where windows fill up: `507,904 bytes a token, later 81,920`."""
+    """The same, and what it is later where windows fill up: `507,904 bytes per token, later 81,920`."""
     now, later = cache_growth(model), model.counts.cache_bytes_per_token()
     return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
 
@@ -296,7 +302,7 @@ def verification() -> Html:
             sum(f.exact for f in figures),
         ),
         (
-            "The published total is rounded, and stands on the model’s page with its difference",
+            "The published total is rounded, and is on the model’s page with its difference",
             sum(not f.exact for f in figures),
         ),
         ("No total is published", len(known) - len(figures)),

@@ -199,7 +199,7 @@ TRAITS = (
     _symbol("kv_lora_rank"),
     _symbol("d_ff"),
     _symbol("d_ff_expert"),
-    Trait(Column("Experts of a token"), experts),
+    Trait(Column("Experts per token"), experts),
     _symbol("vocab_size"),
     Trait(number("Context"), lambda m: m.longest_context[0], is_known=False),
     Trait(number("Cache, bytes per token"), cache_growth),

@@ -1,5 +1,5 @@
 """Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole
-catalogue.
+catalog.
 
 A claim is quoted as it was made, in `claims.toml`, and a formula in `formulas.toml`; the arithmetic and the true figure
 are formulas over a model's sizes, evaluated here.
@@ -130,7 +130,7 @@ def claims_table(group: str, link: Link | None = None) -> Html:
         raise unknown(f"unknown group of claims {group!r}", group, claims())
     return table(
         f"{len(claims()[group])} claims",
-        ["What is said, and why it is so or not", number("What that gives"), number("Computed"), number("Difference")],
+        ["Claim, and why it is right or wrong", number("Claimed"), number("Computed"), number("Difference")],
         [_claim(claim, link) for claim in claims()[group]],
         name=f"Claims and what is computed: {group.replace('-', ' ')}",
         cls="ep-table ep-claims",
@@ -165,7 +165,7 @@ def token_ids_claim() -> Html:
     )
 
 
-# Formulas over the whole catalogue
+# Formulas over the whole catalog
 
 
 class Formula(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -256,7 +256,7 @@ BY_CHANCE = "exact by chance"
 
 
 def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
-    """One result of a formula over the catalogue, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
+    """One result of a formula over the catalog, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
     `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those `exact by chance`."""
     given = results(key)
     if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
@@ -271,16 +271,16 @@ def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
 
 
 def formulas_table(link: Link | None = None) -> Html:
-    """Every formula in circulation over the whole catalogue: how often it holds, where it fails most, and why."""
+    """Every formula in circulation over the whole catalog: how often it holds, where it fails most, and why."""
     rows = []
     for key, f in formulas().items():
         ends = dict.fromkeys(formula_result(key, what, link) for what in ("lowest", "highest"))
         counts = [formula_result(key, what) for what in ("models", "within 5%", "too low", "too high")]
         rows.append([roomy(html("{}<br>{}", f.title, small(f.of)), f.why), *counts, joined(ends, "<br>")])
     as_table = table(
-        f"{len(formulas())} formulas over the catalogue",
+        f"{len(formulas())} formulas over the catalog",
         [
-            "Formula, and what it leaves out",
+            "Formula and its omissions",
             number("Models"),
             number(html("Within 5%")),
             number("Too low"),
@@ -288,17 +288,18 @@ def formulas_table(link: Link | None = None) -> Html:
             "Lowest and highest",
         ],
         rows,
-        name="Formulas over the catalogue",
+        name="Formulas over the catalog",
     )
     return block(
         as_table,
         conventions(
             html(
-                "A formula is held against the models that it is about, one at a context against those that allow it. "
-                "Too low and too high: by more than 5%."
+                "Each formula is compared with the models that it applies to, and a formula for a context with the "
+                "models that allow that context. Too low and too high: by more than 5%."
             ),
             html(
-                "A size that a config leaves out is taken as calculators take it: n_kv_heads = n_heads, d_head = D/N."
+                "Where a config omits a size, calculators take n_kv_heads = n_heads and d_head = D/N. So does "
+                "this table."
             ),
         ),
     )
@@ -325,12 +326,12 @@ def formula_table(key: str, link: Link | None = None) -> Html:
     )
     if "cache" not in f.true:
         return as_table
-    counted = "The model: what a token adds while no window is full, without an indexer’s keys."
+    counted = "The model: bytes per token while no window is full, without an indexer’s keys."
     return block(as_table, conventions(counted, caveat(result.entry.slug for result in given)))
 
 
 def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
-    """A formula's error for every model of the catalogue, as a chart and behind it as a table."""
+    """A formula's error for every model of the catalog, as a chart and behind it as a table."""
     given, f = results(key), formula_of(key)
     caption = html(
         "{} for {} models: what the formula gives, divided by what the model has. "

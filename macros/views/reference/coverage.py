@@ -22,14 +22,14 @@ OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
 
 
 class Use(NamedTuple):
-    """Where a mechanism stands: the model types, and how many models of the catalogue."""
+    """Where a mechanism stands: the model types, and how many models of the catalog."""
 
     types: set[str]
     models: set[str]
 
 
 def disclosed_models() -> list[Model]:
-    """The models of the catalogue whose sizes are known."""
+    """The models of the catalog whose sizes are known."""
     return disclosure.models(presets.paths())
 
 
@@ -39,11 +39,11 @@ def coverage_summary() -> Html:
     held = presets.goldens() & types.keys()
     of_catalogue = {m.model_type for m in disclosed_models()}
     rows = (
-        ("Model types that are read", len(types)),
-        ("Forward passes, each shared by the types of one block", len({a.forward for a in types.values()})),
+        ("Supported model types", len(types)),
+        ("Forward passes, each shared by types with the same block", len({a.forward for a in types.values()})),
         ("Types whose scores equal those of a reference checkpoint", len(held)),
         ("Types compared with transformers: tensors, scores, FLOPs, cache", len(made.types)),
-        ("Types with a model in the catalogue", len(of_catalogue)),
+        ("Types with a model in the catalog", len(of_catalogue)),
         ("Models with known sizes", len(disclosed_models())),
     )
     versions = joined((f"{name} {version}" for name, version in made.versions.items()), ", ")
@@ -52,7 +52,7 @@ def coverage_summary() -> Html:
             "What is covered",
             ["", number("Number")],
             [(what, rounding.grouped(n)) for what, n in rows],
-            name="How much is covered",
+            name="Coverage",
         ),
         conventions(html("Compared on {} with {}.", values.date(made.date), versions)),
     )
@@ -104,7 +104,7 @@ def mechanism_uses() -> dict[str, Use]:
 
 
 def coverage_mechanisms() -> Html:
-    """Every mechanism that a model of the catalogue has: in how many types and models, and whether it was checked."""
+    """Every mechanism that a model of the catalog has: in how many types and models, and whether it was checked."""
     held, compared = presets.goldens(), comparison().types
     rows = [
         (
@@ -117,4 +117,4 @@ def coverage_mechanisms() -> Html:
         for term, use in sorted(mechanism_uses().items(), key=lambda item: (-len(item[1].models), item[0].lower()))
     ]
     columns = ["Mechanism", *map(number, ("Types", "With a checkpoint", "Compared", "Models"))]
-    return table("Mechanisms", columns, rows, name="Mechanisms, and in how many types and models each stands")
+    return table("Mechanisms", columns, rows, name="Mechanisms, and how many types and models have each")

@@ -11,9 +11,9 @@ def figure_table() -> Html:
     """Every figure that `value` and `cost` give: unit, conditions, convention, and its place in the JSON of
     `describe`."""
     rows = [_row(f.name, f.title, f.unit, f.needs, f.convention, f.key) for f in FIGURES.values()]
-    stored = "the hub’s total of the model’s file, or of a release with the same shapes, where one was published"
+    stored = "the hub’s total for the model’s file, or for a published release with the same shapes"
     rows += [_row(name, title, NUMBERS, (), stored) for name, title in values.PUBLISHED.items()]
-    columns = [html("Name, and place in JSON"), html("What it is, and by which convention"), "Unit", "Depends on"]
+    columns = [html("Name, and place in JSON"), html("Meaning and convention"), "Unit", "Depends on"]
     return table("Figures of a model", columns, rows, name="Figures", cls="ep-table ep-macros")
 
 

@@ -17,14 +17,14 @@ def independent_summary() -> Html:
     types = made.types.values()
     steps = [t for t in types if t.step is not None]
     ways = (
-        ("Names and shapes of all tensors, and their number", len(types), 0),
+        ("Names, shapes and number of all tensors", len(types), 0),
         ("Scores for the next token, to one part in 100,000", len(types), 0),
         (f"FLOPs of a prompt of {made.tokens} tokens", len(types), sum(bool(t.prompt_more) for t in types)),
         ("FLOPs of the step after it", len(steps), sum(bool(t.step_more) for t in steps)),
         ("Numbers in the cache after that step", len(steps), sum(bool(t.cache_more) for t in steps)),
     )
     rows = [(what, *map(rounding.grouped, (n, n - explained, explained))) for what, n, explained in ways]
-    columns = ["Compared", number("Model types"), number("Equal"), number("Different by a convention")]
+    columns = ["Compared", number("Model types"), number("Equal"), number("Different by convention")]
     with_what = joined((f"{name} {version}" for name, version in made.versions.items()), ", ")
     missing = (html("{} ({})", code(name), why) for name, why in made.absent.items())
     uncached = joined((code(name) for name, t in made.types.items() if t.step is None), ", ")
@@ -54,10 +54,10 @@ def independent_table(types: Sequence[str] = ()) -> Html:
     rows = [_row(name, made.types[name], letters) for name in types or made.types]
     said = (tag("dt", letter) + tag("dd", made.conventions[name]) for name, letter in letters.items())
     return block(
-        table("By torch and transformers", columns, rows, name="Figures of torch and transformers"),
+        table("Figures of torch and transformers", columns, rows, name="Figures of torch and transformers"),
         conventions(
-            f"Prompt and step: FLOPs of {made.tokens} tokens and of one more; cache: the numbers then held.",
-            "Below a figure stands by how much it is more than here, and why.",
+            f"Prompt and step: FLOPs of {made.tokens} tokens and of one more. Cache: the numbers stored after that.",
+            "The line below a figure gives its difference from this site’s figure, and the reason.",
         ),
         tag("dl", *said, cls="ep-facts") if letters else "",
     )

@@ -28,7 +28,7 @@ def notation_table() -> Html:
     ]
     return table(
         "The names of sizes on this site",
-        ["Name", "Letter", "What it is", "Keys in config.json", "In papers"],
+        ["Name", "Letter", "Meaning", "Keys in config.json", "In papers"],
         rows,
         name="Notation",
     )
@@ -50,8 +50,8 @@ def terms_table() -> Html:
         if terms
     ]
     return table(
-        "What this site says, and what the field says",
-        ["On this site", "In papers and code", "Names of its tensors"],
+        "Names of steps and weights",
+        ["Name", "Also called", "Names of its tensors"],
         rows,
-        name="Plain words and terms",
+        name="Names of steps and weights",
     )

@@ -50,7 +50,7 @@ class Room(NamedTuple):
 def rooms(package: Path = PACKAGE) -> list[Room]:
     """Every room, from the ground up; on one floor, in the order of the alphabet."""
     modules: dict[str, list[Path]] = {}
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(path for path in package.rglob("*.py") if path.stem.isidentifier()):
         modules.setdefault(_room_of(path.relative_to(package)), []).append(path)
     imports = {name: _imports(paths, package, modules.keys()) for name, paths in modules.items()}
     floors: dict[str, int] = {}

@@ -35,11 +35,11 @@ def comparison(
     at_context = f" at {context:,} tokens" if context and any(map(values.depends_on_context, used)) else ""
     notes = []
     if any("cache" in n for n in used):
-        notes.append("KV cache at 2 bytes an element.")
+        notes.append("KV cache at 2 bytes per element.")
     if any("flops" in n for n in used):
         notes.append("A multiply-add is 2 FLOPs.")
     if "prefill_flops" in used:
-        notes.append("Of a whole text the scores of all pairs count, also those that are hidden.")
+        notes.append("Prefill counts the scores of all pairs, including masked ones.")
     if "stored" in used:
         notes.append(text("Numbers in the file: the hub’s total for the model’s own file, scales included."))
         if any(m.is_stored_computed for m in known.values()):

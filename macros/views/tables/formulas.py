@@ -58,7 +58,7 @@ def formula(model: Model) -> Html:
         for group in groups(model)
     ]
     as_table = table(
-        f"How the parameters of {model.name} add up",
+        f"The parameters of {model.name}, part by part",
         ["Part", "Symbols, then numbers", number("Parameters")],
         [*rows, Row(["All parts", "", rounding.grouped(model.counts.total)], "total")],
         name=f"Formula of the parameters of {model.name}",
@@ -66,7 +66,7 @@ def formula(model: Model) -> Html:
     )
     if not model.counts.is_tied:
         return as_table
-    return block(as_table, conventions("The head is the embedding table, and adds nothing."))
+    return block(as_table, conventions("The LM head is the embedding table, and adds nothing."))
 
 
 @memoized

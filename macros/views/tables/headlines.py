@@ -34,7 +34,7 @@ def active_readings(model: Model) -> list[Reading]:
     """The counts of what one token uses."""
     return [
         Reading("active per token", model.counts.active),
-        Reading("active without the input table", model.counts.active_excluding_input_embedding),
+        Reading("active without the token embedding", model.counts.active_excluding_input_embedding),
     ]
 
 
@@ -48,7 +48,7 @@ def size_readings(model: Model) -> list[Reading]:
         Reading("the total", counts.total),
         Reading("the total with the vision part", counts.total + vision),
         Reading("the total with the MTP module", counts.total + prediction),
-        Reading("the total without the input table", counts.total - input_table),
+        Reading("the total without the token embedding", counts.total - input_table),
         Reading("non-embedding", counts.non_embedding),
         Reading("non-embedding with the MTP module", counts.non_embedding + prediction),
         *([Reading("the numbers in the published file", file.parameters)] if file else ()),

@@ -49,7 +49,7 @@ def parameter_table(model: Model) -> Html:
     return block(
         table(
             f"Every tensor of {model.name}, in the order of the forward pass",
-            ["Tensor", number("Parameters"), number("Share"), "Shape", number("One copy"), number("Copies")],
+            ["Tensor", number("Parameters"), number("Share"), "Shape", number("Per copy"), number("Copies")],
             *(_of_group(group, model) for group in groups(model)),
             _to_the_total(model),
             name=f"Parameter table of {model.name}",
@@ -61,10 +61,8 @@ def parameter_table(model: Model) -> Html:
             + (html(" and {} for the expert", code("{e}")) if is_stacked else "")
             + html("."),
             names_line(model),
-            "A tied table counts once." if counts.is_tied else "",
-            html(
-                "Shapes are those of the file: a matrix that a vector is multiplied by may be stored either way round."
-            ),
+            "A tied embedding counts once." if counts.is_tied else "",
+            html("Shapes are those of the file: a matrix may be stored as [in, out] or [out, in]."),
         ),
     )
 
@@ -83,7 +81,7 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
         share = rounding.percent(int(w.count), total)
         yield Row(_tensor(w, sizes, share, _with_words(w, model, permalink)), id=anchor)
     if len(group.weights) > 1:
-        yield _sum_row(html("{}, together", group.title), group.count, total, "subtotal")
+        yield _sum_row(html("{}, total", group.title), group.count, total, "subtotal")
 
 
 def _tensor(w: Weight, sizes: Mapping[str, int], share: str, title: Html | None = None) -> list:
@@ -112,7 +110,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         [tied, *_] = _tied(model)
         yield heading("Head", 6)
         yield [html("same tensor as {}", tensor_name(tied.name)), "0", "", _both(tied.shape, sizes), "", ""]
-    yield _sum_row("Parameters in all", total, total, "total")
+    yield _sum_row("Total parameters", total, total, "total")
     published = model.preset.published if model.preset else None
     exact = published if published and published.exact else None
     held = exact.parameters if exact else model.held()
@@ -122,7 +120,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         yield _tensor(w, sizes, "", html("{} (buffer, not trained)", tensor_name(w.name)))
     for extra in exact.extra if exact else ():
         yield _sum_row(extra.name, extra.count, 0)
-    counted: Html | str = "Parameters and buffers in all"
+    counted: Html | str = "Total parameters and buffers"
     if exact:
         counted = html("As published: {}", exact.source)
     yield _sum_row(counted, held, 0, "total")
@@ -194,7 +192,7 @@ def layer_table(model: Model) -> Html:
         rows.append([descriptions.of_kind(node.kind), where, n, rounding.grouped(count // n), rounding.grouped(count)])
     return table(
         f"The {n_layers(model)} layers of {model.name}, by kind",
-        ["Kind", "Which", number("How many"), number("Parameters of one"), number("Together")],
+        ["Kind", "Layers", number("Number"), number("Parameters per layer"), number("Total")],
         rows,
         name=f"Kinds of layers of {model.name}",
     )

@@ -22,7 +22,7 @@ def which_number(model: Model) -> Html:
     figures = [published, *published.other] if published else []
     total = _result("Unique trainable parameters", counts.total)
 
-    why = "each tensor once, the tied table too" if counts.is_tied else "each tensor once"
+    why = "each tensor once, including the tied embedding" if counts.is_tied else "each tensor once"
     start = [_result("Unique trainable parameters", counts.total, why)]
     if preset and preset.headline:
         start.insert(0, Row(["The maker’s headline", preset.headline, headlines.headline(model, preset.headline)]))
@@ -32,16 +32,16 @@ def which_number(model: Model) -> Html:
         rest = _result(
             "Non-embedding",
             counts.non_embedding,
-            "what the scaling laws of Kaplan et al. count; Chinchilla’s count all",
+            "as in the scaling laws of Kaplan et al.; Chinchilla’s count all",
         )
-        sections.append(("Without the tables at both ends", [total, *tables, rest]))
+        sections.append(("Without embedding and LM head", [total, *tables, rest]))
     if is_sparse(model):
-        sections.append(("What one token uses", _active(model, total)))
+        sections.append(("Used by one token", _active(model, total)))
     alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
     if alike:
         sections.append(
             (
-                "Counted alike elsewhere",
+                "The same count elsewhere",
                 [_result("Published", f.parameters, html("{}; the same number", f.source)) for f in alike],
             )
         )
@@ -49,14 +49,14 @@ def which_number(model: Model) -> Html:
     return block(
         table(
             html("Which number is “the size” of {}?", model.name),
-            ["Which number", number("Count"), "What it means"],
+            ["Count", number("Parameters"), "Meaning"],
             *([heading(title, 3), *rows] for title, rows in sections),
             name=f"The counts of {model.name}",
             cls="ep-table ep-which",
         ),
         conventions(
             _contradiction(model),
-            html("Lines that start with + or − lead from the count above them to the one below."),
+            html("Lines with + or − explain the difference between the count above and the one below."),
         ),
     )
 
@@ -84,13 +84,13 @@ def _active(model: Model, total: Row) -> list[Row]:
         layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
         why = f"{held - used:,} of {held:,} experts that a token does not choose, {layers}"
         rows.append(_step(tensor_name(name), left_out, why))
-    multiplied = html("what one token uses; tables and head in full")
+    multiplied = html("the parameters that one token uses; embeddings and LM head in full")
     rows.append(_result("Active per token", counts.active, multiplied))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
         rows += [
-            _step("the input table", excluding - counts.active, "a look-up of one row"),
-            _result("Active without the input table", excluding, "another convention in use"),
+            _step("the token embedding", excluding - counts.active, "a lookup of one row"),
+            _result("Active without the token embedding", excluding, "another common convention"),
         ]
     if published and published.active:
         source = html("; {}", published.active_source) if published.active_source else ""
@@ -111,9 +111,9 @@ def _tables(model: Model) -> list[tuple[Weight, str]]:
     uses: dict[Weight, list[str]] = {}
     for node in model.trace.root.children:
         for role, what in (
-            (INPUT_TABLES[0], "the input table"),
+            (INPUT_TABLES[0], "the token embedding"),
             (INPUT_TABLES[1], "the position table"),
-            (HEAD, "the head"),
+            (HEAD, "the LM head"),
         ):
             for w in node.all_weights() if node.role is role else ():
                 if not w.is_buffer:

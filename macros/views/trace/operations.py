@@ -16,6 +16,7 @@ import numpy as np
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
+from ...engine import terms
 from ...engine.array import Node, ShapeArray
 from ...engine.dims import Dim, Poly
 from ...engine.steps import EVERY_NORM, NORMS, ROPES, Role
@@ -161,7 +162,7 @@ def _of_step(node: Node) -> Operation:
     if node.role in NORMS:
         is_last = place_of_norm(node)[0] is Place.LAST
         said = said._replace(
-            title=_title_of_norm(node) or said.title, term=f"final norm, {said.term}" if is_last else said.term
+            title=_title_of_norm(node, said.title), term=f"final norm, {said.term}" if is_last else said.term
         )
     about = single_content(node.inputs[0]) if node.role in NAMED and node.inputs else ""
     return Operation(node, said, _factors_of_step(node), _shapes(node.outputs), weights, about)
@@ -258,21 +259,23 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
     return (Place.STREAM if source is not None and source.function is np.add else None), None
 
 
-def _title_of_norm(node: Node) -> str:
+def _title_of_norm(node: Node, otherwise: str) -> str:
+    """Which norm it is and where it stands: `RMSNorm before attention`."""
     place, part = place_of_norm(node)
+    norm = terms.of(node)
+    norm = norm[:1].upper() + norm[1:]
     if part is not None:
-        return (
-            f"Normalise what {descriptions.in_a_sentence(part)} found"
-            if place is Place.AFTER
-            else f"Normalise before {descriptions.in_a_sentence(part)}"
-        )
-    titles = {
-        Place.FIRST: "Normalise the embeddings",
-        Place.LAST: "Normalise the last time",
-        Place.READ: "Normalise what was read",
-        Place.STREAM: "Normalise the residual stream",
-    }
-    return titles[place] if place in titles else ""
+        return f"{norm} {'after' if place is Place.AFTER else 'before'} {descriptions.in_a_sentence(part)}"
+    match place:
+        case Place.FIRST:
+            return f"{norm} of the embeddings"
+        case Place.LAST:
+            return f"Final {terms.of(node)}"
+        case Place.READ:
+            return f"{norm} of the encoder output"
+        case Place.STREAM:
+            return f"{norm} of the residual stream"
+    return f"{norm}{otherwise.removeprefix('Norm')}" if otherwise.startswith("Norm ") else otherwise
 
 
 # A NumPy call
@@ -368,7 +371,7 @@ def _words_of_sum(node: Node, around: Node) -> Words:
     sources = [_child(around, s.inputs[0]) if s is not None and s.role in NORMS else s for s in sources]
     parts = [descriptions.in_a_sentence(s) for s in sources if s is not None and is_section(s) and s.layers is None]
     said = descriptions.of_numpy("residual" if around.layers is not None else "add")
-    return said._replace(title=f"{said.title} what {' and '.join(parts)} found") if parts else said
+    return said._replace(title=f"{said.title} after {' and '.join(parts)}") if parts else said
 
 
 # An array

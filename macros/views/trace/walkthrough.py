@@ -167,7 +167,7 @@ def symbol_values(model: Model, tokens: int, context: int | None) -> Sizes:
 
 
 def _what(title: object, terms: Iterable[str] = (), more: object = "") -> Html:
-    return tag("div", tag("strong", title), terms_beside(terms), more, cls="ep-what")
+    return tag("div", tag("strong", title, cls="ep-name"), terms_beside(terms), more, cls="ep-what")
 
 
 def _meta(said: object) -> Html:
@@ -372,6 +372,6 @@ def with_scale(operation: Operation, model: Model) -> Words:
             under = rf"\sqrt{{{width.latex()}}}"
             before += rf"{rounding.significant(Fraction(of_root), 4)} \cdot "
             effect = "sharper" if of_root > 1 else "more even"
-            why += f" The number in front makes the shares that come of the scores {effect}."
+            why += f" The factor in front makes the attention weights {effect}."
         product = rf"\frac{{{product}}}{{{under}}}"
     return said._replace(equation=before + product + after, why=why)

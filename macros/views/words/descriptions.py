@@ -1,4 +1,4 @@
-"""Plain words for steps and weights: what an operation does, its equation, why it is there; and the field's terms.
+"""Words for steps and weights: the field's name of an operation, its equation, and what it does in plain words.
 
 The words are data: `steps.toml` by a step's role, `weights.toml` by the last parts of a tensor's checkpoint name,
 `calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, when it is first asked for. A
@@ -10,6 +10,7 @@ The term of a step is said by the engine (`terms`), that of a weight or a NumPy 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -30,7 +31,7 @@ CALLS, KINDS = FOLDER / "calls.toml", FOLDER / "kinds.toml"
 
 
 class Words(NamedTuple):
-    """What happens (title), its equation as LaTeX, why, the name of what comes out (`q`), and the field's term."""
+    """The field's name (title), its equation as LaTeX, what it does and why, what comes out, and further terms."""
 
     title: str
     equation: str = ""
@@ -42,7 +43,7 @@ class Words(NamedTuple):
     def terms(self) -> tuple[str, ...]:
         """The field's terms, those left out that the title says already."""
         terms = dict.fromkeys(term for term in self.term.split(", ") if term)
-        return tuple(term for term in terms if term.lower() != self.title.lower())
+        return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", self.title, re.I))
 
 
 # The files

@@ -1,0 +1,108 @@
+// Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
+// from Python. The tool and the catalogue's filter read it.
+
+import { M } from "./engine/engine.mjs"
+import "./engine/fitting.mjs"
+import { BOUNDS, asked, conditions, isProblem, machine, Problem, py, said } from "./model.mjs"
+
+export const { answer, BEST, fitting, in_order, in_words, LADDER, LISTED, order_of_machines, smallest, chosen } =
+  M["counting.fitting"]
+
+/**
+ * @typedef {object} Able a model of the site
+ * @property {Engine.Capacity} sized
+ * @property {bigint?} context that it is made for
+ * @property {string} kind
+ * @property {string} licence
+ * @property {string} page where it is
+ * @property {string?} caveat what is to be said of its figures
+ * @property {(format: string) => string} said what a format means for it, in words
+ */
+
+/**
+ * A file of JSON beside the engine.
+ * @param {string} name
+ * @returns {Promise<Engine.Dict<string, any>>}
+ */
+const fetched = name =>
+  fetch(new URL(`engine/${name}.json`, import.meta.url))
+    .then(file => file.text())
+    .then(text => /** @type {any} */ (py.parse(text)))
+
+/** @type {Promise<Map<string, Able>> | undefined} */
+let loaded
+// Every model by its slug.
+export function capacities() {
+  return (loaded ??= fetched("capacity").then(all => {
+    const { Capacity } = M["counting.capacity"]
+    return new Map(
+      py.entries(all).map(([slug, data]) => {
+        const of = (/** @type {string} */ key) => data.read(key),
+          words = of("said")
+        return [
+          slug,
+          {
+            sized: Capacity(data),
+            context: of("context"),
+            kind: of("kind"),
+            licence: of("licence"),
+            page: of("page"),
+            caveat: of("caveat"),
+            said: (/** @type {string} */ format) => words.read(format, format),
+          },
+        ]
+      }),
+    )
+  }))
+}
+
+// Whether the list of models has a format; of a single model every one is traced.
+export const isListed = (/** @type {string} */ format) => [BEST, ...LADDER, ...LISTED].includes(format)
+
+/** @type {Map<string, Promise<void>>} */
+const added = new Map()
+/**
+ * The models, with their weights in a format that is not among those that are tried.
+ * @param {string} format
+ */
+export async function capacitiesIn(format) {
+  const all = await capacities()
+  if (format === BEST || [...LADDER].includes(format)) return all
+  if (!isListed(format))
+    throw Problem(`weights = ${format}: computed only for a single model`, "choose a model or another format")
+  const adding =
+    added.get(format) ??
+    fetched(`weights/${format}`).then(weights => {
+      for (const [slug, data] of py.entries(weights)) all.get(slug)?.sized.add(format, data)
+    })
+  added.set(format, adding)
+  await adding
+  return all
+}
+
+/** The keys of every model's config, of models that are traced. @returns {Promise<Engine.Dict<string, Engine.Keys>>} */
+export const allKeys = () => (keys ??= fetched("keys"))
+/** @type {Promise<Engine.Dict<string, Engine.Keys>> | undefined} */
+let keys
+
+/**
+ * The slugs of the models that fit on a machine in some format, and are made for the context. Throws an error of one
+ * line.
+ * @param {string} on
+ * @param {string} context
+ */
+export async function modelsThatFit(on, context) {
+  const { data } = await import("./tools/kit.mjs")
+  const [{ accelerators }, all] = await Promise.all([data(), capacities()])
+  try {
+    const { memory_bytes: memory } = machine(on, accelerators),
+      tokens = BigInt(asked.whole("context", context, BOUNDS.MOST_TOKENS)),
+      given = conditions({ context: tokens })
+    const able = [...all].filter(
+      ([, one]) => (one.context ?? tokens) >= tokens && chosen(one.sized, BEST, given, memory) !== null,
+    )
+    return new Set(able.map(([slug]) => slug))
+  } catch (error) {
+    throw isProblem(error) ? new Error(said(error)) : error
+  }
+}

@@ -1,0 +1,118 @@
+// Layers, or routed experts alone, in the host's memory: what is where, and the least time of a token.
+
+import { M } from "../../engine/engine.mjs"
+import "../../engine/offload.mjs"
+import { machine } from "../../model.mjs"
+import { bytes, exact, grouped, make, oneMachine, orNull, py } from "./fields.mjs"
+import { seconds, secondsOf, wholeOrNothing, written } from "./fields.mjs"
+
+const { asked_offload, placed } = M["counting.offload"]
+
+export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
+export const DEFAULTS = {
+  model: "gpt-oss-120b",
+  host: "96GB,2xDDR5-5600,link:64GB/s",
+  gpu_layers: "",
+  n_cpu_moe: "",
+}
+export const fields = () => [
+  written("Host: memory, bandwidth, link", "host", { size: 28 }),
+  written("GPU layers", "gpu_layers", { inputmode: "numeric", placeholder: "as many as fit" }),
+  written("MoE layers on the host", "n_cpu_moe", { inputmode: "numeric", placeholder: "as few as fit" }),
+]
+/** @returns {Record<string, import("../elements.mjs").Rule>} */
+export const rules = (/** @type {import("../plan.mjs").Site} */ { accelerators }) => ({
+  host: text => oneMachine("host", text, accelerators),
+  gpu_layers: wholeOrNothing("gpu_layers"),
+  n_cpu_moe: wholeOrNothing("n_cpu_moe"),
+})
+
+/**
+ * Where layers and experts are, and what each memory holds and reads.
+ * @param {Engine.Model} model
+ * @param {Engine.Conditions} given
+ * @param {Engine.Machine} on
+ * @param {bigint?} layers
+ * @param {bigint?} experts
+ */
+export function counted({ costs }, given, on, layers, experts) {
+  const offload = asked_offload(costs, given, on.memory_bytes, layers, experts)
+  return { offload, there: placed(costs, given, offload) }
+}
+/**
+ * The least times of a step; null where a machine states no bandwidth, or the host no link.
+ * @param {any} there
+ * @param {Engine.Machine} on
+ * @param {Engine.Machine} host
+ * @returns {(Engine.Exact | null)[]}
+ */
+export const timesOf = (there, on, host) =>
+  on.accelerator && host.accelerator
+    ? [there.computed_seconds(on.accelerator, host.accelerator), there.moved_seconds(on.accelerator, host.accelerator)]
+    : [null, null]
+
+const TERMS = { weights: "Weights", cache: "KV cache", activations: "Largest operation" }
+/** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
+export async function answer({ state, model, name, given, on, site }) {
+  const host = machine(state.host, site.accelerators),
+    { offload, there } = counted(model, given, on, orNull(state.gpu_layers), orNull(state.n_cpu_moe)),
+    every = model.costs.n_layers,
+    fits = there.fits(on.memory_bytes, host.memory_bytes),
+    together = (/** @type {Engine.Dict<string, bigint>} */ terms) => py.sum(py.entries(terms).map(([, n]) => n)),
+    [computed, moved] = timesOf(there, on, host)
+  const experts = offload.expert_layers > offload.layers ? offload.expert_layers : 0n
+  const where = [
+    offload.layers ? `${grouped(offload.layers)} of ${grouped(every)} layers` : "",
+    experts ? `the routed experts of the first ${grouped(experts)} of ${grouped(every)} layers` : "",
+  ].filter(Boolean)
+  const rate = (/** @type {Engine.Exact} */ time) => (Number(given.batch) / py.float(time)).toPrecision(3)
+  return {
+    line: [
+      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} `),
+      make(
+        "strong",
+        {},
+        `${fits ? "fits on" : "does not fit on"} ${on.name} with ${where.join(" and ") || "nothing"} `,
+      ),
+      make("strong", {}, `in the host’s memory: `),
+      `${bytes(together(there.device))} of ${bytes(on.memory_bytes)} on the accelerator, `,
+      `${bytes(together(there.host))} of ${bytes(host.memory_bytes)} on the host. `,
+      computed === null
+        ? "Give both bandwidths for the least time of a token."
+        : `At most ${rate(computed)} tokens per second where the processor computes what its memory holds` +
+          (moved === null || !there.host_read ? "." : `, ${rate(moved)} where it is moved to the accelerator.`),
+    ],
+    tables: [
+      {
+        caption: "Memory, and bytes read per token",
+        head: ["Term", "#On the accelerator", "#On the host"],
+        rows: [
+          ...py
+            .entries(there.device)
+            .map(([term, n]) => [
+              TERMS[/** @type {keyof typeof TERMS} */ (term)] ?? term,
+              exact(n, "bytes"),
+              exact(there.host.read(term, 0n), "bytes"),
+            ]),
+          Object.assign(["Total", exact(together(there.device), "bytes"), exact(together(there.host), "bytes")], {
+            cls: "total",
+          }),
+          ["Read per token", exact(there.device_read, "bytes"), exact(there.host_read, "bytes")],
+        ],
+      },
+      {
+        caption: "Least time of a decode step",
+        head: ["Host’s part", "#Time"],
+        rows: [
+          ["computed by the processor", secondsOf(computed, seconds)],
+          ["moved to the accelerator", secondsOf(moved, seconds)],
+        ],
+      },
+    ],
+    notes: [
+      "As llama.cpp places them: the last layers on the accelerator (--n-gpu-layers), the routed experts of the " +
+        "first layers on the host (--n-cpu-moe).",
+      "Without either number, the host holds as little as possible.",
+    ],
+  }
+}

@@ -1,0 +1,255 @@
+// Training: in full or with adapters, split over devices; memory by term, trainable parameters, the time of a run.
+
+import { M } from "../../engine/engine.mjs"
+import "../../engine/training_plan.mjs"
+import { architectureOf, asked as among, isProblem } from "../../model.mjs"
+import { bytes, choice, exact, grouped, make, orNull, Problem, py, said } from "./fields.mjs"
+import { BOUNDS, percent, shorten, written } from "./fields.mjs"
+
+const { asked, plan, run, amount_of_tokens, names, ZERO, UTILIZATION, MOST_WATTS } = M["counting.training_plan"]
+const { GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED } = M["counting.training_setup"]
+const { BIASES, Facts, MOST_RANK, RANK, Stacked } = M["counting.adapters"]
+
+export const SHARED = ["model", "on", "devices"]
+export const DEFAULTS = {
+  model: "llama3.1-8b",
+  on: "h100",
+  devices: "8",
+  method: "full",
+  rank: "",
+  target_modules: "",
+  bias: "none",
+  modules_to_save: "",
+  optimizer: "adamw",
+  zero: "3",
+  tensor: "1",
+  pipeline: "1",
+  sequence_parallel: "no",
+  recompute: "selective",
+  gradients: "bfloat16",
+  master_weights: "yes",
+  sequence: "4096",
+  micro_batch: "1",
+  tokens: "",
+  utilization: String(UTILIZATION),
+  watts: "",
+}
+const TITLES = /** @type {Record<string, string>} */ ({
+  full: "full fine-tuning",
+  lora: "LoRA",
+  dora: "DoRA",
+  qlora: "QLoRA",
+  adamw: "AdamW",
+  "adamw-8bit": "8-bit AdamW",
+  adafactor: "Adafactor",
+  muon: "Muon",
+  sgd: "SGD",
+  "sgd-momentum": "SGD with momentum",
+  0: "DDP",
+  1: "ZeRO-1",
+  2: "ZeRO-2",
+  3: "ZeRO-3",
+  fsdp: "FSDP",
+})
+const titled = (/** @type {string} */ name) => TITLES[name] ?? name
+const number = { type: "number", min: 1, step: 1, inputmode: "numeric" }
+export const fields = () => [
+  choice("Method", "method", METHODS, DEFAULTS.method, titled),
+  written("Rank", "rank", { inputmode: "numeric", placeholder: String(RANK), size: 5 }),
+  written("Target modules", "target_modules", { placeholder: "PEFT’s default", size: 20 }),
+  choice("Biases", "bias", BIASES, DEFAULTS.bias),
+  written("Modules to save", "modules_to_save", { placeholder: "none", size: 14 }),
+  choice("Optimizer", "optimizer", OPTIMIZERS, DEFAULTS.optimizer, titled),
+  choice("Sharding", "zero", ZERO, DEFAULTS.zero, titled),
+  written("Tensor parallel", "tensor", { ...number, max: BOUNDS.MOST_DEVICES }),
+  written("Pipeline stages", "pipeline", { ...number, max: BOUNDS.MOST_DEVICES }),
+  choice("Sequence parallel", "sequence_parallel", ["no", "yes"], DEFAULTS.sequence_parallel),
+  choice("Recompute", "recompute", RECOMPUTED, DEFAULTS.recompute),
+  choice("Gradients", "gradients", GRADIENTS, DEFAULTS.gradients),
+  choice("Master weights", "master_weights", ["yes", "no"], DEFAULTS.master_weights),
+  written("Sequence length, tokens", "sequence", { ...number, max: BOUNDS.MOST_TOKENS }),
+  written("Micro-batch", "micro_batch", { ...number, max: BOUNDS.MOST_TEXTS }),
+  written("Tokens of the run", "tokens", { placeholder: "15T, 300B" }),
+  written("Utilization", "utilization", { inputmode: "decimal", size: 5 }),
+  written("Watts per device", "watts", { inputmode: "numeric", placeholder: "as stated", size: 7 }),
+]
+
+const whole = (/** @type {string} */ name, /** @type {bigint} */ most) => (/** @type {string} */ text) =>
+  `${among.whole(name, text, most)}`
+const oneOf =
+  (/** @type {string} */ name, /** @type {any} */ known, /** @type {string} */ what) => (/** @type {string} */ text) =>
+    among.oneOf(name, text, known, what)
+const yesOrNo = (/** @type {string} */ name) => (/** @type {string} */ text) => {
+  if (text === "yes" || text === "no") return text
+  throw Problem(`${name} = ${shorten(text)}: expected yes or no`)
+}
+const listed = (/** @type {string} */ name) => (/** @type {string} */ text) =>
+  text === "" ? "" : [...names(name, text)].join(",")
+/** @returns {Record<string, import("../elements.mjs").Rule>} */
+export const rules = () => ({
+  method: oneOf("method", METHODS, "method"),
+  rank: text => text && whole("rank", MOST_RANK)(text),
+  target_modules: listed("target_modules"),
+  bias: oneOf("bias", BIASES, "choice"),
+  modules_to_save: listed("modules_to_save"),
+  optimizer: oneOf("optimizer", OPTIMIZERS, "optimizer"),
+  zero: oneOf("zero", ZERO, "stage of ZeRO"),
+  tensor: whole("tensor", BOUNDS.MOST_DEVICES),
+  pipeline: whole("pipeline", BOUNDS.MOST_DEVICES),
+  sequence_parallel: yesOrNo("sequence_parallel"),
+  recompute: oneOf("recompute", RECOMPUTED, "recomputation"),
+  gradients: oneOf("gradients", GRADIENTS, "type"),
+  master_weights: yesOrNo("master_weights"),
+  sequence: whole("sequence", BOUNDS.MOST_TOKENS),
+  micro_batch: whole("micro_batch", BOUNDS.MOST_TEXTS),
+  tokens: text => {
+    try {
+      return text && (amount_of_tokens(text), text)
+    } catch (error) {
+      throw isProblem(error) ? Problem(`tokens = ${said(error)}`) : error
+    }
+  },
+  utilization: text => {
+    among.share("utilization", text)
+    return text
+  },
+  watts: text => text && whole("watts", MOST_WATTS)(text),
+})
+
+const OF_ADAPTERS = ["rank", "target_modules", "bias", "modules_to_save"]
+export const idle = (/** @type {import("../plan.mjs").State} */ { method }) => (method === "full" ? OF_ADAPTERS : [])
+
+/** What PEFT adapts, as the Python reads it. @param {Engine.Dict<string, any>} peft */
+export const factsOf = peft =>
+  py.apply(Facts, [], {
+    defaults: peft.read("defaults"),
+    stacked: peft
+      .read("stacked")
+      .map((/** @type {Engine.Dict<string, unknown>} */ one) =>
+        py.apply(Stacked, [], Object.fromEntries(py.entries(one))),
+      ),
+  })
+
+/**
+ * What it takes.
+ * @param {Engine.Model} model
+ * @param {import("../plan.mjs").State} state
+ * @param {Engine.Dict<string, any>} peft
+ */
+export function counted(model, state, peft) {
+  const isFull = state.method === "full"
+  const [setup, adapter] = asked({
+    devices: BigInt(state.devices),
+    method: state.method,
+    rank: isFull ? null : orNull(state.rank),
+    target_modules: isFull || state.target_modules === "" ? null : state.target_modules,
+    bias: isFull ? null : state.bias,
+    modules_to_save: isFull ? null : state.modules_to_save || null,
+    optimizer: state.optimizer,
+    zero: state.zero,
+    tensor: BigInt(state.tensor),
+    pipeline: BigInt(state.pipeline),
+    sequence_parallel: state.sequence_parallel === "yes",
+    recompute: state.recompute,
+    sequence: BigInt(state.sequence),
+    micro_batch: BigInt(state.micro_batch),
+    gradients: state.gradients,
+    no_master_weights: state.master_weights === "no",
+  })
+  return plan(model.costs, architectureOf(model.raw), model.raw.read("model_type"), setup, adapter, factsOf(peft))
+}
+/**
+ * The run of so many tokens; null where none are given.
+ * @param {any} planned
+ * @param {import("../plan.mjs").State} state
+ * @param {Engine.Machine} on
+ * @param {Map<string, bigint>} watts
+ */
+export const runOf = (planned, state, on, watts) =>
+  run(
+    planned,
+    on.accelerator,
+    state.tokens === "" ? null : amount_of_tokens(state.tokens),
+    Number(state.utilization),
+    orNull(state.watts) ?? watts.get(state.on) ?? null,
+  )
+
+/** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
+export async function answer({ state, model, name, on, site }) {
+  const planned = counted(model, state, site.peft),
+    went = runOf(planned, state, on, site.watts),
+    { adapters, trainable, total, setup } = planned,
+    left = on.memory_bytes - total,
+    largest = planned.largest_micro_batch(on.memory_bytes)
+  const several = setup.devices > 1n ? `${grouped(setup.devices)} × ` : ""
+  const how = adapters
+    ? `with ${titled(state.method)} of rank ${grouped(adapters.adapter.rank)} on ${[...adapters.targets].join(", ")}`
+    : "in full"
+  const three = (/** @type {Engine.Exact} */ n) => Number(py.float(n).toPrecision(3)).toLocaleString("en")
+  return {
+    line: [
+      make("strong", {}, `Training ${name} ${how} ${left < 0n ? "does not fit" : "fits"} on ${several}${on.name}: `),
+      `${bytes(total)} of ${bytes(on.memory_bytes)}${setup.devices > 1n ? " on the fullest device" : ""}, `,
+      `${grouped(trainable)} trainable parameters (${percent(trainable, model.counts.total)}). `,
+      largest === null
+        ? ""
+        : largest
+          ? `The largest micro-batch that fits is ${grouped(largest)}. `
+          : "No micro-batch fits. ",
+      went === null
+        ? ""
+        : `The run takes ${three(went.device_hours)} device-hours, ${three(py.float(went.seconds) / 3600)} hours on ` +
+          `${grouped(went.devices)}${went.joules === null ? "" : `, ${three(py.float(went.joules) / 3.6e6)} kWh`}.`,
+    ],
+    tables: [
+      {
+        caption: `Memory${setup.devices > 1n ? " on the fullest device" : ""}`,
+        head: ["Term", "#Memory"],
+        rows: [
+          ...py
+            .entries(/** @type {Engine.Dict<string, bigint>} */ (planned.terms))
+            .filter(([, n]) => n)
+            .map(([term, n]) => [term[0].toUpperCase() + term.slice(1), exact(n, "bytes")]),
+          Object.assign(["Total", exact(total, "bytes")], { cls: "total" }),
+          [left < 0n ? "Missing" : "Left", exact(left < 0n ? -left : left, "bytes")],
+        ],
+      },
+      ...(adapters
+        ? [
+            {
+              caption: "Adapted modules",
+              head: ["Module", "#Out × in", "#Layers", "#Trainable"],
+              rows: [
+                ...[...adapters.modules].map(one => [
+                  one.module.name,
+                  `${grouped(one.module.outputs)} × ${grouped(one.module.inputs)}`,
+                  grouped(BigInt(one.layers.length)),
+                  grouped(one.count),
+                ]),
+                ...(adapters.biases ? [["Biases", "", "", grouped(adapters.biases)]] : []),
+                ...(adapters.saved ? [["Modules to save", "", "", grouped(adapters.saved)]] : []),
+              ],
+            },
+          ]
+        : []),
+      ...(went
+        ? [
+            {
+              caption: "The run",
+              head: ["Figure", "#Value"],
+              rows: [
+                ["FLOPs", exact(went.flops, "FLOPs")],
+                ["Time, hours", three(py.float(went.seconds) / 3600)],
+                ["Device-hours", three(went.device_hours)],
+                ...(went.joules === null ? [] : [["Energy, kWh", three(py.float(went.joules) / 3.6e6)]]),
+              ],
+            },
+          ]
+        : []),
+    ],
+    notes: [
+      `${setup.devices > 1n ? `Split: ${setup.said}. ` : ""}Weights and gradients in 16 bits unless stated otherwise.`,
+      went === null ? "Give the tokens of the run for its time." : "Energy is that of the devices alone.",
+    ],
+  }
+}

@@ -1,0 +1,191 @@
+"""Which models of the catalog fit on a machine, and on which machines a model fits, each in the best format that
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..catalogue import presets
+from ..catalogue.presets import Model
+from ..counting.accelerators import accelerators
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.fitting import BEST, Fitting, chosen, fitting, in_order, order_of_machines, smallest
+from ..counting.formats import PUBLISHED
+from ..counting.own_machine import Machine
+from ..views.kit.rounding import decimal_bytes
+from .tables import Row, Table, Tabular, table_of
+
+
+@dataclass(frozen=True)
+class Choices(Tabular):
+    """What fits, best first: a row for each model of the catalog, or for each machine of the list."""
+
+    sentence: str
+    conditions: dict[str, object]
+    of: str  # what a row is: "model" or "machine"
+    found: list[Row]
+    left_out: dict[str, Any]  # what is not among them, by why
+
+    @property
+    def table(self) -> Table:
+        return table_of(self.found, caption=self.sentence) if self.found else Table((self.of,), [])
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n{self.table!r}" if self.found else self.sentence
+
+    def __bool__(self) -> bool:
+        return any(row["fits"] for row in self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `every-parameter fits --format json`."""
+        return {
+            "conditions": self.conditions,
+            f"{self.of}s": self.found,
+            **self.left_out,
+            "sentence": self.sentence,
+        }
+
+
+def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choices:
+    """The models of the catalog that fit on a machine and are made for the context, best first."""
+    found: list[tuple[str, int, Fitting]] = []
+    too_short: list[str] = []
+    too_large: list[str] = []
+    for slug in presets.readable():
+        if presets.preset(slug).config is None:
+            continue
+        model = presets.model(slug)
+        said = fitting(costs_of(model.counts), weights, given, machine)
+        if said is None:
+            too_large.append(slug)
+        elif model.is_beyond(given.tokens):
+            too_short.append(slug)
+        else:
+            found.append((slug, int(model.counts.total), said))
+    number = len(found) + len(too_short) + len(too_large)
+    what = f"{len(found)} of {number} models fit on {place(machine, given)} at {_sequences(given)}"
+    shorter = f"; {len(too_short)} more would, and are made for a shorter context" if too_short else ""
+    return Choices(
+        f"{what}, {_how(weights)}{shorter}.",
+        conditions_of(machine, weights, given),
+        "model",
+        [_model_row(presets.model(slug), said) for slug, _, said in in_order(found)],
+        {"made_for_shorter_contexts": too_short, "too_large": too_large},
+    )
+
+
+def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices:
+    """The machines of the list, with the format of a model that fits on each; behind them those that it does not fit
+    on, with how many hold it. Raises `Problem` where the model has no such format.
+    """
+    costs, asked = costs_of(model.counts), PUBLISHED if weights == BEST else weights
+    costs.weight_bytes(asked)  # says so where there is none
+    model.counts.check_cache(given.item_bytes)
+    machines = {slug: Machine(a.name, a.memory_bytes, a) for slug, a in accelerators().items()}
+    rows: list[tuple[tuple[bool, int, int], str, Row]] = []
+    for slug, machine in machines.items():
+        said = fitting(costs, weights, given, machine)
+        enough = costs.least_split(replace(given, format=asked), machine.memory_bytes)
+        row: Row = {
+            "machine": slug,
+            "name": machine.name,
+            "memory_bytes": machine.memory_bytes,
+            "fits": said is not None,
+            **_row(model, said),
+            "enough_devices": enough and enough.devices,
+            "enough_split": enough and enough.said,
+        }
+        rows.append((order_of_machines(said, enough, machine), slug, row))
+    rows.sort(key=lambda one: one[:2])
+    able = sum(bool(row[-1]["fits"]) for row in rows)
+    several = f"{given.devices:,} devices of " if given.devices > 1 else ""
+    what = f"{model.name} fits on {several}{able} of {len(rows)} machines at {_sequences(given)}"
+    return Choices(
+        f"{what}, {_how(weights)}.",
+        {"model": model.slug, **conditions_of(None, weights, given)},
+        "machine",
+        [row[-1] for row in rows],
+        {},
+    )
+
+
+def best_format(model: Model, given: Conditions, memory_bytes: int) -> str:
+    """The first format of the ladder that fits; the last one where none does."""
+    costs = costs_of(model.counts)
+    return chosen(costs, BEST, given, memory_bytes) or smallest(costs)
+
+
+def conditions_of(machine: Machine | None, weights: str, given: Conditions) -> dict[str, object]:
+    """Under which conditions an answer is given, for JSON."""
+    said: dict[str, object] = {
+        "context": given.tokens,
+        "batch": given.batch,
+        "weights": weights,
+        "cache": given.dtype,
+        "devices": given.devices,
+    }
+    return said if machine is None else {**said, "on": machine.name, "memory_bytes": machine.memory_bytes}
+
+
+def place(machine: Machine, given: Conditions) -> str:
+    """`24 GB`, `4 × H100 SXM (80.0 GB each)`."""
+    size = f" ({decimal_bytes(machine.memory_bytes)}{' each' if given.devices > 1 else ''})"
+    several = f"{given.devices:,} × " if given.devices > 1 else ""
+    listed = machine.accelerator is not None and bool(machine.accelerator.sources)
+    return f"{several}{machine.name}{size if listed else ''}"
+
+
+def _sequences(given: Conditions) -> str:
+    several = f"{given.batch:,} sequences of " if given.batch > 1 else ""
+    return f"{several}{given.tokens:,} tokens with the cache in {given.dtype}"
+
+
+def _how(weights: str) -> str:
+    if weights == BEST:
+        return "each in the first format that fits, from the published one to fewer bits"
+    return "with weights as published" if weights == PUBLISHED else f"with weights in {weights}"
+
+
+def _model_row(model: Model, said: Fitting) -> Row:
+    return {
+        "model": model.slug,
+        "name": model.name,
+        "family": presets.preset(model.slug).family,
+        "parameters": int(model.counts.total),
+        "fits": True,
+        **_row(model, said),
+        "model_context": model.longest_context[0],
+    }
+
+
+def _row(model: Model, said: Fitting | None) -> Row:
+    """What is said of a format that fits."""
+    if said is None:
+        return dict.fromkeys(COLUMNS)
+    seconds = said.seconds
+    values: Mapping[str, Any] = {
+        "weights": said.format,
+        "format": model.counts.formats.said(said.format),
+        "bits_per_weight": float(said.bits_per_weight),
+        **{f"{name}_bytes": size for name, size in said.terms.items()},
+        "total_bytes": said.total,
+        "left_bytes": said.left,
+        "longest_context": said.longest_context,
+        "largest_batch": said.largest_batch,
+        "decode_seconds": None if seconds is None else float(seconds),
+        "split": said.split.said,
+    }
+    return {name: values[name] for name in COLUMNS}
+
+
+COLUMNS = (
+    *("weights", "format", "bits_per_weight", "weights_bytes", "cache_bytes", "activations_bytes", "total_bytes"),
+    *("left_bytes", "longest_context", "largest_batch", "decode_seconds", "split"),
+)

@@ -1,0 +1,216 @@
+"""Whether a model fits into memory while an inference engine serves it: term by term, exact figures, estimates and
+ranges apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..catalogue.presets import Model
+from ..counting import engines
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.serving import How, Pool, Serving, Term
+from ..views.kit.rounding import decimal_bytes, decimal_range
+from .tables import Row, Table, Tabular, table_of
+
+
+@dataclass(frozen=True)
+class EngineFit(Tabular):
+    """The answer: true where even the most that the engine may take is there.
+
+    `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
+    source. `limit` is what the engine lets itself take of the memory. `longest_context` is that of which the most still
+    fits; None where no context is too long.
+    """
+
+    model: Model
+    given: Conditions
+    device: str
+    size: int
+    serving: Serving
+    longest_context: int | None
+
+    def __bool__(self) -> bool:
+        return self.is_enough
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def table(self) -> Table:
+        """A row for each term, in bytes."""
+        rows: list[Row] = [
+            {"term": t.name, "least_bytes": t.least, "most_bytes": t.most, "known": t.how.value, "rule": t.rule}
+            for t in self.terms
+        ]
+        return table_of(rows, caption=self.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `every-parameter fits --engine … --format json`."""
+        return as_data(self)
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+        return self.serving.engine
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The parts of the memory."""
+        return self.serving.terms
+
+    @property
+    def pool(self) -> Pool | None:
+        """What is left for the cache, of an engine that takes its share of the memory at once."""
+        return self.serving.pool
+
+    @property
+    def least(self) -> int:
+        """Bytes at least."""
+        return self.serving.least
+
+    @property
+    def most(self) -> int:
+        """Bytes at most."""
+        return self.serving.most
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the engine may take."""
+        return self.serving.limit(self.size)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the most is there."""
+        return self.most <= self.limit
+
+    @property
+    def may_be_enough(self) -> bool:
+        """Whether the least is there."""
+        return self.least <= self.limit
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        does = "fits" if self.is_enough else "may fit" if self.may_be_enough else "does not fit"
+        sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
+        engine = engines.TITLES.get(self.engine, self.engine)
+        weights = self.model.counts.formats.phrase(self.given.format)
+        share = "" if self.pool is None else f" of the {decimal_bytes(self.limit)} that the engine reserves"
+        return (
+            f"{self.model.name} {weights} served by {engine} {does} on {self.device} at {sequences}"
+            f"{self.given.tokens:,} tokens with the cache in {self.given.dtype}: it takes "
+            f"{said(self.least, self.most, is_exact=False)}{share}."
+        )
+
+    @property
+    def advice(self) -> str:
+        """The longest context, and the number of sequences that the engine's pool holds."""
+        if self.longest_context is None:
+            found = "Every context fits: the cache stops growing before the memory is full."
+        elif self.longest_context == 0:
+            found = "No context is certain to fit."
+        else:
+            found = f"The longest context that is certain to fit is {self.longest_context:,} tokens."
+        if self.pool is not None:
+            (least, most), (few, many) = self.pool.room, self.pool.texts
+            found += (
+                f" The cache pool gets {said(least, most, is_exact=False)}: room for "
+                f"{_times(few)} to {_times(many)} sequences of {self.given.tokens:,} tokens."
+            )
+        return found
+
+
+def _times(n: Fraction) -> str:
+    return f"{int(n * 100) / 100:,.2f}"
+
+
+def said(least: int, most: int, *, is_exact: bool) -> str:
+    """Bytes in a reader's unit: `16.1 GB`, `about 125 MB`, `0.12 to 1.74 GB`."""
+    return decimal_range(least, most, "" if is_exact else "about ")
+
+
+def engine_fit(model: Model, given: Conditions, name: str, device: str, size: int, vendor: str) -> EngineFit:
+    """Whether an engine can serve a model. Raises `Problem` where its cache of the model is not known here."""
+    costs = costs_of(model.counts)
+    serving = engines.serve(name, costs, given, size, device, vendor)
+    longest = engines.longest_context(name, costs, given, size, device, vendor)
+    return EngineFit(model, given, device, size, serving, longest)
+
+
+def engine_named(name: object) -> str:
+    """The name of an engine. Raises `Problem`."""
+    return engines.engine(name)
+
+
+def as_row(answer: EngineFit) -> Row:
+    """A row of several answers."""
+    return {
+        "model": answer.model.slug,
+        "engine": answer.engine,
+        "fits": answer.is_enough,
+        "may_fit": answer.may_be_enough,
+        "weights": answer.model.counts.formats.said(answer.given.format),
+        "least_bytes": answer.least,
+        "most_bytes": answer.most,
+        "limit_bytes": answer.limit,
+        "longest_context": answer.longest_context,
+        "sentence": answer.sentence,
+    }
+
+
+def _bytes(term: Term) -> dict[str, int]:
+    """What is known of a term, by a key that says how."""
+    if term.how is How.RANGE:
+        return {"least_bytes": term.least, "most_bytes": term.most}
+    return {"bytes" if term.how is How.EXACT else "estimated_bytes": term.least}
+
+
+def as_data(answer: EngineFit) -> dict[str, Any]:
+    """The answer for JSON."""
+    pool = answer.pool
+    return {
+        "model": answer.model.slug,
+        "name": answer.model.name,
+        "engine": answer.engine,
+        "settings": answer.serving.settings,
+        "conditions": {
+            "context": answer.given.tokens,
+            "batch": answer.given.batch,
+            "weights": answer.given.format,
+            "cache": answer.given.dtype,
+            "on": answer.device,
+            "memory_bytes": answer.size,
+        },
+        "weights": answer.model.counts.formats.said(answer.given.format),
+        "fits": answer.is_enough,
+        "may_fit": answer.may_be_enough,
+        "terms": [
+            {
+                "key": t.key,
+                "name": t.name,
+                "known": t.how.value,
+                **_bytes(t),
+                "rule": t.rule,
+                "source": t.source or None,
+            }
+            for t in answer.terms
+        ],
+        "least_bytes": answer.least,
+        "most_bytes": answer.most,
+        "limit_bytes": answer.limit,
+        "longest_context": answer.longest_context,
+        "model_context": answer.model.longest_context[0],
+        "pool": pool
+        and {
+            "least_bytes": pool.room[0],
+            "most_bytes": pool.room[1],
+            "least_tokens": pool.tokens[0],
+            "most_tokens": pool.tokens[1],
+            "least_texts": float(pool.texts[0]),
+            "most_texts": float(pool.texts[1]),
+        },
+        "sentence": answer.sentence,
+    }

@@ -1,0 +1,158 @@
+"""Several devices: how a model is split over them, and what they send each other, for programs and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from ..catalogue.presets import Model
+from ..counting.asked import one_of, whole
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.links import DISPATCH_TYPES, Transfer, transfers
+from ..counting.spreads import Spread, asked_splits, chosen, spread
+from ..data.costs import plain_number
+from ..engine.bounds import MOST_DEVICES
+from . import model as loading
+from .conditions import conditions, problems_of, warn, warn_beyond
+from .fits import Asked, Memory, as_conditions, memory
+from .tables import Row, Table, table_of
+
+
+def every_spread(
+    model: Model, given: Conditions, dispatch: str = "bfloat16", degrees: tuple[int, int, int] | None = None
+) -> list[Spread]:
+    """The splits over the devices that are given, or the one of these degrees. Raises `Problem` where there is none."""
+    costs = costs_of(model.counts)
+    one_of("dispatch", dispatch, DISPATCH_TYPES, "type")
+    with problems_of(model):
+        found = asked_splits(costs, given, degrees)
+    return [spread(costs, split, given, dispatch) for split in found]
+
+
+def splits(
+    model: Asked,
+    on: str = "80GB",
+    devices: int = 8,
+    context: int = 4096,
+    batch: int = 1,
+    weights: str = "published",
+    cache: str = "bfloat16",
+    dispatch: str = "bfloat16",
+) -> Table:
+    """How a model can be split over several devices: a row for each split, with the bytes on the fullest device, the
+    bytes that one device sends in a step of decoding and to read the whole text, and the least times.
+
+    `dispatch` is the type in which tokens travel to experts, `bfloat16` or `fp8`; all other messages have 16 bits.
+    Times are None where `on` is an amount of memory alone, and those of the links where it states none. Raises
+    `Problem` where the model's sizes do not divide by so many devices.
+    """
+    read, given, machine = _asked(model, on, context, batch, weights, cache, devices)
+    rows = [row(one, machine) for one in every_spread(read, given, dispatch)]
+    return table_of(rows, caption=f"{read.name} on {given.devices:,} × {machine.name}")
+
+
+def traffic(
+    model: Asked,
+    tensor: int = 1,
+    pipeline: int = 1,
+    data: int = 1,
+    context: int = 4096,
+    batch: int = 1,
+    new_tokens: int = 1,
+    dispatch: str = "bfloat16",
+) -> Table:
+    """What the devices of one split send each other in a step of `new_tokens` tokens of each text: a row for each kind
+    of message.
+
+    `sent_bytes` is that of one device, added up over the stages, `total_bytes` that of all devices. Routed experts are
+    divided over the devices of a stage; a token is sent once to each other device that has any of its experts, as many
+    as are expected where it chooses evenly, so that bytes may be fractions. Raises `Problem` for degrees that the
+    model's sizes do not divide by.
+    """
+    read, given, _ = _asked(model, "80GB", context, batch)
+    asked = {"tensor": tensor, "pipeline": pipeline, "data": data}
+    degrees = {name: whole(name, n, MOST_DEVICES) for name, n in asked.items()}
+    one_of("dispatch", dispatch, DISPATCH_TYPES, "type")
+    new = whole("new_tokens", new_tokens, given.tokens)
+    costs = costs_of(read.counts)
+    with problems_of(read):
+        split = chosen(costs, **degrees, batch=given.batch)
+    found = transfers(costs, split, new, given, dispatch)
+    columns = ("message", "after", "times", "devices", "sent_bytes", "total_bytes")
+    return Table(columns, [transfer_row(t) for t in found], caption=f"{read.name}, {split.said}")
+
+
+def _asked(
+    model: Asked,
+    on: str,
+    context: int,
+    batch: int,
+    weights: str = "published",
+    cache: str = "bfloat16",
+    devices: int = 1,
+) -> tuple[Model, Conditions, Memory]:
+    machine = memory(on)
+    given = replace(conditions(context, batch, weights, cache, devices), accelerator=machine.accelerator)
+    read = loading.read(model)
+    if not isinstance(model, loading.Model):
+        warn(read.warnings)
+    warn_beyond(read, given.tokens)
+    return read, given, machine
+
+
+def whole_or_float(value: Fraction) -> int | float:
+    """An expected number of bytes: exact where it is whole."""
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def transfer_row(t: Transfer) -> Row:
+    """A kind of message as a row."""
+    return {
+        "message": t.kind,
+        "after": t.after,
+        "times": t.times,
+        "devices": t.among,
+        "sent_bytes": whole_or_float(t.sent),
+        "total_bytes": whole_or_float(t.total),
+    }
+
+
+def row(one: Spread, machine: Memory) -> Row:
+    """A split as a row."""
+    steps: Row = {}
+    for name, step in (("decode", one.decode), ("prefill", one.prefill)):
+        steps |= {
+            f"{name}_sent_bytes": whole_or_float(step.sent),
+            f"{name}_total_bytes": whole_or_float(step.total),
+            f"{name}_compute_seconds": step.limits and plain_number(step.limits.compute),
+            f"{name}_memory_seconds": step.limits and plain_number(step.limits.memory),
+            f"{name}_link_seconds": step.limits and plain_number(step.limits.links),
+        }
+    return {
+        "split": one.split.said,
+        **one.split.degrees,
+        **{f"{name}_bytes": n for name, n in one.terms.items()},
+        "total_bytes": one.total,
+        "fits": one.total <= machine.size,
+        **steps,
+    }
+
+
+def as_data(model: Model, given: Conditions, on: Memory, found: list[Spread]) -> dict[str, Any]:
+    """What `split --format json` prints."""
+    return {
+        "model": model.slug,
+        "name": model.name,
+        "conditions": as_conditions(given, on),
+        "weights": model.counts.formats.said(given.format),
+        "splits": [
+            {
+                **row(one, on),
+                "decode_messages": [transfer_row(t) for t in one.decode.transfers],
+                "prefill_messages": [transfer_row(t) for t in one.prefill.transfers],
+            }
+            for one in found
+        ],
+    }

@@ -1,0 +1,174 @@
+"""A prefix that sequences share, and speculative decoding, for programs and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from ..catalogue.presets import Model
+from ..counting.asked import share, whole
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.prefix import shared_prefix as shared
+from ..counting.speculative import MOST_DRAFTED, Speculation
+from ..counting.speculative import speculated as counted
+from ..counting.speculative import vocabularies_differ as differing
+from ..data.costs import plain_number
+from ..engine.errors import Problem
+from ..views.kit.rounding import significant
+from . import model as loading
+from .conditions import accelerator, conditions, problems_of, warn, warn_beyond
+from .fits import Asked
+from .tables import Row, Table, Tabular, table_of
+
+
+def shared_prefix(model: Asked, prefix: int, context: int = 4096, batch: int = 2, cache: str = "bfloat16") -> Table:
+    """Savings of a batch of sequences with the same first `prefix` tokens: bytes of the cache and FLOPs of prefill,
+    without sharing, with the prefix stored once, and the difference.
+
+    FLOPs do not count masked pairs. A window shares the rows still in it, a recurrent state nothing. Raises
+    `Problem` for a prefix that is not shorter than the context.
+    """
+    given = conditions(context, batch, cache=cache)
+    length = whole("prefix", prefix, given.tokens - 1) if given.tokens > 1 else 0
+    if not length:
+        raise Problem("context = 1: no prefix is shorter", "give a longer context")
+    read = _read(model, given)
+    found = shared(costs_of(read.counts), length, given)
+    rows: list[Row] = [
+        {
+            "figure": "cache_bytes",
+            "each": found.cache_bytes,
+            "shared": found.shared_cache_bytes,
+            "saved": found.saved_bytes,
+        },
+        {"figure": "prefill_flops", "each": found.flops, "shared": found.shared_flops, "saved": found.saved_flops},
+    ]
+    return Table(("figure", "each", "shared", "saved"), rows, caption=f"{read.name}, a prefix of {length:,} tokens")
+
+
+@dataclass(frozen=True)
+class Speculative(Tabular):
+    """Speculative decoding with a target and a draft on a machine: expected tokens for each step, least times in
+    seconds, and how many times as fast as the target alone it can be at best.
+    """
+
+    target: Model
+    draft: Model | None
+    given: Conditions
+    found: Speculation
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as the target alone; below 1 it is slower."""
+        return float(self.found.speedup)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """The expected tokens per step and sequence."""
+        return float(self.found.tokens)
+
+    @property
+    def table(self) -> Table:
+        return table_of([{"figure": name, "value": value} for name, value in self._figures.items()])
+
+    @property
+    def _figures(self) -> dict[str, Any]:
+        s = self.found
+        return {
+            "tokens_per_step": plain_number(s.tokens),
+            "draft_seconds": plain_number(s.draft_seconds),
+            "verify_seconds": plain_number(s.verify.seconds),
+            "step_seconds": plain_number(s.seconds),
+            "seconds_per_token": plain_number(s.seconds_per_token),
+            "plain_seconds_per_token": plain_number(s.plain.seconds),
+            "tokens_per_second": plain_number(self.given.batch / s.seconds_per_token),
+            "plain_tokens_per_second": plain_number(self.given.batch / s.plain.seconds),
+            "speedup": plain_number(s.speedup),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `every-parameter speculative --format json`."""
+        return {
+            "target": self.target.slug,
+            "draft": self.draft and self.draft.slug,
+            "conditions": {
+                "context": self.given.tokens,
+                "batch": self.given.batch,
+                "weights": self.given.format,
+                "cache": self.given.dtype,
+                "devices": self.given.devices,
+                "on": self.given.machine.name,
+                "acceptance": float(self.found.acceptance),
+                "draft_tokens": self.found.drafted,
+            },
+            **self._figures,
+            "limited_by": self.found.verify.limited_by,
+            "sentence": self.sentence,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        draft = f"{self.draft.name} as its draft" if self.draft else "free drafts"
+        several = f"{self.given.devices:,} × " if self.given.devices > 1 else ""
+        each = f"{self.found.drafted:,} draft token{'s' if self.found.drafted > 1 else ''}"
+        alone, now = (
+            significant(self.given.batch / s) for s in (self.found.plain.seconds, self.found.seconds_per_token)
+        )
+        return (
+            f"{self.target.name} with {draft} on {several}{self.given.machine.name}, {each} at an acceptance rate of "
+            f"{float(self.found.acceptance):g}: a step gives {significant(self.found.tokens)} tokens; at most {now} "
+            f"tokens per second instead of {alone}, a speedup of {significant(self.found.speedup)}."
+        )
+
+
+def speculated(
+    target: Model, draft: Model | None, given: Conditions, acceptance: Fraction, draft_tokens: int | None
+) -> Speculative:
+    """With so many proposed tokens, or with as many as are best. Raises `Problem` where the target cannot be split."""
+    with problems_of(target):
+        found = counted(costs_of(target.counts), draft and costs_of(draft.counts), acceptance, draft_tokens, given)
+    return Speculative(target, draft, given, found)
+
+
+def vocabularies_differ(target: Model, draft: Model | None) -> tuple[str, ...]:
+    """A warning where a draft's tokens cannot be the target's."""
+    return differing(costs_of(target.counts), draft and costs_of(draft.counts))
+
+
+def speculative(
+    target: Asked,
+    draft: Asked | None,
+    on: str,
+    acceptance: float = 0.8,
+    draft_tokens: int | None = None,
+    context: int = 4096,
+    batch: int = 1,
+    weights: str = "published",
+    cache: str = "bfloat16",
+    devices: int = 1,
+) -> Speculative:
+    """The bound on speculative decoding: a draft proposes tokens, one by one, and the target checks them in one step.
+
+    A proposed token is accepted with probability `acceptance`, independently of the others; without `draft_tokens` as
+    many are proposed as are best. Without a draft (None) proposals cost nothing, as those that are looked up in the
+    text. Of a mixture's experts those are read that so many tokens are expected to choose. Raises `Problem`.
+    """
+    given = replace(conditions(context, batch, weights, cache, devices), accelerator=accelerator(on))
+    length = None if draft_tokens is None else whole("draft_tokens", draft_tokens, MOST_DRAFTED)
+    first, second = _read(target, given), None if draft is None else _read(draft, given)
+    warn(vocabularies_differ(first, second))
+    return speculated(first, second, given, share("acceptance", acceptance, may_be_zero=True), length)
+
+
+def _read(model: Asked, given: Conditions) -> Model:
+    read = loading.read(model)
+    if not isinstance(model, loading.Model):
+        warn(read.warnings, 4)
+    warn_beyond(read, given.tokens)
+    return read

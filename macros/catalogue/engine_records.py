@@ -1,0 +1,81 @@
+"""What engines say of their own memory: llama.cpp's buffers as a program wrote them down, vLLM's log in reports."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..counting.llama_cpp import Setting
+from ..engine.errors import Problem
+from ..engine.files import place, read_text
+
+BUFFERS = Path(__file__).parent / "engine_buffers.json"
+LOGS = Path(__file__).parent / "engine_logs.toml"
+
+
+class Buffers(NamedTuple):
+    """What llama.cpp printed of a model in a setting, in bytes; None where it made no such context."""
+
+    setting: Setting
+    cache: int
+    state: int
+    outputs: int
+    compute: int
+
+
+class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What vLLM printed of a model's cache: GiB that were left, the tokens they hold, and for how many texts of the
+    context that is room."""
+
+    model: str
+    tokens: int
+    context: int
+    texts: str
+    source: str
+    room: str | None = None
+    states: int = 2
+
+
+class _Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    logs: list[Log]
+
+
+@cache
+def recorded() -> dict[str, tuple[Buffers | tuple[Setting, None], ...]]:
+    """Every model with its settings, by slug."""
+    said: dict[str, Any] = json.loads(read_text(BUFFERS))
+    return {slug: tuple(_read(row) for row in found["rows"]) for slug, found in said.items()}
+
+
+@cache
+def of_each_architecture() -> tuple[str, ...]:
+    """A model of each architecture of llama.cpp, the first by slug."""
+    said: dict[str, Any] = json.loads(read_text(BUFFERS))
+    return tuple({said[slug]["architecture"]: slug for slug in sorted(said, reverse=True)}.values())
+
+
+def _read(row: list[Any]) -> Buffers | tuple[Setting, None]:
+    *setting, made = row
+    if isinstance(made, str):
+        return Setting(*setting), None
+    return Buffers(Setting(*setting), made["cache"], made.get("state", 0), made["outputs"], made["compute"])
+
+
+def buffers(slug: str) -> Iterator[Buffers]:
+    """What was printed of a model, setting by setting."""
+    return (row for row in recorded()[slug] if isinstance(row, Buffers))
+
+
+@cache
+def logs() -> tuple[Log, ...]:
+    """The reports. Raises `Problem`."""
+    try:
+        return tuple(msgspec.convert(tomllib.loads(read_text(LOGS)), _Logs).logs)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Problem(str(error).replace("`", ""), "correct it", place(LOGS)) from None

@@ -1,0 +1,70 @@
+"""Throughput that was measured and published, from `measurements.toml`: held against the bounds, shown beside them."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ..engine.errors import Problem
+from ..engine.files import place, read_text
+
+FILE = Path(__file__).parent / "measurements.toml"
+
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+Count = Annotated[int, msgspec.Meta(gt=0)]
+Rate = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+
+
+class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Tokens per second as printed: of all devices together, those that were written.
+
+    With a batch the step has so many texts at once; without one the program chose it, at full load. `input` tokens are
+    read and `output` written. A share of the bound above 1 is explained in `above`.
+    """
+
+    model: Words
+    machine: Words
+    format: Words
+    tokens_per_second: Rate
+    input: Annotated[int, msgspec.Meta(ge=0)]
+    output: Count
+    engine: Words
+    version: Words
+    source: Words
+    devices: Count = 1
+    batch: Count | None = None
+    dtype: str = "bfloat16"
+    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    above: Words | None = None
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A text that was read: what it is, its address, the day."""
+
+    title: Words
+    url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]
+    read: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Every measurement, and the sources by their keys."""
+
+    measured: list[Measurement]
+    sources: dict[str, Source]
+
+
+@cache
+def published() -> Published:
+    """What the file lists, in its order. Raises `Problem`."""
+    try:
+        listed = msgspec.convert(tomllib.loads(read_text(FILE)), Published)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Problem(str(error).replace("`", ""), "correct the entry", place(FILE)) from None
+    for m in listed.measured:
+        if m.source not in listed.sources:
+            raise Problem(f"unknown source {m.source!r}", "name it", place(FILE))
+    return listed

@@ -1,0 +1,170 @@
+"""A checkpoint's tokenizer.json: text to token ids and back, each id held against the model's vocabulary."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..engine.bounds import LARGEST_TOKENIZER, MOST_MEMORY, MOST_SECONDS
+from ..engine.errors import Problem, shorten
+from ..engine.files import read_text
+from ..engine.json_data import check_text
+
+LIBRARY = "pip install tokenizers"
+
+
+class Tokenizer(ABC):
+    """Text to token ids and back; `vocabulary` is how many ids the model knows."""
+
+    def __init__(self, path: Path, vocabulary: int):
+        self.path, self.vocabulary = path, vocabulary
+
+    def encode(self, text: str) -> list[int]:
+        """Raises `Problem` for a text that cannot be cut, and for an id that the model does not know."""
+        check_text(text)
+        ids = self._cut(text)
+        for id in ids:
+            if not 0 <= id < self.vocabulary:
+                raise Problem(
+                    f"gives the token id {shorten(id)}, and ids of this model run from 0 to {self.vocabulary - 1}",
+                    "give the tokenizer.json that belongs to config.json",
+                    str(self.path),
+                )
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these tokens."""
+        return self.texts([ids])[0]
+
+    def token(self, id: int) -> str:
+        """One token by itself, as it stands in a text; nothing for an id that has none."""
+        return self.decode([id])
+
+    @abstractmethod
+    def texts(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each sequence of tokens."""
+
+    @abstractmethod
+    def _cut(self, text: str) -> list[int]:
+        """The ids as the file has them."""
+
+
+def tokenizer(path: Path, vocabulary: int) -> Tokenizer:
+    """The tokenizer of a file. Raises `Problem` where it cannot be read, or the library that reads it is missing."""
+    try:
+        text = read_text(path, LARGEST_TOKENIZER)
+        try:
+            return WordList(path, vocabulary, msgspec.json.decode(text, type=ListOfWords))
+        except msgspec.ValidationError:
+            return OfLibrary(path, vocabulary)
+        except msgspec.DecodeError as error:
+            raise Problem(f"broken JSON: {error}", "download the file again") from None
+        except RecursionError:
+            raise Problem("broken JSON: nested too deeply", "download the file again") from None
+    except Problem as problem:
+        raise problem.at(str(path)) from None
+
+
+# A list of words, which needs no library
+
+
+class Added(msgspec.Struct):
+    """A token that is found in the text before the rest is cut: here a name of several words."""
+
+    id: int
+    content: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class Spaces(msgspec.Struct, tag="Whitespace"):
+    """Between words and punctuation."""
+
+
+class Words(msgspec.Struct, tag="WordLevel"):
+    """Each word is a token."""
+
+    vocab: dict[str, int]
+
+
+class ListOfWords(msgspec.Struct):
+    """A tokenizer.json whose tokens are words and names, one id for each; any other is none of these."""
+
+    model: Words
+    pre_tokenizer: Spaces
+    added_tokens: Annotated[list[Added], msgspec.Meta(max_length=1000)] = []
+    normalizer: None = None
+    post_processor: None = None
+    decoder: None = None
+
+
+class WordList(Tokenizer):
+    """A tokenizer whose tokens are words and names: the longest name first, then words and punctuation."""
+
+    def __init__(self, path: Path, vocabulary: int, listed: ListOfWords):
+        super().__init__(path, vocabulary)
+        self.ids: Mapping[str, int] = listed.model.vocab | {added.content: added.id for added in listed.added_tokens}
+        self.words = {id: word for word, id in self.ids.items()}
+        names = sorted((re.escape(added.content) for added in listed.added_tokens), key=len, reverse=True)
+        self.pieces = re.compile("|".join([*(rf"(?<!\w){name}(?!\w)" for name in names), r"\w+", r"[^\w\s]+"]))
+
+    def _cut(self, text: str) -> list[int]:
+        words = self.pieces.findall(text)
+        for word in words:
+            if word not in self.ids:
+                raise Problem(
+                    f"{shorten(word)} is not one of the {len(self.ids)} words that this model knows",
+                    "write a sentence of those that it was trained on",
+                )
+        return [self.ids[word] for word in words]
+
+    def texts(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(self.words.get(id, "") for id in ids) for ids in sequences]
+
+
+# Any other, by the library
+
+
+class OfLibrary(Tokenizer):
+    """A tokenizer that the library `tokenizers` reads, in a process of its own."""
+
+    def __init__(self, path: Path, vocabulary: int):
+        super().__init__(path, vocabulary)
+        if find_spec("tokenizers") is None:
+            raise Problem("needs the library tokenizers", f"{LIBRARY}, or give --tokens")
+
+    def _cut(self, text: str) -> list[int]:
+        return self._ask(text=text)
+
+    def texts(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        return self._ask(ids=[list(map(int, ids)) for ids in sequences])
+
+    def _ask(self, **asked: object) -> Any:
+        """What the library makes of the file, and of a text or of ids. Raises `Problem`, whatever becomes of it."""
+        command = [sys.executable, "-I", str(Path(__file__).with_name("tokenizers_library.py"))]
+        given = {"path": os.path.abspath(self.path), "modules": sys.path, "memory": MOST_MEMORY, **asked}
+        try:
+            done = subprocess.run(
+                command,
+                input=json.dumps(given).encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=MOST_SECONDS,
+                env=os.environ | {"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0"},
+            )
+            said = msgspec.json.decode(done.stdout)
+        except subprocess.TimeoutExpired:
+            said = {"error": f"cannot be read: the library tokenizers is not done after {MOST_SECONDS} s"}
+        except (OSError, msgspec.DecodeError):
+            said = {"error": "cannot be read: the library tokenizers broke off"}
+        if "error" in said:
+            raise Problem(said["error"], "download the file again, or give --tokens", str(self.path))
+        return said["made"]

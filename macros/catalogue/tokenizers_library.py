@@ -1,0 +1,42 @@
+"""What the library `tokenizers` makes of a tokenizer.json: a program of its own, asked and answering in JSON.
+
+A file that the library does not expect may end its process, keep it busy for ever, or fill the screen: whoever started
+this program then has no answer, and goes on.
+"""
+
+import json
+import sys
+from importlib import import_module
+
+
+def answer(asked):
+    """The token ids of a `text`, or the text of each list of `ids`; or what cannot be done, and why."""
+    doing = "cannot be read"
+    try:
+        tokenizer = import_module("tokenizers").Tokenizer.from_file(asked["path"])
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        if "text" in asked:
+            doing = "cannot cut the text"
+            return {"made": tokenizer.encode(asked["text"]).ids}
+        doing = "cannot put tokens together"
+        return {"made": [tokenizer.decode(ids, skip_special_tokens=False) for ids in asked["ids"]]}
+    except BaseException as error:  # what the library calls a panic is no Exception
+        return {"error": f"{doing}: {error}"[:1000]}
+
+
+def main():
+    asked = json.load(sys.stdin)
+    sys.path[:] = asked["modules"]
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):  # no Unix, or one that sets no such limit
+        pass
+    json.dump(answer(asked), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

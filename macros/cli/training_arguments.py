@@ -1,0 +1,122 @@
+"""The options of `train`, except the models and the machine."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from ..counting import training_setup
+from ..counting.adapters import BIASES, MOST_RANK, RANK
+from ..counting.asked import share
+from ..counting.training_plan import ZERO, amount_of_tokens
+from ..engine.errors import Problem
+
+T = TypeVar("T")
+
+
+def add(
+    training: argparse.ArgumentParser,
+    positive: Callable[[str], int],
+    devices: Callable[[str], int],
+    tokens: Callable[[str], int],
+) -> None:
+    """The options of the method, the split, and the run; how whole numbers, devices and tokens are read is given."""
+    training.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
+    training.add_argument(
+        "--method",
+        choices=tuple(training_setup.METHODS),
+        default="full",
+        help=_choices(training_setup.METHODS) + " (default full)",
+    )
+    training.add_argument(
+        "--rank", type=partial(_rank, positive), metavar="R", help=f"rank of the adapters (default {RANK}, as in PEFT)"
+    )
+    training.add_argument(
+        "--target-modules",
+        metavar="NAME,NAME,…",
+        help="modules to adapt, by the ends of their names, or all-linear (default: PEFT's for the model "
+        "type, or all-linear if it has none)",
+    )
+    training.add_argument("--bias", choices=tuple(BIASES), help="biases that are also trained (default none)")
+    training.add_argument("--modules-to-save", metavar="NAME,NAME,…", help="modules that are also trained, in full")
+    training.add_argument(
+        "--optimizer",
+        choices=tuple(training_setup.OPTIMIZERS),
+        default="adamw",
+        help="; ".join(one.said for one in training_setup.OPTIMIZERS.values()) + " (default adamw)",
+    )
+    training.add_argument(
+        "--zero",
+        choices=tuple(ZERO),
+        default="0",
+        help="stage of ZeRO over the data-parallel devices: 0 is DDP, fsdp gathers layer by layer (default 0)",
+    )
+    training.add_argument("--tensor", type=devices, default=1, metavar="N", help="tensor parallel degree (default 1)")
+    training.add_argument("--pipeline", type=devices, default=1, metavar="N", help="pipeline stages (default 1)")
+    training.add_argument(
+        "--sequence-parallel",
+        action="store_true",
+        help="also divide the activations that tensor parallelism copies, along the sequence",
+    )
+    training.add_argument(
+        "--recompute",
+        choices=tuple(training_setup.RECOMPUTED),
+        default="none",
+        help=_choices(training_setup.RECOMPUTED) + " (default none)",
+    )
+    training.add_argument(
+        "--gradients", choices=tuple(training_setup.GRADIENTS), default="bfloat16", help="type of gradients"
+    )
+    training.add_argument("--no-master-weights", action="store_true", help="no 32-bit copy of the trained weights")
+    training.add_argument(
+        "--sequence", type=tokens, default=4096, metavar="N", help="tokens per sequence; 32k is 32,768 (default 4096)"
+    )
+    training.add_argument(
+        "--micro-batch", type=positive, default=1, metavar="N", help="sequences per step on a device (default 1)"
+    )
+    training.add_argument(
+        "--tokens", type=_amount_of_tokens, metavar="N", help="also the time of a run over N tokens: 300B, 15T, 1000000"
+    )
+    training.add_argument(
+        "--utilization",
+        type=_share,
+        default=0.4,
+        metavar="SHARE",
+        help="share of the peak that the run reaches (default 0.4)",
+    )
+    training.add_argument(
+        "--watts",
+        type=positive,
+        metavar="W",
+        help="power per device, for energy (default: the maker's figure for this machine, if there is one)",
+    )
+
+
+def _choices(said: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {what}" for name, what in said.items())
+
+
+def _rank(positive: Callable[[str], int], text: str) -> int:
+    n = positive(text)
+    if n > MOST_RANK:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too high a rank: give at most {MOST_RANK:,}")
+    return n
+
+
+def _amount_of_tokens(text: str) -> int:
+    """A number of tokens of a run; K, M, B and T behind it count in thousands."""
+    return _checked(amount_of_tokens, text)
+
+
+def _share(text: str) -> float:
+    return float(_checked(partial(share, "utilization"), text))
+
+
+def _checked(read: Callable[[str], T], text: str) -> T:
+    """What is read of an option; a problem as the parser says it."""
+    try:
+        return read(text)
+    except Problem as problem:
+        raise argparse.ArgumentTypeError(f"{problem.what}: {problem.mend}") from None

@@ -1,0 +1,461 @@
+"""Four inference engines: which terms each puts into memory while it serves a model, by its own rules.
+
+Weights are those of the format that was asked for. What follows from shapes is exact; an activation is estimated by the
+arrays that are alive at once; what a driver and a compiler take is a range that somebody measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from ..engine.bounds import MOST_TEXTS, MOST_TOKENS
+from ..engine.dims import Poly
+from ..engine.errors import Problem, nearest, shorten
+from ..engine.steps import Holds
+from ..engine.tensors import CacheEntry
+from . import llama_cpp, vllm
+from .conditions import Conditions
+from .costs import Costs
+from .formats import CACHE_BYTES
+from .parameters import INDEX
+from .peak import peak
+from .serving import (
+    GIB,
+    MIB,
+    Pool,
+    Serving,
+    Term,
+    between,
+    estimate,
+    exact,
+    padded,
+    row_of,
+    steps_of,
+    window_of,
+    written_out,
+)
+
+PYTORCH = "https://github.com/pytorch/pytorch/"
+# Bytes on the device after the first small tensor, kernels loaded as they are needed, and all at once.
+CONTEXT_OF_PYTORCH = 287_047_680, 666_632_192
+CONTEXT_SOURCE = f"{PYTORCH}pull/86509"
+# What llama.cpp's own breakdown leaves unaccounted for on three RTX 4090, in MiB.
+CONTEXT_OF_LLAMA_CPP = 451 * MIB, 456 * MIB
+LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/"
+# `non_torch_memory` of its log, in hundredths of a GiB.
+OUTSIDE_OF_PYTORCH = 15 * GIB // 100, 39 * GIB // 100
+# `Graph capturing finished … took`, and its estimate before, in hundredths of a GiB.
+GRAPHS = 11 * GIB // 100, 162 * GIB // 100
+VLLM = "https://github.com/vllm-project/vllm/"
+MLX = "https://github.com/ml-explore/mlx-lm/"
+TRANSFORMERS = "https://github.com/huggingface/transformers/blob/main/src/transformers/"
+MLX_STEP, MLX_BLOCK = 2048, 256  # tokens of a step of the prompt, and by how many rows a cache grows
+# Types whose windows it keeps in a rotating cache (`make_cache` of mlx_lm/models): of others every layer keeps all.
+MLX_WRITTEN_OUT = frozenset(("deepseek_v2", "minicpm3"))  # whose latents it keeps as keys and values of every head
+MLX_WINDOWED = frozenset(
+    """
+    afmoe cohere2 exaone4 exaone_moe gemma3 gemma3_text gemma3n_text gemma4_text gpt_oss laguna mellum mimo_v2_flash
+    ministral3 olmo3 plamo3 recurrent_gemma step3p5
+    """.split()
+)
+ACTIVATION_BYTES = 2
+
+LIVE = "the arrays that are alive at once, by the order of the operations"
+WEIGHTS = "every tensor in its format"
+
+
+def names() -> tuple[str, ...]:
+    """The engines, by the names that are asked for."""
+    return tuple(ENGINES)
+
+
+def engine(name: object) -> str:
+    """The name of an engine, in capitals or not. Raises `Problem`."""
+    for known in ENGINES:
+        if isinstance(name, str) and name.lower() in (known, *OTHER_NAMES.get(known, ())):
+            return known
+    raise Problem(
+        f"engine = {shorten(name)}: no such engine", nearest(str(name), ENGINES, f"one of {', '.join(ENGINES)}")
+    )
+
+
+def serve(name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = "") -> Serving:
+    """Memory that an engine takes to serve a model, each sequence of the batch as long as the context. Raises `Problem`
+    where the engine's cache of the model is not known here, or does not have the type that is asked for.
+    """
+    if given.devices > 1:
+        raise Problem(f"an engine is counted on one device, and devices = {given.devices}", "leave out one of the two")
+    return ENGINES[name](costs, given, memory_bytes, device, vendor)
+
+
+def exact_terms(name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "") -> list[Term]:
+    """The terms of `serve` that are exact, the weights aside. Raises `Problem` as it does."""
+    return EXACT[name](costs, given, memory_bytes, device)
+
+
+def longest_context(
+    name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = ""
+) -> int | None:
+    """The longest context at which even the engine's upper bound fits; 0 for none, None where every one does."""
+
+    def is_enough(context: int) -> bool:
+        serving = serve(name, costs, given.at(context), memory_bytes, device, vendor)
+        return serving.most <= serving.limit(memory_bytes)
+
+    return _largest(is_enough, MOST_TOKENS)
+
+
+def largest_batch(
+    name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = ""
+) -> int | None:
+    """The largest batch size at which even the upper end of the engine's memory fits; None where every one does."""
+
+    def is_enough(batch: int) -> bool:
+        serving = serve(name, costs, replace(given, batch=batch), memory_bytes, device, vendor)
+        return serving.most <= serving.limit(memory_bytes)
+
+    return _largest(is_enough, MOST_TEXTS)
+
+
+def _largest(is_enough: Callable[[int], bool], most: int) -> int | None:
+    """The largest number that is enough; 0 for none, None where all are."""
+    if not is_enough(1):
+        return 0
+    if is_enough(most):
+        return None
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_enough(middle) else (low, middle)
+    return low
+
+
+def _weights(costs: Costs, given: Conditions) -> Term:
+    return exact("weights", "weights", costs.weight_bytes(given.format), WEIGHTS, "")
+
+
+def _alive(costs: Costs, tokens: int, context: int) -> int:
+    """Elements that are alive at once where attention is computed in blocks."""
+    values = costs.counts.values(T=tokens, S=max(context, tokens))
+
+    def at(polynomial: Poly) -> int:
+        return polynomial.at(values)
+
+    return peak(steps_of(costs, pairs=False), at)[1]
+
+
+def _has_cuda(vendor: str) -> bool:
+    """Whether a device is NVIDIA's, or not said to be another's."""
+    return vendor in ("", "NVIDIA")
+
+
+def _setting(given: Conditions) -> llama_cpp.Setting:
+    return llama_cpp.Setting(
+        given.tokens * given.batch, given.batch, dtype=given.dtype, outputs=given.batch, step=llama_cpp.STEP
+    )
+
+
+def _of_llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
+    """The cache, states and logits."""
+    setting = _setting(given)
+    llama_cpp.architecture(costs)
+    terms: list[Term] = []
+    source = f"{LLAMA_CPP}blob/master/src/"
+    if size := llama_cpp.cache_bytes(costs, setting):
+        rule = f"all {given.tokens:,} tokens of each sequence from the start, padded to {llama_cpp.CELLS}"
+        if llama_cpp.has_windows(costs):
+            rule += f"; a window keeps its length and a step of {setting.step}"
+        terms.append(exact("cache", "KV buffer", size, rule, f"{source}llama-kv-cache.cpp"))
+    if size := llama_cpp.state_bytes(costs, setting):
+        rule = "states and convolutions in 32 bits, per sequence"
+        terms.append(exact("state", "RS buffer (recurrent state)", size, rule, f"{source}llama-memory-recurrent.cpp"))
+    terms += [
+        exact(
+            "outputs",
+            "output buffer (logits)",
+            llama_cpp.output_bytes(costs, setting),
+            "one row of the vocabulary per sequence, in 32 bits",
+            f"{source}llama-context.cpp",
+        ),
+    ]
+    return terms
+
+
+def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
+    """llama-server with `--ctx-size` for all sequences and `--parallel` for their number."""
+    setting = _setting(given)
+    exactly = _of_llama_cpp(costs, given, memory_bytes, device)
+    terms = [_weights(costs, given), *exactly, _computing(costs, setting)]
+    if _has_cuda(vendor):
+        rule = "what its breakdown leaves unaccounted for on three RTX 4090"
+        terms.append(between("context", "CUDA context", *CONTEXT_OF_LLAMA_CPP, rule, f"{LLAMA_CPP}pull/15860"))
+    options: dict[str, int | str] = {
+        "--ctx-size": given.tokens * given.batch,
+        "--parallel": given.batch,
+        "--ubatch-size": setting.step,
+        "--flash-attn": "on",
+        "--cache-type-k": llama_cpp.NAMES.get(given.dtype, given.dtype),
+        "--cache-type-v": llama_cpp.NAMES.get(given.dtype, given.dtype),
+    }
+    return Serving("llama.cpp", tuple(terms), options)
+
+
+def _computing(costs: Costs, setting: llama_cpp.Setting) -> Term:
+    """The buffer of a step: an estimate, and of a model with an indexer a range, since it has arrays of its own."""
+    name = f"compute buffer at {setting.tokens:,} tokens per step"
+    size, source = llama_cpp.compute_bytes(costs, setting), f"{LLAMA_CPP}blob/master/ggml/src/ggml-alloc.c"
+    rule = "arrays in 32 bits, laid out in order as its allocator does, and the masks"
+    if any(k.holds is INDEX for k in costs.counts.kept):
+        most = size * llama_cpp.WITH_INDEXER.numerator // llama_cpp.WITH_INDEXER.denominator
+        return between(
+            "compute", name, size, most, f"{rule}; models with an indexer printed up to that much more", source
+        )
+    return estimate("compute", name, size, rule, source)
+
+
+def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
+    """The cache in pages."""
+    step, sequences = vllm.defaults(memory_bytes, device)
+    return _paged(vllm.cache_of(costs, vllm.Setting(step, sequences, given.dtype)), given, step)
+
+
+def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
+    blocks = cache.blocks(given.tokens, step)
+    rule = f"pages of {cache.block:,} tokens, {blocks:,} blocks of {cache.block_bytes:,} bytes per sequence"
+    size = blocks * cache.block_bytes * given.batch
+    return [exact("cache", "KV cache, paged", size, rule, f"{VLLM}blob/main/vllm/v1/core/kv_cache_utils.py")]
+
+
+def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
+    """`vllm serve` with its defaults for the device."""
+    step, sequences = vllm.defaults(memory_bytes, device)
+    setting = vllm.Setting(step, sequences, given.dtype)
+    cache = vllm.cache_of(costs, setting)
+    vocabulary, width = (costs.counts.values()[name] for name in ("vocab_size", "d_model"))
+    alive = _alive(costs, step, max(step, given.tokens)) * ACTIVATION_BYTES
+    logits = step * width * ACTIVATION_BYTES + sequences * vocabulary * (ACTIVATION_BYTES + 4)
+    source = f"{VLLM}blob/main/vllm/v1/"
+    others = [
+        _weights(costs, given),
+        estimate(
+            "activations",
+            f"activation peak at {step:,} tokens per step",
+            max(alive, logits),
+            f"the larger of {LIVE}, in 16 bits, and the logits of {sequences:,} sequences in 16 and 32 bits",
+            f"{source}worker/gpu_worker.py",
+        ),
+        between(
+            "outside",
+            "memory outside of PyTorch",
+            *OUTSIDE_OF_PYTORCH,
+            "CUDA context and libraries, as three reports print it",
+            f"{VLLM}issues/15340",
+        ),
+        between("graphs", "CUDA graphs", *GRAPHS, "as several reports print it", f"{VLLM}pull/39559"),
+    ]
+    budget = math.floor(vllm.SHARE * memory_bytes)
+    blocks = cache.blocks(given.tokens, step)
+    (paged,) = _paged(cache, given, step)
+    room = (max(budget - sum(t.most for t in others), 0), max(budget - sum(t.least for t in others), 0))
+    texts = tuple(Fraction(cache.held(size), blocks) if blocks else Fraction(0) for size in room)
+    pool = Pool(
+        budget,
+        vllm.SHARE,
+        room,
+        (math.floor(texts[0] * given.tokens), math.floor(texts[1] * given.tokens)),
+        (texts[0], texts[1]),
+    )
+    options: dict[str, int | str] = {
+        "--gpu-memory-utilization": f"{float(vllm.SHARE):.2f}",
+        "--max-model-len": given.tokens,
+        "--max-num-batched-tokens": step,
+        "--max-num-seqs": sequences,
+        "--kv-cache-dtype": given.dtype,
+    }
+    return Serving("vllm", (others[0], paged, *others[1:]), options, pool)
+
+
+def _of_transformers(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
+    """The dynamic cache and the logits."""
+    _check_plain(costs, given, "transformers")
+    steady, whole = of_dynamic(costs, given)
+    vocabulary = costs.counts.values()["vocab_size"]
+    source = TRANSFORMERS
+    terms = [
+        exact(
+            "cache",
+            "KV cache",
+            steady,
+            "one row per token so far; a window has its own length",
+            f"{source}cache_utils.py",
+        ),
+    ]
+    if whole > steady:
+        rule = "the rows of the whole prompt, which a window keeps until the next token"
+        terms.append(exact("prompt", "windows after the prompt", whole - steady, rule, f"{source}cache_utils.py"))
+    terms.append(
+        exact(
+            "outputs",
+            "logits",
+            vocabulary * given.batch * (ACTIVATION_BYTES + 4),
+            "one row per sequence in 16 bits, and a copy in 32",
+            f"{source}generation/utils.py",
+        )
+    )
+    return terms
+
+
+def _transformers(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
+    """`generate` with its dynamic cache: the whole prompt in one step."""
+    *cached, outputs = _of_transformers(costs, given, memory_bytes, device)
+    terms = [
+        _weights(costs, given),
+        *cached,
+        estimate(
+            "activations",
+            f"activations of a prompt of {given.tokens:,} tokens",
+            _alive(costs, given.tokens, given.tokens) * given.batch * ACTIVATION_BYTES,
+            f"{LIVE}, in 16 bits; all tokens of the prompt in one step",
+            f"{TRANSFORMERS}generation/utils.py",
+        ),
+        outputs,
+    ]
+    if _has_cuda(vendor):
+        rule = "measured after the first tensor, kernels loaded as needed and all at once"
+        terms.append(between("context", "CUDA context", *CONTEXT_OF_PYTORCH, rule, CONTEXT_SOURCE))
+    return Serving("transformers", tuple(terms), {"cache_implementation": "dynamic", "attn_implementation": "sdpa"})
+
+
+def of_dynamic(costs: Costs, given: Conditions) -> tuple[int, int]:
+    """Bytes of transformers' dynamic cache: later, and when the prompt was read."""
+    tokens, item, batch = given.tokens, int(given.item_bytes), given.batch
+    steady = whole = 0
+    for k in costs.counts.kept:
+        if k.is_shared:
+            continue
+        if k.row is None:
+            size = row_of(k) * _state_item(k, item) * len(k.layers) * batch
+            steady, whole = steady + size, whole + size
+            continue
+        row = row_of(k) * item * batch
+        window = window_of(costs, k)
+        kept = tokens if window is None else min(tokens, window)
+        steady += row * kept * len(k.layers)
+        whole += row * tokens * len(k.layers)
+    return steady, whole
+
+
+def _state_item(k: CacheEntry, item_bytes: int) -> int:
+    """Bytes of an element of a state: its own, or of a convolution those of the model's numbers."""
+    return item_bytes if k.holds is Holds.CONVOLUTION else k.item_bytes or item_bytes
+
+
+def _of_mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
+    """mlx-lm's cache and the logits."""
+    _check_plain(costs, given, "mlx")
+    later, reading = mlx_cache_bytes(costs, given)
+    source = f"{MLX}blob/main/mlx_lm/models/cache.py"
+    terms = [
+        exact("cache", "KV cache", later, f"rows by blocks of {MLX_BLOCK}; a window's as long as it is", source),
+    ]
+    if reading > later:
+        rule = f"rows of a window and a step of {MLX_STEP:,} tokens, until prefill ends"
+        terms.append(exact("prompt", "windows during prefill", reading - later, rule, source))
+    terms.append(
+        exact(
+            "outputs",
+            "logits",
+            costs.counts.values()["vocab_size"] * given.batch * (ACTIVATION_BYTES + 4),
+            "one row per sequence in 16 bits, and one in 32",
+            f"{MLX}blob/main/mlx_lm/generate.py",
+        )
+    )
+    return terms
+
+
+def _mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
+    """mlx-lm's generation: the prompt in steps of 2,048 tokens."""
+    *cached, outputs = _of_mlx(costs, given, memory_bytes, device)
+    step = min(MLX_STEP, given.tokens)
+    terms = [
+        _weights(costs, given),
+        *cached,
+        estimate(
+            "activations",
+            f"activations of a step of {step:,} tokens",
+            _alive(costs, step, given.tokens) * given.batch * ACTIVATION_BYTES,
+            f"{LIVE}, in 16 bits",
+            f"{MLX}blob/main/mlx_lm/generate.py",
+        ),
+        outputs,
+    ]
+    return Serving("mlx", tuple(terms), {"prefill_step_size": MLX_STEP})
+
+
+def mlx_cache_bytes(costs: Costs, given: Conditions) -> tuple[int, int]:
+    """Bytes of mlx-lm's cache: once the first new token was made of the prompt, and while that is read."""
+    item, batch = int(given.item_bytes), given.batch
+    later = reading = 0
+    model_type = costs.counts.formats.model_type
+    for k in costs.counts.kept:
+        if k.is_shared:
+            continue
+        is_windowed = k.row is not None and model_type in MLX_WINDOWED
+        row = written_out(costs, k) if model_type in MLX_WRITTEN_OUT else row_of(k)
+        row *= 2 if k.holds is INDEX else 1  # an indexer's keys stand in the place of values too
+        window = window_of(costs, k) if is_windowed else None
+        if k.row is None:
+            # a convolution without the column of the new token
+            kept = row_of(k) - (row_of(k) // int(k.shape[0]) if k.holds is Holds.CONVOLUTION else 0)
+            first = last = kept * _state_item(k, item)
+        elif window is None:
+            first = last = padded(given.tokens, MLX_BLOCK) * row * item
+        else:
+            first, last = (rows * row * item for rows in rotating_rows(given.tokens, window))
+        later += last * len(k.layers) * batch
+        reading += first * len(k.layers) * batch
+    return later, max(reading, later)
+
+
+def rotating_rows(tokens: int, window: int) -> tuple[int, int]:
+    """Rows of a rotating cache at most while a prompt is read, and once its last token was."""
+    before = tokens - 1  # are read in steps, the last token alone
+    rows = most = 0
+    while before > 0:
+        step = min(MLX_STEP, before)
+        rows = min(rows, window - 1) + step if rows else step
+        most, before = max(most, rows), before - step
+    if rows >= window:
+        return most, window
+    return max(most, rows), rows + min(MLX_BLOCK, window - (tokens - 1))
+
+
+def _check_plain(costs: Costs, given: Conditions, name: str) -> None:
+    """Raises `Problem` for what an engine's plain cache does not hold."""
+    kept = costs.counts.kept
+    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.reads_source:
+        raise Problem(f"the cache of {name} for this model is not known here", "leave out --engine")
+    if name == "mlx" and any("chunk" in symbol for k in kept for symbol in k.shape[0].expr.symbols):
+        raise Problem("the cache of mlx for chunks is not known here", "leave out --engine")
+    if given.dtype not in CACHE_BYTES or CACHE_BYTES[given.dtype] < 2:
+        raise Problem(f"the plain cache of {name} is not quantized, and cache = {given.dtype}", "give bfloat16")
+
+
+ENGINES: dict[str, Callable[[Costs, Conditions, int, str, str], Serving]] = {
+    "vllm": _vllm,
+    "llama.cpp": _llama_cpp,
+    "transformers": _transformers,
+    "mlx": _mlx,
+}
+# Of each engine the terms beside the weights that are exact.
+EXACT: dict[str, Callable[[Costs, Conditions, int, str], list[Term]]] = {
+    "vllm": _of_vllm,
+    "llama.cpp": _of_llama_cpp,
+    "transformers": _of_transformers,
+    "mlx": _of_mlx,
+}
+TITLES = {"vllm": "vLLM", "mlx": "MLX"}  # where a sentence names them otherwise
+OTHER_NAMES = {"llama.cpp": ("llama-cpp", "llamacpp"), "transformers": ("hf", "huggingface"), "mlx": ("mlx-lm",)}

@@ -1,0 +1,127 @@
+"""In which format a model fits on a machine, and what it does there: one rule for a model, for the whole catalog and
+for every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from .capacity import Capacity
+from .conditions import Conditions
+from .costs import Costs
+from .devices import MOST_TRIED
+from .formats import PUBLISHED
+from .own_machine import Machine
+from .splits import Split
+
+BEST = "best"  # what asks for the first format of the ladder that fits
+# The formats that are tried, from most to fewest bits a weight; the maker's own is before all others.
+LADDER = (PUBLISHED, "bfloat16", "Q8_0", "fp8", "Q6_K", "Q5_K_M", "Q4_K_M", "int4", "Q3_K_M", "Q2_K")
+FEW_BITS = 4  # a model with fewer for each weight stands behind all that have as many
+# Formats that the site's list of all models knows besides; the command and Python know every one.
+LISTED = (
+    *("float16", "int8", "mxfp4", "nvfp4", "gptq-4bit-g128", "awq-4bit-g128", "fp8-block", "w8a8", "llm.int8"),
+    *("nf4", "nf4-dq", "mlx-4bit", "mlx-8bit", "Q5_K_S", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ3_M", "IQ2_M"),
+)
+
+Sized: TypeAlias = Costs | Capacity
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A model in one format on a machine: what a device holds, term by term, and what is left of its memory; how long a
+    context and how large a batch could be; the least time of a token, where the machine has a bandwidth.
+    """
+
+    format: str
+    terms: dict[str, int]
+    left: int
+    split: Split
+    longest_context: int | None
+    largest_batch: int
+    seconds: Fraction | None
+    bits_per_weight: Fraction
+
+    @property
+    def total(self) -> int:
+        """Bytes that the fullest device holds."""
+        return sum(self.terms.values())
+
+    @property
+    def has_few_bits(self) -> bool:
+        return self.bits_per_weight < FEW_BITS
+
+
+def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
+    """Whether a model fits in the format that is given."""
+    if not sized.is_there(given.format) or sized.weight_bytes(given.format) > memory_bytes * given.devices:
+        return False
+    if not sized.takes_cache(given.item_bytes):
+        return False
+    terms = sized.device_bytes(given, memory_bytes)
+    return terms is not None and sum(terms.values()) <= memory_bytes
+
+
+def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
+    """The format that is asked for or, of `BEST`, the first of the ladder that fits; None where none does."""
+    for format in LADDER if weights == BEST else (weights,):
+        if holds(sized, replace(given, format=format), memory_bytes):
+            return format
+    return None
+
+
+def smallest(sized: Sized) -> str:
+    """The last format of the ladder that a model has."""
+    return [format for format in LADDER if sized.is_there(format)][-1]
+
+
+def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> Fitting | None:
+    """The answer for a model that fits; None for one that does not."""
+    format = chosen(sized, weights, given, machine.memory_bytes)
+    return None if format is None else answer(sized, replace(given, format=format), machine)
+
+
+def answer(sized: Sized, given: Conditions, machine: Machine) -> Fitting | None:
+    """A model in the format that is given, whether it fits or not; None where there is no such split or format."""
+    if not sized.is_there(given.format) or not sized.takes_cache(given.item_bytes):
+        return None
+    memory = machine.memory_bytes
+    split, terms = sized.split(given, memory), sized.device_bytes(given, memory)
+    if split is None or terms is None:
+        return None
+    timed = replace(given, accelerator=machine.accelerator)
+    return Fitting(
+        given.format,
+        terms,
+        memory - sum(terms.values()),
+        split,
+        sized.largest_context(memory, given),
+        sized.batch_that_fits(memory, given),
+        None if machine.accelerator is None else sized.decode_seconds(timed),
+        Fraction(8 * sized.weight_bytes(given.format), max(1, sized.total)),
+    )
+
+
+def in_words(format: str, said: str) -> str:
+    """A format as a table has it, of a mixture its types alone: `Q4_K_M`, `bfloat16, as published`, `as published
+    (mxfp4, bfloat16)`.
+    """
+    types = list(dict.fromkeys([part.split(",")[0] for part in said.split(" in ")[1:]]))
+    if types:
+        return f"as published ({', '.join(types)})"
+    return f"{said}, as published" if format == PUBLISHED else said
+
+
+def in_order(found: Sequence[tuple[str, int, Fitting]]) -> list[tuple[str, int, Fitting]]:
+    """Models by slug with their parameters and answers, best first: those of four bits a weight or more before those
+    of fewer, and of each the most parameters first.
+    """
+    return sorted(found, key=lambda one: (one[2].has_few_bits, -one[1], one[0]))
+
+
+def order_of_machines(said: Fitting | None, enough: Split | None, machine: Machine) -> tuple[bool, int, int]:
+    """By what machines are sorted for a model: where it fits, the smallest memory first; then by how many hold it."""
+    return said is None, 0 if said else MOST_TRIED + 1 if enough is None else enough.devices, machine.memory_bytes

@@ -1,0 +1,290 @@
+"""A model's GGUF file: the tensors that llama.cpp's converter makes of the checkpoint's, and in a format the type and
+bytes of each.
+
+Counted is the data of the tensors. The header and the tokenizer come on top, and what the converter computes from the
+config (the factors of a scaled RoPE). Layers for predicting several tokens are not part of the model that is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..engine.errors import Problem, shorten
+from ..engine.tensors import Weight
+from .gguf_mixes import (
+    HEAD,
+    MIXES,
+    NEED_MATRIX,
+    NEVER_QUANTIZED,
+    PLAIN,
+    Mix,
+    Place,
+    size_of,
+    type_in,
+    use_of,
+    zone_of,
+)
+from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, Converted
+
+Shape = tuple[int, ...]
+# Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
+_BY_LAYER = frozenset(("down", "gate", "up"))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a GGUF file, or all its copies over `layers`: `{i}` of the name stands for the layer.
+
+    `shape` is as NumPy has it, the row last; `plain` the type that the converter writes it
+    in where it is not that of matrices. `weight` is what it is made of.
+    """
+
+    name: str
+    shape: Shape
+    layers: tuple[int, ...] | None
+    plain: str | None
+    weight: Weight
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it has two axes or more: leading ones of one are none."""
+        return math.prod(self.shape[:-1]) > 1
+
+    def named(self, layer: int | None) -> str:
+        """The name of one copy."""
+        return self.name if layer is None else self.name.replace("{i}", str(layer))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of which so many copies, those of `layers`, are stored in one type."""
+
+    tensor: Tensor
+    type: str
+    layers: tuple[int, ...] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all copies."""
+        return size_of(self.type, self.tensor.shape) * (1 if self.layers is None else len(self.layers))
+
+
+class GgufFile:
+    """The GGUF file of a model. Raises `Problem` where llama.cpp has no such model, or a tensor has no counterpart."""
+
+    def __init__(self, weights: Iterable[Weight], model_type: str, symbols: Mapping[str, int]):
+        """`symbols` are the model's sizes by name."""
+        if model_type not in BY_TYPE:
+            raise Problem(
+                f"{shorten(model_type)} has no GGUF format here", "ask for another format, such as bfloat16 or int4"
+            )
+        weights = tuple(weights)
+        self.architecture: str = BY_TYPE[model_type]
+        for part, name in ARCHITECTURES[self.architecture].becomes:
+            if any(part in w.name for w in weights):
+                self.architecture = name
+                break
+        self.converted: Converted = ARCHITECTURES[self.architecture]
+        self.symbols: Mapping[str, int] = symbols
+        self._kept: dict[str, tuple[Stored, ...]] = {}
+        self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
+
+    @cached_property
+    def is_tied(self) -> bool:
+        """Whether the table of the embedding is the output head too."""
+        return all(t.name != HEAD for t in self.tensors)
+
+    @cached_property
+    def experts(self) -> int:
+        """The number of routed experts of a layer; none where there is only one."""
+        experts = self.symbols.get("n_experts", 0)
+        return experts if experts > 1 else 0
+
+    @cached_property
+    def queries_per_key(self) -> int:
+        """How many query heads share a key in the first layer; 0 where that has no attention."""
+        if self.converted.is_by_layer:
+            rows = {use_of(t.name): t.shape[0] for t in self.tensors if 0 in (t.layers or ())}
+            return rows["queries"] // rows["keys"] if "keys" in rows else 0
+        heads = self.symbols.get("n_heads", 0)
+        key_heads = self.converted.kv_heads or self.symbols.get("n_kv_heads", heads)
+        return heads // key_heads if key_heads else 0
+
+    @cached_property
+    def is_70b(self) -> bool:
+        """Whether llama.cpp takes it for one of the models of 70 billion, whose values it keeps better."""
+        if self.converted.seventy != self.symbols["n_layers"]:
+            return False
+        heads = self.symbols["n_heads"]
+        return self.architecture != "llama" or (self.experts != 8 and heads != self.symbols.get("n_kv_heads", heads))
+
+    def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
+        """Every tensor with its types in a format of `FORMATS`; `has_matrix` where an importance matrix is given."""
+        found: list[Stored] = []
+        for tensor, numbers in zip(self.tensors, self._numbers):
+            if format in PLAIN or not is_quantized(tensor):
+                # what no format touches is as in an F16 file
+                found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
+                continue
+            mix = MIXES[format]
+            if use_of(tensor.name) not in mix.lines:
+                found.append(Stored(tensor, self._type(tensor, -1, 0, mix, has_matrix), tensor.layers))
+                continue
+            types: dict[str, list[int]] = {}
+            alike: dict[tuple[int, ...], str] = {}  # types by what the conditions of a mix ask of a layer
+            of = self._values if use_of(tensor.name) == "values" else self.symbols["n_layers"]
+            for layer, number in zip(tensor.layers or (-1,), numbers):
+                zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
+                if zone not in alike:
+                    alike[zone] = self._type(tensor, layer, number, mix, has_matrix)
+                types.setdefault(alike[zone], []).append(layer)
+            found += [Stored(tensor, name, tensor.layers and tuple(layers)) for name, layers in types.items()]
+        return tuple(found)
+
+    def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
+        """What is stored of a tensor of the checkpoint."""
+        return tuple([stored for stored in self.in_format(format) if stored.tensor.weight is w])
+
+    def in_format(self, format: str) -> tuple[Stored, ...]:
+        """`stored` without an importance matrix, kept for the next time."""
+        if format not in self._kept:
+            self._kept[format] = self.stored(format)
+        return self._kept[format]
+
+    def size(self, format: str) -> int:
+        """Bytes of all tensors in a format."""
+        return sum(stored.size for stored in self.in_format(format))
+
+    def needs_matrix(self, format: str) -> bool:
+        """Whether llama.cpp makes a format only with an importance matrix."""
+        needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
+        return any(
+            stored.type in needing and use_of(stored.tensor.name) not in ("head", "table")
+            for stored in self.in_format(format)
+        )
+
+    @cached_property
+    def _numbers(self) -> tuple[tuple[int, ...], ...]:
+        """For each tensor and layer how many of the same use came before: the quantizer goes by layer, then by name."""
+        copies = sorted(
+            [(p, layer) for p, t in enumerate(self.tensors) if is_quantized(t) for layer in t.layers or (-1,)],
+            key=lambda copy: (copy[1], self.tensors[copy[0]].name),
+        )
+        found: list[list[int]] = [[] for _ in self.tensors]
+        seen: dict[str, int] = {}
+        for position, _ in copies:
+            use = use_of(self.tensors[position].name)
+            found[position].append(seen.get(use, 0))
+            seen[use] = seen.get(use, 0) + 1
+        return tuple([tuple(numbers) for numbers in found])
+
+    @cached_property
+    def _values(self) -> int:
+        """How many tensors of values there are."""
+        return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
+
+    def _type(self, tensor: Tensor, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
+        """The type of one copy of a matrix."""
+        use = use_of(tensor.name)
+        by_name = use in _BY_LAYER and self.experts > 0 and not mix.is_lowest
+        place = Place(
+            self.architecture,
+            self.queries_per_key,
+            self.experts,
+            layer if by_name else number,
+            self._values if use == "values" else self.symbols["n_layers"],
+            number,
+            has_matrix,
+            self.is_70b,
+        )
+        is_head = use == "head" or (use == "table" and self.is_tied)
+        return type_in(mix, use, place, tensor.shape[-1], is_head=is_head, is_stack=len(tensor.shape) > 2)
+
+    # from the checkpoint's tensors
+
+    def _made_of(self, w: Weight) -> list[Tensor]:
+        """What the converter makes of a tensor of the checkpoint."""
+        stem, ending = w.name, ""
+        for end in (".weight", ".bias"):
+            if w.name.endswith(end):
+                stem, ending = w.name.removesuffix(end), end
+        shape = tuple([int(d) for d in w.shape])
+        if "{i}." in stem:
+            below = stem.partition("{i}.")[2]
+            if w.members is not None:
+                below = below.replace("{e}.", "")
+                shape = (int(w.members), *shape)
+            blocks, made = "blk.{i}.", self.converted.layer.get(below, LAYER.get(below))
+        else:
+            blocks, made = "", self._outside(stem)
+        if made is None:
+            raise Problem(f"{w.name}: llama.cpp has no tensor for it here", "ask for another format than GGUF")
+        how, _, names = made.rpartition(":")
+        if names == "-":
+            return []
+        tensors: list[Tensor] = []
+        if not self.experts:
+            names = names.replace("_shexp", "")  # without routed experts, the shared one is the feed-forward layer
+        for name, part in zip(names.removeprefix("=").split("/"), self._parts(how, shape, names.count("/") + 1)):
+            whole = blocks + name if names.startswith("=") else blocks + name + (ending or ".weight")
+            tensors.append(Tensor(whole, part, w.numbered, self._plain(whole, part), w))
+        return tensors
+
+    def _outside(self, stem: str) -> str | None:
+        """The counterpart of a tensor that no layer has: by its whole name, or by the end of it."""
+        while True:
+            made = self.converted.outside.get(stem, OUTSIDE.get(stem))
+            if made is not None or "." not in stem:
+                return made
+            stem = stem.partition(".")[2]
+
+    def _parts(self, how: str, shape: Shape, number: int) -> list[Shape]:
+        """The shapes of what a tensor becomes."""
+        if how == "latent":
+            heads, nope, value = (self.symbols[name] for name in ("n_heads", "qk_nope_head_dim", "v_head_dim"))
+            return [(heads, shape[1], nope), (heads, value, shape[1])]
+        if how == "gate":
+            gate = self.symbols["n_linear_v_heads"] * self.symbols["d_linear_v_head"]
+            return [(shape[0] - gate, shape[1]), (gate, shape[1])]
+        if how == "halves":
+            return [(*shape[:-1], shape[-1] // number)] * number
+        if how == "taps":
+            return [tuple([d for d in shape if d > 1])]
+        if how == "windows":
+            return [(1, shape[0] // number, *shape[1:])] * number
+        if how == "column":
+            return [(*shape, 1)]
+        if how == "stack":
+            return [(self.symbols["n_streams"] - 1, *shape)]
+        if how == "padded":
+            return [(max(shape[0], self.symbols["vocab_size"]), shape[1])]
+        if how == "groups":
+            groups = self.symbols["n_groups"]
+            return [(groups, shape[0] // groups)]
+        *before, columns = shape
+        if how.startswith("equal"):
+            experts = self.symbols["n_experts"]
+            before = [experts, before[0] // experts]
+        if how.endswith("turned") and before:
+            before[-1], columns = columns, before[-1]
+        if how == "doubled":
+            before[-1] *= 2
+        if number > 1:
+            before[-1] //= number
+        return [(*before, columns)] * number
+
+    def _plain(self, name: str, shape: Shape) -> str | None:
+        """The type that the converter writes a tensor in, where it is not that of matrices."""
+        if any(name.endswith(end) for end in self.converted.f16):
+            return None
+        is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")
+        return "F32" if is_wide or any(name.endswith(end) for end in IN_32_BITS) else None
+
+
+def is_quantized(tensor: Tensor) -> bool:
+    """Whether the quantizer touches a tensor."""
+    is_matrix = tensor.is_matrix and tensor.name.endswith(".weight")
+    return is_matrix and all(part not in tensor.name for part in NEVER_QUANTIZED)

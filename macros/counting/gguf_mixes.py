@@ -1,0 +1,342 @@
+"""Which type llama.cpp's quantizer gives to each tensor of a GGUF file: a table of each format's exceptions, and the
+rule that reads it.
+
+A format is named for the type of most matrices. What differs from it stands in its table, by what a tensor is for: the
+first line whose condition holds. The source is what llama.cpp does without an importance matrix (its version is said in
+tests/reference/gguf.py, which compares the two tensor by tensor).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Elements of a block, and its bytes. A row of a tensor is a whole number of blocks.
+BLOCKS: dict[str, tuple[int, int]] = {
+    "F32": (1, 4),
+    "F16": (1, 2),
+    "BF16": (1, 2),
+    "I32": (1, 4),
+    "Q8_0": (32, 34),
+    "Q5_0": (32, 22),
+    "Q5_1": (32, 24),
+    "Q4_0": (32, 18),
+    "Q4_1": (32, 20),
+    "Q6_K": (256, 210),
+    "Q5_K": (256, 176),
+    "Q4_K": (256, 144),
+    "Q3_K": (256, 110),
+    "Q2_K": (256, 84),
+    "IQ4_NL": (32, 18),
+    "IQ4_XS": (256, 136),
+    "IQ3_S": (256, 110),
+    "IQ3_XXS": (256, 98),
+    "IQ2_S": (256, 82),
+    "IQ2_XS": (256, 74),
+    "IQ2_XXS": (256, 66),
+    "IQ1_M": (256, 56),
+    "IQ1_S": (256, 50),
+    "TQ2_0": (256, 66),
+    "TQ1_0": (256, 54),
+    "MXFP4": (32, 17),
+}
+
+# What a row that is no whole number of blocks of 256 is stored in; where 32 do not divide it either, in float16.
+INSTEAD: dict[str, str] = {
+    "Q6_K": "Q8_0",
+    "Q5_K": "Q5_1",
+    "Q4_K": "Q5_0",
+    "Q3_K": "Q4_0",
+    "Q2_K": "Q4_0",
+    "TQ2_0": "Q4_0",
+    "TQ1_0": "Q4_0",
+    "IQ4_XS": "IQ4_NL",
+    "IQ3_S": "IQ4_NL",
+    "IQ3_XXS": "IQ4_NL",
+    "IQ2_S": "IQ4_NL",
+    "IQ2_XS": "IQ4_NL",
+    "IQ2_XXS": "IQ4_NL",
+    "IQ1_M": "IQ4_NL",
+    "IQ1_S": "IQ4_NL",
+}
+
+# What a tensor is for, by a part of its name: the first that is in it.
+USES: tuple[tuple[str, str], ...] = (
+    ("attn_qkv.weight", "values"),
+    ("attn_kv_b.weight", "values"),
+    ("attn_v.weight", "values"),
+    ("attn_k.weight", "keys"),
+    ("attn_q.weight", "queries"),
+    ("attn_output.weight", "attention output"),
+    ("ffn_up", "up"),
+    ("ffn_gate", "gate"),
+    ("ffn_down", "down"),
+)
+TABLES = ("token_embd.weight", "per_layer_token_embd.weight")
+HEAD = "output.weight"
+
+# A line of a format's table: what has to hold, in words that `Place.holds` knows, and the type.
+Lines = tuple[tuple[str, str], ...]
+
+SHARED_Q4: Lines = (("4 queries a key", "Q4_K"),)
+SHARED_Q5: Lines = (("4 queries a key", "Q5_K"),)
+OF_8: Lines = (("8 experts, no Falcon", "Q5_K"),)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A format: the type of most matrices, and the exceptions by what a tensor is for.
+
+    `head` is the type of the output head, and of a table that is one too. `is_lowest`: of these, values and keys of
+    eight experts are not raised to Q8_0, and down projections are counted in the order of the file.
+    """
+
+    base: str
+    lines: dict[str, Lines]
+    head: str = "Q6_K"
+    is_lowest: bool = False
+
+
+def _lowest(base: str, small: str, output: Lines) -> Mix:
+    """A format of about two bits: `small` is the type of what it keeps a little better."""
+    return Mix(
+        base,
+        {
+            "table": (("", small),),
+            "values": (("4 queries a key", "Q4_K"), ("4 experts", "Q4_K"), ("", small)),
+            "keys": (("8 experts", "Q4_K"),),
+            "down": (("first eighth", small),),
+            "attention output": (("8 experts", "Q5_K"), *output),
+        },
+        "Q5_K",
+        True,
+    )
+
+
+MIXES: dict[str, Mix] = {
+    "Q8_0": Mix("Q8_0", {}, "Q8_0"),
+    "Q6_K": Mix("Q6_K", {}),
+    "Q5_K_M": Mix("Q5_K", {"values": (("more bits", "Q6_K"),), "down": (("more bits", "Q6_K"),)}),
+    "Q5_K_S": Mix("Q5_K", {}),
+    "Q5_1": Mix("Q5_1", {}),
+    "Q5_0": Mix("Q5_0", {"down": (("imatrix, first eighth", "Q5_1"),)}),
+    "Q4_K_M": Mix(
+        "Q4_K",
+        {
+            "values": (("more bits", "Q6_K"),),
+            "down": (
+                ("Falcon, first sixteenth", "Q6_K"),
+                ("Falcon, more bits", "Q5_K"),
+                ("no Falcon, more bits", "Q6_K"),
+            ),
+            "attention output": OF_8,
+        },
+    ),
+    "Q4_K_S": Mix(
+        "Q4_K",
+        {
+            "values": (("first four", "Q5_K"),),
+            "down": (("no Falcon, first eighth", "Q5_K"),),
+            "attention output": OF_8,
+        },
+    ),
+    "Q4_1": Mix("Q4_1", {}),
+    "Q4_0": Mix("Q4_0", {"down": (("imatrix, first eighth", "Q4_1"),)}),
+    "IQ4_NL": Mix(
+        "IQ4_NL",
+        {"values": SHARED_Q5, "down": (("no imatrix, first eighth", "Q5_K"),), "attention output": OF_8},
+    ),
+    "IQ4_XS": Mix(
+        "IQ4_XS",
+        {"values": SHARED_Q5, "down": (("no imatrix, first eighth", "Q5_K"),), "attention output": OF_8},
+    ),
+    "MXFP4_MOE": Mix("Q8_0", {"stack": (("", "MXFP4"),)}, "Q8_0", True),
+    "Q3_K_L": Mix(
+        "Q3_K",
+        {
+            "values": (("", "Q5_K"),),
+            "down": (("Falcon", "Q4_K"), ("", "Q5_K")),
+            "attention output": (("Falcon", "Q4_K"), ("no 8 experts", "Q5_K")),
+        },
+    ),
+    "Q3_K_M": Mix(
+        "Q3_K",
+        {
+            "values": (("first two", "Q5_K"), ("", "Q4_K")),
+            "down": (("first sixteenth", "Q5_K"), ("no Falcon", "Q4_K"), ("more bits", "Q4_K")),
+            "attention output": (*OF_8, ("no Falcon", "Q4_K")),
+        },
+    ),
+    "Q3_K_S": Mix("Q3_K", {"attention output": OF_8}),
+    "IQ3_M": Mix(
+        "IQ3_S",
+        {
+            "values": (("", "Q4_K"),),
+            "down": (("first eighth", "Q4_K"), ("8 experts, more bits", "Q4_K")),
+            "attention output": (*OF_8, ("no Falcon", "Q4_K")),
+        },
+    ),
+    "IQ3_S": Mix("IQ3_S", {"values": SHARED_Q4, "attention output": OF_8}),
+    "IQ3_XS": Mix(
+        "IQ3_S",
+        {
+            "values": SHARED_Q4,
+            "keys": (("", "IQ3_XXS"),),
+            "queries": (("", "IQ3_XXS"),),
+            "gate": (("middle", "IQ3_XXS"),),
+            "up": (("middle", "IQ3_XXS"),),
+            "attention output": OF_8,
+        },
+    ),
+    "IQ3_XXS": Mix(
+        "IQ3_XXS",
+        {
+            "table": (("", "IQ3_S"),),
+            "values": (*SHARED_Q4, ("no imatrix", "IQ3_S")),
+            "keys": (("", "IQ2_S"),),
+            "queries": (("", "IQ2_S"),),
+            "down": (("no imatrix, first eighth", "Q4_K"), ("no imatrix", "Q3_K")),
+            "attention output": (*OF_8, ("no Falcon", "IQ3_S")),
+        },
+        "Q5_K",
+    ),
+    "Q2_K": Mix(
+        "Q2_K",
+        {
+            "values": (*SHARED_Q4, ("", "Q3_K")),
+            "down": (("", "Q3_K"),),
+            "attention output": (*OF_8, ("no Falcon", "Q3_K")),
+        },
+    ),
+    "Q2_K_S": Mix("Q2_K", {"values": SHARED_Q4, "down": (("first eighth", "Q4_K"),)}),
+    "IQ2_M": _lowest("IQ2_S", "IQ3_S", (("", "IQ3_S"),)),
+    "IQ2_S": _lowest("IQ2_XS", "IQ3_S", (("", "IQ3_S"),)),
+    "IQ2_XS": _lowest("IQ2_XS", "Q2_K", ()),
+    "IQ2_XXS": _lowest("IQ2_XXS", "Q2_K", ()),
+    "IQ1_M": _lowest("IQ1_M", "Q2_K", (("", "IQ2_XXS"),)),
+    "IQ1_S": _lowest("IQ1_S", "Q2_K", (("", "IQ2_XXS"),)),
+    "TQ2_0": Mix("TQ2_0", {"table": (("", "Q4_K"),)}),
+    "TQ1_0": Mix("TQ1_0", {"table": (("", "Q4_K"),)}),
+}
+# What the converter writes as it is.
+PLAIN = ("F32", "BF16", "F16")
+FORMATS = (*PLAIN, *MIXES)
+OTHER_NAMES = {"Q5_K": "Q5_K_M", "Q4_K": "Q4_K_M", "Q3_K": "Q3_K_M"}
+
+# Types that llama.cpp quantizes a matrix to only where it is told which of its columns matter.
+NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
+
+# Matrices that are stored as the converter writes them in every format, by a part of the name.
+NEVER_QUANTIZED = (
+    "_norm.weight",
+    "ffn_gate_inp.weight",
+    "ffn_gate_tid2eid.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "position_embd.weight",
+    "token_types.weight",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_proj.weight",
+    "attn_rel_b.weight",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the choice of a tensor's type goes by besides its name: the model's numbers, and where the tensor stands.
+
+    `layer` counts the layers whose bits are dealt out, of `layers`; `number` the tensors of its kind before it, of
+    `numbers`. Of a model with experts the layer is the one in the name, without it is the number too.
+    """
+
+    architecture: str
+    queries_per_key: int
+    experts: int
+    layer: int
+    layers: int
+    number: int
+    has_matrix: bool
+    is_70b: bool
+
+    def holds(self, condition: str) -> bool:
+        """Whether all that a condition lists is so."""
+        return all(self._is(word) for word in condition.split(", ") if word)
+
+    def _is(self, word: str) -> bool:
+        if word.startswith("no "):
+            return not self._is(word[3:])
+        eighth = self.layers // 8
+        if word == "4 queries a key":
+            return self.queries_per_key >= 4
+        if word == "4 experts":
+            return self.experts >= 4
+        if word == "8 experts":
+            return self.experts == 8
+        if word == "Falcon":
+            return self.architecture == "falcon"
+        if word == "imatrix":
+            return self.has_matrix
+        if word == "first two":
+            return self.number < 2
+        if word == "first four":
+            return self.number < 4
+        if word == "first eighth":
+            return self.layer < eighth
+        if word == "first sixteenth":
+            return self.layer < self.layers // 16
+        last = 7 * self.layers // 8
+        if word == "middle":
+            return eighth <= self.layer < last
+        if word == "more bits":  # the first and the last eighth, and between them each third
+            return self.layer < eighth or self.layer >= last or (self.layer - eighth) % 3 == 2
+        raise ValueError(f"no condition of a mix: {word}")
+
+
+def zone_of(layer: int, layers: int) -> int:
+    """A number that is the same for layers of which no condition of a `Place` tells one from another."""
+    eighth, last = layers // 8, 7 * layers // 8
+    if layer < eighth:
+        return -2 if layer < layers // 16 else -1
+    return 3 if layer >= last else (layer - eighth) % 3
+
+
+def use_of(name: str) -> str:
+    """What a tensor is for, as the tables of `MIXES` call it."""
+    if name == HEAD:
+        return "head"
+    if name in TABLES:
+        return "table"
+    return next((use for part, use in USES if part in name), "")
+
+
+def type_in(mix: Mix, use: str, place: Place, columns: int, *, is_head: bool, is_stack: bool) -> str:
+    """The type of a matrix whose rows have so many columns; `is_head` where it is the output head, or is it too."""
+    if is_head:
+        return fitting("Q8_0" if place.architecture == "falcon" or columns % BLOCKS[mix.base][0] else mix.head, columns)
+    if "stack" in mix.lines:
+        return fitting("MXFP4" if is_stack else mix.base, columns)
+    chosen = next((name for condition, name in mix.lines.get(use, ()) if place.holds(condition)), mix.base)
+    if not mix.is_lowest:
+        if use == "values" and place.is_70b and chosen in ("Q3_K", "Q4_K"):
+            chosen = "Q5_K"
+        if use in ("values", "keys") and place.experts == 8:
+            chosen = "Q8_0"
+    return fitting(chosen, columns)
+
+
+def fitting(chosen: str, columns: int) -> str:
+    """The type that rows of so many columns can have: the chosen one, or what stands in for it."""
+    for name in (chosen, INSTEAD.get(chosen, chosen)):
+        if columns % BLOCKS[name][0] == 0:
+            return name
+    return "F16"
+
+
+def size_of(name: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor in a type."""
+    elements, size = BLOCKS[name]
+    *rows, columns = shape or (1,)
+    return math.prod(rows) * (columns // elements) * size

@@ -1,0 +1,444 @@
+"""What llama.cpp's converter makes of each tensor of a checkpoint: its name and shape in a GGUF file.
+
+Nearly all of a decoder's tensors are called alike whatever the model, and have one counterpart each: two tables hold
+these, one for tensors of a layer, one for the others. An architecture of llama.cpp says which model types it stands
+for, and what of their tensors is called or made otherwise. Where a type has none here, nothing is guessed.
+
+How a counterpart is written: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name; `a/b` are equal
+parts of the rows; a bare `-` leaves the tensor out. Before a colon stands what is done to the tensor first: `turned`
+swaps the last two axes, `halves` cuts the last one, `latent` cuts what writes out keys and values of a latent, `gate`
+a gate from what it gates, `groups` a vector into groups, `windows` the taps of a convolution, `equal` a matrix into
+those of the experts; `taps` drops axes of one, `column` adds one; `stack` is that of all alike, `doubled` with another
+of its size, `padded` to the length of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Of a tensor that no layer has: the end of its name, without .weight or .bias.
+OUTSIDE: dict[str, str] = {
+    "embed_tokens": "token_embd",
+    "wte": "token_embd",
+    "word_embeddings": "token_embd",
+    "embeddings": "token_embd",
+    "embed_in": "token_embd",
+    "shared": "token_embd",
+    "word_embeddings_layernorm": "token_embd_norm",
+    "wpe": "position_embd",
+    "norm": "output_norm",
+    "ln_f": "output_norm",
+    "norm_f": "output_norm",
+    "final_layernorm": "output_norm",
+    "final_layer_norm": "output_norm",
+    "lm_head": "output",
+}
+
+_ATTENTION = {
+    "q_proj": "attn_q",
+    "k_proj": "attn_k",
+    "v_proj": "attn_v",
+    "o_proj": "attn_output",
+    "out_proj": "attn_output",
+    "dense": "attn_output",
+    "qkv_proj": "attn_qkv",
+    "q_norm": "attn_q_norm",
+    "k_norm": "attn_k_norm",
+    "q_layernorm": "attn_q_norm",
+    "k_layernorm": "attn_k_norm",
+    "query_layernorm": "attn_q_norm",
+    "key_layernorm": "attn_k_norm",
+    "sinks": "attn_sinks",
+    "q_a_proj": "attn_q_a",
+    "q_a_layernorm": "attn_q_a_norm",
+    "q_b_proj": "attn_q_b",
+    "kv_a_proj_with_mqa": "attn_kv_a_mqa",
+    "kv_a_layernorm": "attn_kv_a_norm",
+    "kv_b_proj": "latent:attn_k_b/attn_v_b",
+    "indexer.k_norm": "indexer.k_norm",
+    "indexer.weights_proj": "indexer.proj",
+    "indexer.wk": "indexer.attn_k",
+    "indexer.wq_b": "indexer.attn_q_b",
+}
+_FEED_FORWARD = {
+    "gate_proj": "ffn_gate",
+    "up_proj": "ffn_up",
+    "down_proj": "ffn_down",
+    "gate_up_proj": "ffn_up",
+    "gate": "ffn_gate_inp",
+    "gate.wg": "ffn_gate_inp",
+    "router": "ffn_gate_inp",
+    "gate.e_score_correction_bias": "=exp_probs_b.bias",
+    "e_score_correction_bias": "=exp_probs_b.bias",
+    "gate.moe_statics.e_score_correction_bias": "=exp_probs_b.bias",
+    "expert_bias": "=exp_probs_b.bias",
+    "experts.gate_proj": "ffn_gate_exps",
+    "experts.up_proj": "ffn_up_exps",
+    "experts.down_proj": "ffn_down_exps",
+    "experts.gate_up_proj": "ffn_gate_exps/ffn_up_exps",
+    "experts.w1": "ffn_gate_exps",
+    "experts.w2": "ffn_down_exps",
+    "experts.w3": "ffn_up_exps",
+    "w1": "ffn_gate",
+    "w2": "ffn_down",
+    "w3": "ffn_up",
+    "shared_expert_gate": "ffn_gate_inp_shexp",
+} | {
+    f"{shared}.{ours}": f"{theirs}_shexp"
+    for shared in ("shared_expert", "shared_experts", "shared_mlp")
+    for ours, theirs in (("gate_proj", "ffn_gate"), ("up_proj", "ffn_up"), ("down_proj", "ffn_down"))
+}
+_STATE_SPACE = {
+    "in_proj": "ssm_in",
+    "conv1d": "taps:ssm_conv1d",
+    "x_proj": "ssm_x",
+    "dt_proj": "ssm_dt",
+    "dt_bias": "=ssm_dt.bias",
+    "A_log": "=ssm_a",
+    "D": "=ssm_d",
+    "out_proj": "ssm_out",
+}
+
+
+def _below(module: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Names below a module."""
+    return {f"{module}.{name}": theirs for name, theirs in names.items()}
+
+
+# Of a layer's tensor: its name below the layer, without the number of an expert and without .weight or .bias.
+LAYER: dict[str, str] = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "ffn_norm": "ffn_norm",
+    "ln_1": "attn_norm",
+    "ln_2": "ffn_norm",
+    "norm": "attn_norm",
+    **_below("self_attn", _ATTENTION),
+    **_below("mlp", _FEED_FORWARD),
+    **_below("feed_forward", _FEED_FORWARD),
+    **_below("block_sparse_moe", _FEED_FORWARD),
+    **_below("mamba", _STATE_SPACE),
+    **_below("mixer", _STATE_SPACE),
+    "self_attention.query_key_value": "attn_qkv",
+    "self_attention.dense": "attn_output",
+    "attn.c_attn": "attn_qkv",
+    "attn.c_proj": "attn_output",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+    "mlp.fc1": "ffn_up",
+    "mlp.fc2": "ffn_down",
+    "mlp.dense_h_to_4h": "ffn_up",
+    "mlp.dense_4h_to_h": "ffn_down",
+}
+
+# Norms after attention and after the feed-forward layer, where there are some before them too.
+_AFTER = {
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+_STATE_SPACE_2 = {"A_log": "column:=ssm_a", "D": "column:=ssm_d", "norm": "groups:ssm_norm"}
+_MAMBA2 = _below("mamba", _STATE_SPACE_2)
+# One mixer a layer, of any kind.
+_NEMOTRON_H = _below("mixer", _ATTENTION | _FEED_FORWARD | _STATE_SPACE | _STATE_SPACE_2) | {
+    "mixer.fc1_latent_proj": "ffn_latent_down",
+    "mixer.fc2_latent_proj": "ffn_latent_up",
+}
+_SHORT_CONVOLUTION = {
+    "operator_norm": "attn_norm",
+    "conv.conv": "taps:shortconv.conv",
+    "conv.in_proj": "shortconv.in_proj",
+    "conv.out_proj": "shortconv.out_proj",
+}
+# What Gemma keeps of each layer's own embedding.
+_PER_LAYER = {
+    "per_layer_input_gate": "inp_gate",
+    "per_layer_projection": "proj",
+    "post_per_layer_input_norm": "post_norm",
+}
+_PER_LAYER_TABLES = {
+    "embed_tokens_per_layer": "per_layer_token_embd",
+    "per_layer_model_projection": "per_layer_model_proj",
+    "per_layer_projection_norm": "per_layer_proj_norm",
+}
+_GRANITE_MOE = {
+    "block_sparse_moe.router.layer": "ffn_gate_inp",
+    "block_sparse_moe.router": "ffn_gate_inp",
+    "block_sparse_moe.input_linear": "ffn_gate_exps/ffn_up_exps",
+    "block_sparse_moe.output_linear": "ffn_down_exps",
+    "shared_mlp.input_linear": "ffn_gate_shexp/ffn_up_shexp",
+    "shared_mlp.output_linear": "ffn_down_shexp",
+}
+_GATED_DELTA = _below(
+    "linear_attn",
+    {
+        "in_proj_qkv": "attn_qkv",
+        "in_proj_z": "attn_gate",
+        "in_proj_qkvz": "gate:attn_qkv/attn_gate",
+        "in_proj_ba": "ssm_ba",
+        "in_proj_b": "ssm_beta",
+        "in_proj_a": "ssm_alpha",
+        "conv1d": "taps:ssm_conv1d",
+        "A_log": "=ssm_a",
+        "dt_bias": "=ssm_dt.bias",
+        "norm": "ssm_norm",
+        "out_proj": "ssm_out",
+    },
+) | {"post_attention_layernorm": "post_attention_norm"}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """An architecture of llama.cpp: the model types that become it, and what is called or made otherwise.
+
+    `kv_heads` is what the file calls the number of key/value heads where it is not the model's own. `seventy` are the
+    layers at which llama.cpp takes a model of this architecture for one of 70 billion. Where it `is_by_layer`, the file
+    has the numbers of heads of each layer. `f16` are matrices in 16 bits that others keep in 32. A model with a tensor
+    that has a part of `becomes` in its name is of the architecture beside it.
+    """
+
+    types: tuple[str, ...]
+    layer: Mapping[str, str] = field(default_factory=dict[str, str])
+    outside: Mapping[str, str] = field(default_factory=dict[str, str])
+    kv_heads: int | None = None
+    seventy: int = 0
+    is_by_layer: bool = False
+    f16: tuple[str, ...] = ()
+    becomes: tuple[tuple[str, str], ...] = ()
+
+
+_LATENT = 1  # key/value heads of a latent, which llama.cpp keeps as one key that all queries share
+
+ARCHITECTURES: dict[str, Converted] = {
+    "llama": Converted(("llama", "mistral", "mixtral", "internlm3"), seventy=80),
+    "afmoe": Converted(
+        ("afmoe",),
+        {
+            "post_attention_layernorm": "post_attention_norm",
+            "pre_mlp_layernorm": "ffn_norm",
+            "post_mlp_layernorm": "post_ffw_norm",
+            "self_attn.gate_proj": "attn_gate",
+            "mlp.router.gate": "ffn_gate_inp",
+        },
+    ),
+    "arcee": Converted(("arcee",)),
+    "apertus": Converted(
+        ("apertus",),
+        {
+            "attention_layernorm": "attn_norm",
+            "feedforward_layernorm": "ffn_norm",
+            "mlp.act_fn.alpha_p": "-",
+            "mlp.act_fn.alpha_n": "-",
+        },
+    ),
+    "bitnet": Converted(("bitnet",), {"mlp.ffn_sub_norm": "ffn_sub_norm", "self_attn.attn_sub_norm": "attn_sub_norm"}),
+    "bloom": Converted(("bloom",)),
+    "chatglm": Converted(("glm",)),
+    "command-r": Converted(("cohere",)),
+    "cohere2": Converted(("cohere2",)),
+    "cohere2moe": Converted(("cohere2_moe",)),
+    "dbrx": Converted(
+        ("dbrx",),
+        {
+            "norm_attn_norm.norm_1": "attn_norm",
+            "norm_attn_norm.norm_2": "attn_output_norm",
+            "norm_attn_norm.attn.Wqkv": "attn_qkv",
+            "norm_attn_norm.attn.out_proj": "attn_output",
+            "ffn.router.layer": "ffn_gate_inp",
+            "ffn.experts.mlp.w1": "equal:ffn_gate_exps",
+            "ffn.experts.mlp.v1": "equal:ffn_up_exps",
+            "ffn.experts.mlp.w2": "equal turned:ffn_down_exps",
+        },
+        f16=("ffn_gate_inp.weight",),
+    ),
+    "deepseek2": Converted(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "youtu"), kv_heads=_LATENT),
+    "deepseek32": Converted(("deepseek_v32",), kv_heads=_LATENT),
+    "dots1": Converted(("dots1",)),
+    "ernie4_5": Converted(("ernie4_5",)),
+    "ernie4_5-moe": Converted(("ernie4_5_moe",)),
+    "exaone4": Converted(("exaone4",), _AFTER),
+    "exaone-moe": Converted(("exaone_moe",)),
+    "falcon": Converted(("falcon",), {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"}),
+    "falcon-h1": Converted(("falcon_h1",), {**_MAMBA2, "pre_ff_layernorm": "=ffn_norm"}),
+    "gemma": Converted(("gemma",)),
+    "gemma2": Converted(("gemma2",), _AFTER),
+    "gemma3": Converted(("gemma3_text", "gemma3"), _AFTER),
+    "gemma3n": Converted(
+        ("gemma3n_text", "gemma3n"),
+        {
+            **_AFTER,
+            **_PER_LAYER,
+            "altup.modality_router": "altup_router",
+            "altup.router_norm": "altup_router_norm",
+            "altup.correction_coefs": "altup_correct_coef",
+            "altup.prediction_coefs": "altup_predict_coef",
+            "altup.correct_output_scale": "altup_correct_scale",
+            "laurel.linear_left": "laurel_l",
+            "laurel.linear_right": "laurel_r",
+            "laurel.post_laurel_norm": "laurel_post_norm",
+        },
+        {
+            **_PER_LAYER_TABLES,
+            "embed_tokens_per_layer": "padded:per_layer_token_embd",
+            "altup_projections.0": "stack:altup_proj",
+            "altup_unembed_projections.0": "stack:altup_unembd_proj",
+            **{f"altup_{which}projections.{n}": "-" for which in ("", "unembed_") for n in (1, 2)},
+        },
+    ),
+    "gemma4": Converted(
+        ("gemma4_text", "gemma4"),
+        {
+            **_AFTER,
+            **_PER_LAYER,
+            "layer_scalar": "=layer_output_scale.weight",
+            "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+            "post_feedforward_layernorm_1": "post_ffw_norm_1",
+            "post_feedforward_layernorm_2": "post_ffw_norm_2",
+            "router.proj": "ffn_gate_inp",
+            "router.scale": "=ffn_gate_inp.scale",
+            "router.per_expert_scale": "=ffn_down_exps.scale",
+            "experts.gate_up_proj": "ffn_gate_up_exps",
+            "experts.down_proj": "ffn_down_exps",
+        },
+        _PER_LAYER_TABLES,
+    ),
+    "glm4": Converted(
+        ("glm4",), {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
+    ),
+    "glm4moe": Converted(("glm4_moe", "solar_open"), {"post_attention_layernorm": "post_attention_norm"}),
+    "glm-dsa": Converted(("glm_moe_dsa",), kv_heads=_LATENT),
+    "gpt2": Converted(
+        ("gpt2",),
+        {name: f"turned:{LAYER[name]}" for name in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")},
+    ),
+    "gptneox": Converted(
+        ("gpt_neox",),
+        {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output"},
+    ),
+    "gpt-oss": Converted(
+        ("gpt_oss",),
+        {
+            "post_attention_layernorm": "post_attention_norm",
+            "mlp.experts.gate_up_proj": "turned:ffn_gate_exps/ffn_up_exps",
+            "mlp.experts.down_proj": "turned:ffn_down_exps",
+            "mlp.experts.gate_up_proj_bias": "halves:=ffn_gate_exps.bias/ffn_up_exps.bias",
+            "mlp.experts.down_proj_bias": "=ffn_down_exps.bias",
+        },
+    ),
+    "granite": Converted(
+        ("granite", "granitemoehybrid"),
+        _GRANITE_MOE,
+        becomes=((".mamba.", "granitehybrid"), (".block_sparse_moe.", "granitemoe")),
+    ),
+    "granitemoe": Converted(
+        ("granitemoe", "granitemoeshared"),
+        _GRANITE_MOE,
+    ),
+    "granitehybrid": Converted(
+        ("bamba",),
+        {**_MAMBA2, **_GRANITE_MOE, "pre_ff_layernorm": "ffn_norm"},
+        is_by_layer=True,
+    ),
+    "hunyuan-dense": Converted(("hunyuan_v1_dense",)),
+    "hunyuan-moe": Converted(("hunyuan_v1_moe",)),
+    "hy_v3": Converted(("hy_v3",)),
+    "jais2": Converted(("jais2",), seventy=68),
+    "jamba": Converted(
+        ("jamba",),
+        {
+            "pre_ff_layernorm": "ffn_norm",
+            "mamba.dt_layernorm": "ssm_dt_norm",
+            "mamba.b_layernorm": "ssm_b_norm",
+            "mamba.c_layernorm": "ssm_c_norm",
+        },
+        is_by_layer=True,
+    ),
+    "kimi-linear": Converted(
+        ("kimi_linear",),
+        {
+            "self_attn.conv1d": "windows:ssm_conv1d_q/ssm_conv1d_k/ssm_conv1d_v",
+            "self_attn.forget_gate.f_a_proj": "ssm_f_a",
+            "self_attn.forget_gate.f_b_proj": "ssm_f_b",
+            "self_attn.forget_gate.dt_bias": "=ssm_dt.bias",
+            "self_attn.forget_gate.A_log": "=ssm_a",
+            "self_attn.b_proj": "ssm_beta",
+            "self_attn.g_a_proj": "ssm_g_a",
+            "self_attn.g_b_proj": "ssm_g_b",
+            "self_attn.o_norm": "ssm_norm",
+        },
+        is_by_layer=True,
+    ),
+    "laguna": Converted(("laguna",), {"self_attn.g_proj": "attn_gate"}, is_by_layer=True),
+    "lfm2": Converted(("lfm2",), _SHORT_CONVOLUTION, {"embedding_norm": "token_embd_norm"}, is_by_layer=True),
+    "lfm2moe": Converted(("lfm2_moe",), _SHORT_CONVOLUTION, {"embedding_norm": "token_embd_norm"}, is_by_layer=True),
+    "llama4": Converted(
+        ("llama4_text",),
+        {
+            "feed_forward.experts.gate_up_proj": "turned:ffn_gate_exps/ffn_up_exps",
+            "feed_forward.experts.down_proj": "turned:ffn_down_exps",
+        },
+    ),
+    "mamba": Converted(("mamba", "falcon_mamba")),
+    "mamba2": Converted(("mamba2",), _below("mixer", _STATE_SPACE_2)),
+    "mellum": Converted(("mellum",)),
+    "minicpm3": Converted(("minicpm3",), {"self_attn.kv_b_proj": "attn_kv_b"}),
+    "mimo2": Converted(("mimo_v2_flash",), {"self_attn.sinks": "=attn_sinks"}),
+    "minimax-01": Converted(("minimax",), {"self_attn.norm": "attn_norm_2", "self_attn.output_gate": "attn_gate"}),
+    "minimax-m2": Converted(("minimax_m2",)),
+    "mistral3": Converted(("ministral3",)),
+    "mistral4": Converted(
+        ("mistral4",),
+        {"mlp.experts.gate_proj": "doubled:ffn_gate_up_exps", "mlp.experts.up_proj": "-"},
+        kv_heads=_LATENT,
+    ),
+    "mpt": Converted(
+        ("mpt",),
+        {
+            "norm_1": "attn_norm",
+            "norm_2": "ffn_norm",
+            "attn.Wqkv": "attn_qkv",
+            "attn.out_proj": "attn_output",
+            "ffn.up_proj": "ffn_up",
+            "ffn.down_proj": "ffn_down",
+        },
+    ),
+    "nemotron": Converted(("nemotron",)),
+    "nemotron_h": Converted(("nemotron_h",), _NEMOTRON_H, is_by_layer=True, becomes=((".experts.", "nemotron_h_moe"),)),
+    "nemotron_h_moe": Converted((), _NEMOTRON_H, is_by_layer=True),
+    "olmo": Converted(("olmo",), seventy=80),
+    "olmo2": Converted(("olmo2", "olmo3"), _AFTER),
+    "olmoe": Converted(("olmoe",)),
+    "phi2": Converted(("phi",)),
+    "phi3": Converted(("phi3",)),
+    "phimoe": Converted(("phimoe",)),
+    "qwen2": Converted(("qwen2",), seventy=80),
+    "qwen2moe": Converted(("qwen2_moe",)),
+    "qwen3": Converted(("qwen3",)),
+    "qwen3moe": Converted(("qwen3_moe",)),
+    "qwen3next": Converted(("qwen3_next",), _GATED_DELTA),
+    "qwen35": Converted(("qwen3_5", "qwen3_5_text"), _GATED_DELTA),
+    "qwen35moe": Converted(("qwen3_5_moe", "qwen3_5_moe_text"), _GATED_DELTA),
+    "qwen3vl": Converted(("qwen3_vl", "qwen3_vl_text")),
+    "qwen3vlmoe": Converted(("qwen3_vl_moe", "qwen3_vl_moe_text")),
+    "seed_oss": Converted(("seed_oss",), {"post_attention_layernorm": "post_attention_norm"}),
+    "smollm3": Converted(("smollm3",)),
+    "stablelm": Converted(("stablelm",)),
+    "starcoder": Converted(("gpt_bigcode",)),
+    "starcoder2": Converted(("starcoder2",)),
+}
+BY_TYPE: dict[str, str] = {name: architecture for architecture, this in ARCHITECTURES.items() for name in this.types}
+
+# Matrices that the converter leaves in 32 bits, by the end of the name; whatever does not end in .weight is too.
+IN_32_BITS = (
+    "ffn_gate_inp.weight",
+    "ffn_gate_inp_shexp.weight",
+    "position_embd.weight",
+    "token_types.weight",
+    "ssm_conv1d.weight",
+    *(f"ssm_conv1d_{part}.weight" for part in "qkv"),
+    "shortconv.conv.weight",
+    "indexer.proj.weight",
+    "altup_correct_coef.weight",
+    "altup_predict_coef.weight",
+)

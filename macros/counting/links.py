@@ -1,0 +1,255 @@
+"""Bytes that the devices of a split send to each other in a step, collective by collective, and their least time.
+
+What is sent follows from how the weights are cut. A part of a layer that is cut ends in a sum over the tensor-parallel
+devices (all-reduce), as do the rows of a vocabulary that is cut; logits are put together (all-gather). Where devices
+have texts of their own and experts are divided, tokens travel to the experts and back (dispatch and combine). A stage
+hands its result to the next. The factors are those of NCCL's own test programs (`doc/PERFORMANCE.md`): of a message of
+M bytes each of n devices sends 2·M·(n − 1)/n in an all-reduce and M·(n − 1)/n in an all-gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
+
+from ..engine.array import Node
+from ..engine.dims import Poly
+from ..engine.tensors import Weight
+from .arrays import origin, size
+from .conditions import Conditions
+from .costs import COMPUTE, MEMORY, Costs
+from .devices import cut_axis, weight_axis
+from .parts import HEAD, cut
+from .splits import Split, padded
+
+ALL_REDUCE, ALL_GATHER, DISPATCH, COMBINE, SEND = "all-reduce", "all-gather", "dispatch", "combine", "send"
+ITEM_BYTES = 2  # of an activation: 16 bits
+# Types of what is dispatched: bytes of an element, and those of a scale for each so many of them.
+DISPATCH_TYPES: dict[str, tuple[int, int, int]] = {"bfloat16": (2, 0, 1), "fp8": (1, 4, 128)}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One kind of message in a step, with all its repetitions: bytes that one device sends, and all devices together.
+
+    `sent` is that of the device that sends the most, added up over the stages, which a token passes one by one.
+    """
+
+    kind: str
+    after: str  # the word for the step whose result travels
+    times: int
+    among: int  # devices that take part in one message
+    sent: Fraction
+    total: Fraction
+
+    def with_more(self, other: Transfer) -> Transfer:
+        """The same with those of other layers."""
+        return Transfer(
+            self.kind,
+            self.after,
+            self.times + other.times,
+            self.among,
+            self.sent + other.sent,
+            self.total + other.total,
+        )
+
+
+def transfers(
+    costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16"
+) -> tuple[Transfer, ...]:
+    """What the devices of a split send in a step of `new` tokens per sequence, in forward order; nothing on one.
+
+    Activations have 16 bits; what is dispatched has the type that is named, an FP8 number a scale of 4 bytes for each
+    128. A token is sent once to each other device that has any of its experts: as many as are expected where each
+    token chooses evenly.
+    """
+    return _Step(costs, split, new, given, dispatch).transfers if split.devices > 1 else ()
+
+
+def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Conditions) -> Fraction:
+    """The least time that the messages take: what one device sends, by what its links send one way, a message after
+    the other. Stages work at once where there are tokens for them.
+
+    Raises ValueError where the machine states no link.
+    """
+    if given.machine.link is None:
+        raise ValueError("a time on links needs a machine that states them")
+    at_once = min(split.pipeline, new * given.batch)
+    return sum((t.sent for t in found), Fraction(0)) / (given.machine.link.one_way * at_once)
+
+
+LINKS = "links"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a step is limited by on the devices of a split: seconds of computing, of memory, and of links; None where
+    the machine states none and there is something to send.
+    """
+
+    compute: Fraction
+    memory: Fraction
+    links: Fraction | None
+
+    @property
+    def seconds(self) -> Fraction:
+        """The longest: computing, reading and sending can at best go on at once."""
+        return max(self.compute, self.memory, self.links or Fraction(0))
+
+    @property
+    def limited_by(self) -> str:
+        """Which is the longest: `COMPUTE`, `MEMORY` or `LINKS`."""
+        if self.links is not None and self.links > max(self.compute, self.memory):
+            return LINKS
+        return COMPUTE if self.compute >= self.memory else MEMORY
+
+
+def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
+    """The least times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
+    found = transfers(costs, split, new, given, dispatch)
+    bound = costs.bound(new, replace(given, devices=1), expected=True)
+    at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
+    links = link_seconds(found, split, new, given) if given.machine.link else None
+    return Limits(bound.compute_seconds / at_work, bound.memory_seconds / at_work, links if found else Fraction(0))
+
+
+def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
+    """How many other devices are expected to have any of the experts that a token chose, all choices equally likely."""
+    on_each = experts // split.expert
+    none = Fraction(1)
+    for i in range(chosen):  # each choice misses the device's experts too
+        none *= Fraction(experts - on_each - i, experts - i)
+    return (split.tensor * split.data - 1) * (1 - none)
+
+
+class _Step:
+    """A step on the devices of a split."""
+
+    def __init__(self, costs: Costs, split: Split, new: int, given: Conditions, dispatch: str):
+        self.costs, self.split, self.batch, self.dispatch = costs, split, given.batch, DISPATCH_TYPES[dispatch]
+        self.fullest = -(-given.batch // split.data)  # sequences on the devices that have the most
+        values = costs.counts.values(T=new, S=given.tokens)
+        self.at: Callable[[Poly], int] = lambda polynomial: polynomial.at(values)
+        merged: dict[tuple[str, str], Transfer] = {}
+        for t in self._found():
+            if t.sent:
+                before = merged.get((t.kind, t.after))
+                merged[t.kind, t.after] = before.with_more(t) if before else t
+        self.transfers = tuple(merged.values())
+
+    def _found(self) -> list[Transfer]:
+        found: list[Transfer] = []
+        for step, layers, routed, is_cut, inside in parts_of(self.costs):
+            found += [
+                self._collective(ALL_REDUCE, str(leaf.role or step.role), layers, size(leaf.outputs[0]))
+                for leaf in inside
+            ]
+            if step.role is HEAD and is_cut:
+                found.append(self._collective(ALL_GATHER, str(step.role), layers, self._padded(step)))
+            elif cut_axis(step.outputs[0].shape) is not None:
+                pass  # each device uses the heads that it has
+            elif routed and self.split.data > 1:
+                found += self._to_experts(step, layers, routed[0])
+                kind = ALL_REDUCE if is_cut else ALL_GATHER
+                found.append(self._collective(kind, str(step.role), layers, size(step.outputs[0])))
+            elif is_cut or routed:
+                found.append(self._collective(ALL_REDUCE, str(step.role), layers, size(step.outputs[0])))
+        if self.split.pipeline > 1:
+            found.append(self._between_stages())
+        return found
+
+    def _collective(self, kind: str, after: str, times: int, elements: Poly | int) -> Transfer:
+        """A sum over, or a collection from, the tensor-parallel devices of each group."""
+        n = self.split.tensor
+        message = (elements if isinstance(elements, int) else self.at(elements)) * ITEM_BYTES * times
+        share = Fraction((2 if kind == ALL_REDUCE else 1) * (n - 1), n) * message
+        return Transfer(kind, after, times, n, share * self.fullest, share * n * self.batch)
+
+    def _padded(self, head: Node) -> int:
+        """Logits of a sequence, padding included."""
+        vocabulary = int(head.outputs[0].shape[-1])
+        return self.at(size(head.outputs[0])) // vocabulary * padded(vocabulary, self.split.tensor)
+
+    def _to_experts(self, part: Node, layers: int, weight: Weight) -> list[Transfer]:
+        """Each token to the devices that have its experts, and back."""
+        assert weight.routed is not None
+        inside = [n for n in part.walk() if any(w.routed is not None for w in n.weights)]
+        devices = self.split.tensor * self.split.data
+        copies = devices_with_experts(int(weight.routed[0]), int(weight.routed[1]), self.split) * layers
+        tokens = self.at(inside[0].inputs[0].shape[0].expr)
+        width, back = int(inside[0].inputs[0].shape[-1]), int(inside[-1].outputs[0].shape[-1])
+        item, scale, block = self.dispatch
+        rows = (DISPATCH, width * item + -(-width // block) * scale), (COMBINE, back * ITEM_BYTES)
+        return [
+            Transfer(
+                kind,
+                str(part.role),
+                layers,
+                devices,
+                copies * tokens * self.fullest * row / self.split.tensor,
+                copies * tokens * self.batch * row,
+            )
+            for kind, row in rows
+        ]
+
+    def _between_stages(self) -> Transfer:
+        """The result of each stage but the last, from each of its devices to one of the next."""
+        by_layer = {i: top for top in self.costs.trace.root.children for i in top.layers or ()}
+        each = len(by_layer) // self.split.pipeline
+        last = [by_layer[i * each - 1] for i in range(1, self.split.pipeline)]
+        message = sum(self.at(size(top.outputs[0])) for top in last) * ITEM_BYTES
+        return Transfer(
+            SEND,
+            "stage",
+            len(last),
+            2,
+            Fraction(message * self.fullest),
+            Fraction(message * self.batch * self.split.tensor),
+        )
+
+
+# A part with its layers, its routed weights, whether others of its weights are cut, and the sums inside it.
+Part: TypeAlias = tuple[Node, int, list[Weight], bool, list[Node]]
+_PARTS: WeakKeyDictionary[Costs, list[Part]] = WeakKeyDictionary()  # they go when a model's costs go
+
+
+def parts_of(costs: Costs) -> list[Part]:
+    """The parts of a forward pass, as every split has them."""
+    kept = _PARTS.setdefault(costs, [])
+    if not kept:
+        kept.extend([_part(top, step) for top, step in cut(costs.trace)])
+    return kept
+
+
+def _part(top: Node, step: Node) -> Part:
+    weights = step.all_weights()
+    routed = [w for w in weights if w.routed is not None]
+    is_cut = any(w.routed is None and weight_axis(w) is not None for w in weights)
+    return step, 1 if top.layers is None else len(top.layers), routed, is_cut, _sums_inside(step, top)
+
+
+def _sums_inside(step: Node, layer: Node) -> list[Node]:
+    """The products inside a part that each device has a share of, and that are narrower than the part's result: they
+    are added up where they are used.
+    """
+    if layer.layers is None:
+        return []
+    width = step.outputs[0].shape[-1].expr
+    return [leaf for leaf in step.walk() if is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width]
+
+
+def is_sum_of_shares(leaf: Node) -> bool:
+    """Whether a contraction adds up along an axis that a weight is cut along."""
+    subscripts, _, result = leaf.note.partition("->")
+    if leaf.own_flops is None or not result:
+        return False
+    for term, x in zip(subscripts.split(","), leaf.inputs):
+        weight = origin(x).source
+        if isinstance(weight, Weight) and weight.routed is None and len(term) == len(weight.shape):
+            at = weight_axis(weight)
+            if at is not None and term[at] not in result:
+                return True
+    return False

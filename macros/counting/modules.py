@@ -1,0 +1,261 @@
+"""Which modules of a checkpoint a config lists: by their names, by names with `*`, by regular expressions.
+
+A regular expression is not handed to a library: what somebody else wrote could take for ever, and the browser's are
+others. Those of checkpoints are literals, `.*`, digits, alternatives; each is read into plain sequences of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..engine.errors import Problem, shorten
+
+MOST_WAYS = 1000  # sequences that one expression stands for
+MOST_PLACES = 30_000  # of all sequences together
+LONGEST, DEEPEST, MOST_MANY = 1000, 8, 8  # characters and brackets of one, and parts in a row that may be left out
+MOST_KNOWN = 1000  # beginnings of names that are kept
+DIGITS = "0123456789"
+WORD = DIGITS + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+SPECIAL = "\\.^$*+?{}[]()|"
+HELD = -1  # what was read is called by one of the sequences, whatever follows
+
+
+class Place(NamedTuple):
+    """A place of a name: which characters may stand there, None for any, and whether so many of them, or none."""
+
+    characters: str | None
+    is_many: bool = False
+
+
+ANYTHING = Place(None, True)
+
+
+class Sequences:
+    """Sequences of places that a name is held against all at once: a bit for each place, and one for each end.
+
+    `is_of_parts`: one has to spell parts of the name, from dot to dot; else the whole name.
+    """
+
+    def __init__(self, is_of_parts: bool):
+        self.is_of_parts = is_of_parts
+        self.size = self.starts = self.ends = self.many = self.single = self.anything = 0
+        self.by_character: dict[str, int] = {}
+        self.known: dict[str, int] = {}
+
+    def include(self, places: list[Place], named: str) -> None:
+        """One more. Raises `Problem` for what would take long, by the name that it is of."""
+        places = [place for n, place in enumerate(places) if not (place.is_many and places[n - 1 : n] == [place])]
+        self.starts = self.starts | 1 << self.size
+        in_a_row = 0
+        for place in places:
+            bit = 1 << self.size
+            in_a_row = in_a_row + 1 if place.is_many else 0
+            if in_a_row > MOST_MANY or self.size >= MOST_PLACES:
+                raise _not_understood(named)
+            if place.is_many:
+                self.many = self.many | bit
+            else:
+                self.single = self.single | bit
+            if place.characters is None:
+                self.anything = self.anything | bit
+            for character in place.characters or "":
+                self.by_character[character] = self.by_character.get(character, 0) | bit
+            self.size += 1
+        self.ends = self.ends | 1 << self.size
+        self.size += 1
+
+    def spell(self, name: str) -> bool:
+        """Whether one of them is the name, or parts of it."""
+        before, dot, last = name.rpartition(".")
+        here = self._after(f"{before}{dot}")
+        if here != HELD:
+            here = self._read(here, last)
+        return here == HELD or here & self.ends != 0
+
+    def _after(self, beginning: str) -> int:
+        """Where one is behind some parts and their dots; kept, since many names begin alike."""
+        if beginning == "":
+            return self._reached(self.starts)
+        here = self.known.get(beginning)
+        if here is None:
+            before, dot, last = beginning.removesuffix(".").rpartition(".")
+            here = self._after(f"{before}{dot}")
+            if here != HELD:
+                here = self._read(here, last)
+            if here != HELD and self.is_of_parts and here & self.ends != 0:
+                here = HELD
+            if here != HELD:
+                here = self._read(here, ".")
+                if self.is_of_parts:
+                    here = here | self._reached(self.starts)
+            if len(self.known) >= MOST_KNOWN:
+                self.known = {}
+            self.known[beginning] = here
+        return here
+
+    def _read(self, here: int, text: str) -> int:
+        for character in text:
+            if here == 0:
+                return 0
+            here = here & (self.anything | self.by_character.get(character, 0))
+            here = self._reached((here & self.single) << 1 | here & self.many)
+        return here
+
+    def _reached(self, here: int) -> int:
+        """With each place those behind places that may be empty."""
+        further = here | (here & self.many) << 1
+        while further != here:
+            here = further
+            further = here | (here & self.many) << 1
+        return here
+
+
+class Modules:
+    """The modules that a list names. A name stands for what is below it too: `model.layers.0.self_attn`; and where its
+    beginning is left out, for each that ends so: `lm_head`, `mlp.gate`.
+
+    What stands before `layers.` is left out of account: files differ there. A name that begins with `re:` is an
+    expression, which the whole name has to begin with. Raises `Problem` for one that is not understood.
+    """
+
+    def __init__(self, names: Iterable[str]):
+        self.names: dict[str, None] = {}
+        self.first_parts: dict[str, None] = {}
+        self.globs, self.expressions = Sequences(True), Sequences(False)
+        self.has_numbers = self.has_members = False  # whether any names a layer, or an expert, by its number
+        for name in dict.fromkeys(names):
+            self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
+            after = name.partition("experts")[2].removeprefix("\\").removeprefix(".")
+            self.has_members = self.has_members or (after[:1] != "" and after[:1] in DIGITS + "[(\\")
+            if name.startswith("re:"):
+                for places in _ways(name.removeprefix("re:")):
+                    self.expressions.include(places, name)
+            elif "*" in name:
+                self.globs.include(_glob(_short(name)), name)
+            else:
+                short = _short(name).removesuffix(".")
+                self.names[short] = None
+                self.first_parts[short.partition(".")[0]] = None
+
+    def holds(self, names: Iterable[str]) -> bool:
+        """Whether a module is among them that is called by any of these names in full."""
+        for name in names:
+            short = _short(name)
+            if self._names_part(short.split(".")) or self.globs.size > 0 and self.globs.spell(short):
+                return True
+            wrapped = (name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}")
+            if self.expressions.size > 0 and any(self.expressions.spell(whole) for whole in wrapped):
+                return True
+        return False
+
+    def _names_part(self, parts: list[str]) -> bool:
+        for i, part in enumerate(parts):
+            if part in self.first_parts and any(".".join(parts[i : j + 1]) in self.names for j in range(i, len(parts))):
+                return True
+        return False
+
+
+def _short(name: str) -> str:
+    """A name from `layers.` on, where it has that."""
+    _, layers, rest = f".{name}".partition(".layers.")
+    return f"layers.{rest}" if layers else name
+
+
+def _glob(text: str) -> list[Place]:
+    return [ANYTHING if character == "*" else Place(character) for character in text]
+
+
+def _ways(expression: str) -> list[list[Place]]:
+    """The sequences that a regular expression stands for. Raises `Problem` for what is not understood."""
+    text = expression.removeprefix("^")
+    is_whole = text.endswith("$") and not text.endswith("\\$")
+    if len(text) > LONGEST:
+        raise _not_understood(expression)
+    ways, at = _alternatives(text.removesuffix("$") if is_whole else text, 0, expression, 0)
+    if at < len(text) - (1 if is_whole else 0):
+        raise _not_understood(expression)
+    return ways if is_whole else [[*way, ANYTHING] for way in ways]
+
+
+def _alternatives(text: str, at: int, whole: str, depth: int) -> tuple[list[list[Place]], int]:
+    """What stands between two brackets, or all: sequences, and where it ends."""
+    if depth > DEEPEST:
+        raise _not_understood(whole)
+    done: list[list[Place]] = []
+    ways: list[list[Place]] = [[]]
+    while at < len(text) and text[at] != ")":
+        if text[at] == "|":
+            done, ways, at = [*done, *ways], [[]], at + 1
+            continue
+        if text[at] == "(":
+            inner, at = _alternatives(text, at + (3 if text[at : at + 3] == "(?:" else 1), whole, depth + 1)
+            if text[at : at + 1] != ")":
+                raise _not_understood(whole)
+            at += 1
+            if text[at : at + 1] == "?":
+                inner, at = [*inner, []], at + 1
+        else:
+            characters, at = _one(text, at, whole)
+            inner = [[Place(characters)]]
+            quantifier = text[at : at + 1]
+            if quantifier == "*":
+                inner = [[Place(characters, True)]]
+            elif quantifier == "+":
+                inner = [[Place(characters), Place(characters, True)]]
+            elif quantifier == "?":
+                inner = [[Place(characters)], []]
+            at += 1 if quantifier and quantifier in "*+?" else 0
+        if text[at : at + 1] and text[at] in "*+?{":
+            raise _not_understood(whole)
+        ways = [[*before, *after] for before in ways for after in inner]
+        if len(ways) + len(done) > MOST_WAYS or sum(map(len, ways)) > MOST_PLACES:
+            raise _not_understood(whole)
+    return [*done, *ways], at
+
+
+def _one(text: str, at: int, whole: str) -> tuple[str | None, int]:
+    """The characters that may stand at one place, and where the next begins."""
+    character = text[at]
+    if character == ".":
+        return None, at + 1
+    if character == "\\":
+        escaped = text[at + 1 : at + 2]
+        if escaped == "d":
+            return DIGITS, at + 2
+        if escaped == "w":
+            return WORD, at + 2
+        if escaped == "" or escaped in WORD:
+            raise _not_understood(whole)
+        return escaped, at + 2
+    if character == "[":
+        inside, closed, _ = text[at + 1 :].partition("]")
+        if not closed or inside == "" or inside[0] == "^" or "\\" in inside:
+            raise _not_understood(whole)
+        return _range(inside), at + len(inside) + 2
+    if character in SPECIAL:
+        raise _not_understood(whole)
+    return character, at + 1
+
+
+def _range(inside: str) -> str:
+    """`0-9_` -> 0123456789_"""
+    characters = ""
+    at = 0
+    while at < len(inside):
+        if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
+            first, last = WORD.find(inside[at]), WORD.find(inside[at + 2])
+            characters += WORD[first : last + 1] if 0 <= first <= last else inside[at : at + 3]
+            at += 3
+        else:
+            characters += inside[at]
+            at += 1
+    return characters
+
+
+def _not_understood(expression: str) -> Problem:
+    return Problem(f"quantization_config: the module name {shorten(expression)} is not understood", MEND)
+
+
+# What to do where the format of the weights is not known.
+MEND = "say in which format to take the weights: bfloat16, fp8, int4, mxfp4, …"

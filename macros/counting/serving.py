@@ -1,0 +1,129 @@
+"""What an inference engine puts into memory while it serves a model: terms that are exact, estimates by a stated rule,
+and ranges that somebody measured. No estimate stands as an exact figure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from weakref import WeakKeyDictionary
+
+from ..engine.tensors import CacheEntry
+from .costs import Costs
+from .peak import Operation, operations
+
+MIB, GIB = 2**20, 2**30
+# More tokens than any window or chunk has.
+MANY = 2**40
+
+
+# The operations of each model, with and without arrays over pairs: they go when its costs go.
+_STEPS: WeakKeyDictionary[Costs, dict[bool, list[Operation]]] = WeakKeyDictionary()
+
+
+class How(StrEnum):
+    """How a figure is known."""
+
+    EXACT = "exact"
+    ESTIMATE = "estimate"
+    RANGE = "range"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of the memory: its bytes, least and most, how they are known, by which rule, and where that was read."""
+
+    key: str
+    name: str
+    least: int
+    most: int
+    how: How
+    rule: str
+    source: str
+
+
+def exact(key: str, name: str, size: int, rule: str, source: str) -> Term:
+    return Term(key, name, size, size, How.EXACT, rule, source)
+
+
+def estimate(key: str, name: str, size: int, rule: str, source: str) -> Term:
+    return Term(key, name, size, size, How.ESTIMATE, rule, source)
+
+
+def between(key: str, name: str, least: int, most: int, rule: str, source: str) -> Term:
+    return Term(key, name, least, most, How.RANGE, rule, source)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What an engine that takes its share of the memory at once has left for the cache, at least and at most: bytes,
+    the tokens that they hold, and the number of sequences of the requested context."""
+
+    budget: int
+    share: Fraction
+    room: tuple[int, int]
+    tokens: tuple[int, int]
+    texts: tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """An engine that serves a model: the terms of its memory, the settings that they hold for, by the names of its own
+    options, and the pool of its cache, where it has one.
+    """
+
+    engine: str
+    terms: tuple[Term, ...]
+    settings: dict[str, int | str]
+    pool: Pool | None = None
+
+    def limit(self, memory_bytes: int) -> int:
+        """Bytes that the engine may take of so much memory."""
+        return memory_bytes if self.pool is None else self.pool.budget
+
+    @property
+    def least(self) -> int:
+        """Bytes at least."""
+        return sum(term.least for term in self.terms)
+
+    @property
+    def most(self) -> int:
+        """Bytes at most."""
+        return sum(term.most for term in self.terms)
+
+
+def window_of(costs: Costs, entry: CacheEntry) -> int | None:
+    """How many rows of an entry are kept at most; None where they grow without end."""
+    rows = entry.shape[0].expr.at(costs.counts.values(S=MANY))
+    return rows if rows < MANY // 2**10 else None
+
+
+def row_of(entry: CacheEntry) -> int:
+    """Elements of one row of one layer."""
+    size = 1
+    for d in entry.row or entry.shape:
+        size *= int(d)
+    return size
+
+
+def padded(n: int, to: int) -> int:
+    """The next multiple."""
+    return -(-n // to) * to
+
+
+def written_out(costs: Costs, k: CacheEntry) -> int:
+    """Elements of a row, a latent written out as keys and values of each head."""
+    latent = next((x for node, x in costs.latents.items() if node.layers == k.layers), None)
+    if latent is None or k.row is None:
+        return row_of(k)
+    is_latent = bool(k.row[-1].symbols & latent.rank.symbols)
+    return int(latent.heads) * int(latent.nope + latent.value if is_latent else k.row[-1])
+
+
+def steps_of(costs: Costs, *, pairs: bool) -> list[Operation]:
+    """The operations of a step in order, with the arrays that each makes and reads."""
+    kept = _STEPS.setdefault(costs, {})
+    if pairs not in kept:
+        kept[pairs] = operations(costs.trace.root, pairs=pairs)
+    return kept[pairs]

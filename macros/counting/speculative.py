@@ -1,0 +1,129 @@
+"""Speculative decoding: a draft proposes tokens, the target checks them all in one step; the least time of a token.
+
+The rule by which tokens are accepted leaves the target's distribution as it is (Leviathan et al., arXiv 2211.17192;
+Chen et al., arXiv 2302.01318). Where each of k proposed tokens is accepted with probability a, independently of the
+others, a step gives 1 + a + … + aᵏ tokens: those up to the first that is refused, and one of the target's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from .conditions import Conditions
+from .costs import Bound, Costs
+from .parts import HEAD
+
+MOST_DRAFTED = 64
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """The least times of one step, with a draft and without: seconds for the whole batch."""
+
+    acceptance: Fraction
+    drafted: int
+    plain: Bound
+    draft: Bound | None
+    verify: Bound
+
+    @property
+    def tokens(self) -> Fraction:
+        """The expected number of tokens per sequence and step."""
+        return expected_tokens(self.acceptance, self.drafted)
+
+    @property
+    def draft_seconds(self) -> Fraction:
+        """The draft's steps, one for each proposed token; none where proposals cost nothing."""
+        return self.draft.seconds * self.drafted if self.draft else Fraction(0)
+
+    @property
+    def seconds(self) -> Fraction:
+        """A whole step: the draft's steps, then the target's."""
+        return self.draft_seconds + self.verify.seconds
+
+    @property
+    def seconds_per_token(self) -> Fraction:
+        return self.seconds / self.tokens
+
+    @property
+    def speedup(self) -> Fraction:
+        """How many times as fast as the target alone; below 1 it is slower."""
+        return self.plain.seconds / self.seconds_per_token
+
+
+def expected_tokens(acceptance: Fraction, drafted: int) -> Fraction:
+    """1 + a + … + aᵏ, which is (1 − aᵏ⁺¹)/(1 − a) where a is below 1."""
+    return sum((acceptance**i for i in range(drafted + 1)), Fraction(0))
+
+
+def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
+    """A warning where a draft's tokens cannot be the target's."""
+    sizes = [costs.counts.values().get("vocab_size") for costs in (target, draft) if costs]
+    if len(set(sizes)) < 2:
+        return ()
+    return (f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens: a draft needs the target's tokenizer",)
+
+
+def speculated(
+    target: Costs, draft: Costs | None, acceptance: Fraction, drafted: int | None, given: Conditions
+) -> Speculation:
+    """With so many proposed tokens, or with as many as are best. Raises `Problem` where the target cannot be split."""
+    target.check_split(given)
+    if drafted is None:
+        return best_length(target, draft, acceptance, given)
+    return speculation(target, draft, acceptance, drafted, given)
+
+
+def speculation(
+    target: Costs, draft: Costs | None, acceptance: Fraction, drafted: int, given: Conditions
+) -> Speculation:
+    """The least time of a step on the machine and devices that are given; without a draft, proposals cost nothing.
+
+    The target checks `drafted` + 1 tokens per sequence at once: it reads its weights once, of a mixture of experts
+    those that so many tokens are expected to choose, and computes the logits of each. All steps are taken at the
+    context.
+    """
+    plain = target.bound(1, given, expected=True)
+    return Speculation(
+        acceptance,
+        drafted,
+        plain,
+        draft and draft.bound(1, given, expected=True),
+        _verify(target, drafted, given, plain),
+    )
+
+
+def lengths(target: Costs, draft: Costs | None, given: Conditions, most: int = 16) -> list[Speculation]:
+    """With each number of proposed tokens up to `most`, at an acceptance rate of 1: no time depends on the rate."""
+    able = range(1, min(most, given.tokens - 1) + 1) or range(1, 2)
+    plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
+    return [Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain)) for k in able]
+
+
+def best_of(found: list[Speculation], acceptance: Fraction) -> Speculation:
+    """The one with the least time for each token at an acceptance rate."""
+    return min((replace(one, acceptance=acceptance) for one in found), key=lambda s: s.seconds_per_token)
+
+
+def best_length(
+    target: Costs, draft: Costs | None, acceptance: Fraction, given: Conditions, most: int = 16
+) -> Speculation:
+    """The number of proposed tokens, up to `most`, with the least time for each token."""
+    return best_of(lengths(target, draft, given, most), acceptance)
+
+
+def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bound:
+    """The target's step over the proposed tokens and one more: the logits of all, not of the last alone. Where stages
+    share the tokens, it takes no less than one token on its way through all of them, as in a `plain` step.
+    """
+    new = drafted + 1
+    bound = target.bound(new, given.at(max(given.tokens, new)), expected=True)
+    peak = given.machine.peak(*target.formats.types(given.format))
+    memory = max(bound.memory_seconds, plain.memory_seconds)
+    if peak is None:
+        return Bound(bound.compute_seconds, memory)
+    values = target.counts.values(T=1, S=1)
+    head = sum(n.flops.at(values) for n in target.trace.root.children if n.role is HEAD)
+    more = Fraction(head * drafted * given.batch, peak * target.at_work(new, given))
+    return Bound(max(bound.compute_seconds + more, plain.compute_seconds), memory)

@@ -1,0 +1,103 @@
+"""A split over devices: its degrees of parallelism, and what each asks of the sizes of a model.
+
+The rules are those of vLLM: query heads and inner widths divide by the tensor-parallel degree; key/value heads divide
+by it, or it by them, and then each has several copies; groups of a state space divide, or there is one and it is
+copied; the vocabulary is padded to a multiple of 64 (`DEFAULT_VOCAB_PADDING_SIZE`). Routed experts divide by the
+expert-parallel degree, layers by the stages.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..engine.bounds import MOST_DEVICES
+from .parameters import INDEX
+
+# What tensor parallelism asks of a size: that it divides; that it divides or is divided; that it divides or is one;
+# nothing, since it is padded.
+WHOLE, SHARED, ONE_OR_WHOLE, PADDED = "whole", "shared", "one or whole", "padded"
+# Besides the names that end in _heads.
+INNER = ("d_ff", "d_inner", "n_output_groups")
+STATE_GROUPS = "n_groups"
+VOCABULARIES = ("vocab_size", "per_layer_vocab_size")
+ROWS = 64  # the padded vocabulary is a multiple of so many
+
+
+@dataclass(frozen=True)
+class Split:
+    """Degrees of parallelism; `tensor` × `data` × `pipeline` devices.
+
+    `tensor` devices share each matrix, cut along whole heads, inner widths and the vocabulary. Each of `data` groups of
+    them takes sequences of its own, with a copy of all but the routed experts. Of these each device has one part in
+    `expert`, and cuts the width of those where there are more devices. `pipeline` stages have as many layers each.
+    """
+
+    tensor: int = 1
+    expert: int = 1
+    pipeline: int = 1
+    data: int = 1
+
+    @property
+    def devices(self) -> int:
+        return self.tensor * self.data * self.pipeline
+
+    @property
+    def width(self) -> int:
+        """Among how many devices the width of a routed expert is cut."""
+        return self.tensor * self.data // self.expert
+
+    @property
+    def degrees(self) -> dict[str, int]:
+        """The degrees by name."""
+        return {"tensor": self.tensor, "data": self.data, "expert": self.expert, "pipeline": self.pipeline}
+
+    @property
+    def said(self) -> str:
+        """The degrees above 1 in words: `tensor parallel 8, expert parallel 8`."""
+        return ", ".join(f"{name} parallel {n:,}" for name, n in self.degrees.items() if n > 1) or "one device"
+
+    @property
+    def letters(self) -> str:
+        """The same in the field's letters: `TP 8, EP 8`; nothing of one device."""
+        return ", ".join(f"{name[0].upper()}P {n:,}" for name, n in self.degrees.items() if n > 1)
+
+
+def rule_of(symbol: str) -> str | None:
+    """What tensor parallelism asks of the size of a name; None for one that no matrix is cut along."""
+    if symbol.startswith(INDEX):
+        return None
+    if symbol in VOCABULARIES:
+        return PADDED
+    if symbol == STATE_GROUPS:
+        return ONE_OR_WHOLE
+    if symbol.endswith("kv_heads"):
+        return SHARED
+    return WHOLE if symbol.endswith("_heads") or symbol.startswith(INNER) else None
+
+
+def is_cut(rule: str, size: int, devices: int) -> bool:
+    """Whether a size under a rule can be cut over so many devices."""
+    if rule == PADDED or size % devices == 0:
+        return True
+    return rule == SHARED and devices % size == 0 or rule == ONE_OR_WHOLE and size == 1
+
+
+def held(rule: str, size: int, devices: int) -> int:
+    """How much of a size under a rule each of so many devices holds."""
+    if rule == PADDED:
+        return padded(size, devices) // devices
+    return max(1, size // devices)
+
+
+def padded(vocabulary: int, devices: int) -> int:
+    """The rows of a table over so many devices: the next multiple of 64 that they divide; on one none is added."""
+    if devices == 1:
+        return vocabulary
+    step = math.lcm(ROWS, devices)
+    return -(-vocabulary // step) * step
+
+
+def divisors(n: int) -> list[int]:
+    """The divisors of a number that may be degrees, ascending."""
+    return [d for d in range(1, min(n, MOST_DEVICES) + 1) if n % d == 0]

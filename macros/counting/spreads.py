@@ -1,0 +1,85 @@
+"""A model on the devices of a split: bytes on the fullest device, messages and least times of the two kinds of step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..engine.errors import Problem
+from .conditions import Conditions
+from .costs import Costs
+from .links import Limits, Transfer, limits, transfers
+from .splits import Split
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step on the devices of a split: what they send, and the least times; None where the machine states none."""
+
+    transfers: tuple[Transfer, ...]
+    limits: Limits | None
+
+    @property
+    def sent(self) -> Fraction:
+        """Bytes that one device sends, the stages added up."""
+        return sum((t.sent for t in self.transfers), Fraction(0))
+
+    @property
+    def total(self) -> Fraction:
+        """Bytes that all devices send together."""
+        return sum((t.total for t in self.transfers), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A model on the devices of one split: bytes on the fullest device by term, and the two kinds of step."""
+
+    split: Split
+    terms: dict[str, int]
+    decode: Step
+    prefill: Step
+
+    @property
+    def total(self) -> int:
+        """Bytes on the fullest device."""
+        return sum(self.terms.values())
+
+
+def spread(costs: Costs, split: Split, given: Conditions, dispatch: str = "bfloat16") -> Spread:
+    """What a split holds, sends, and how long it takes at the least; a machine has to state a bandwidth for that."""
+
+    def step(new: int) -> Step:
+        least = limits(costs, split, new, given, dispatch) if given.accelerator else None
+        return Step(transfers(costs, split, new, given, dispatch), least)
+
+    return Spread(split, costs.split_bytes(split, given), step(1), step(given.tokens))
+
+
+def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] | None = None) -> list[Split]:
+    """The splits over the devices that are given, or the one of these degrees. Raises `Problem` where there is none."""
+    if degrees:
+        tensor, pipeline, data = degrees
+        return [chosen(costs, tensor, pipeline, data, given.batch)]
+    costs.check_split(given)
+    return costs.splits(given.devices, given.batch)
+
+
+def chosen(costs: Costs, tensor: int = 1, pipeline: int = 1, data: int = 1, batch: int = 1) -> Split:
+    """The split of these degrees, routed experts over as many of a stage's devices as they divide by. Raises `Problem`
+    that names the degree which the model's sizes do not divide by.
+    """
+    for name, degree, able in (("tensor", tensor, costs.tensors), ("pipeline", pipeline, costs.stages)):
+        if degree not in able:
+            divide = ", ".join(f"{n:,}" for n in able)
+            raise Problem(f"{name} = {degree:,}: the sizes allow {divide}", "give one of these")
+    if data > batch:
+        raise Problem(f"data = {data:,}: more groups than the batch size of {batch:,}", "give a larger batch")
+    expert = costs.expert_degree(tensor * data)
+    if expert is None or data > 1 and costs.has_routed and expert != tensor * data:
+        experts = costs.counts.values()
+        number = next((n for name, n in experts.items() if name.endswith("n_experts")), 0)
+        raise Problem(
+            f"data = {data:,}: {number:,} routed experts do not divide by {tensor * data:,} devices",
+            "give a degree that they divide by",
+        )
+    return Split(tensor, expert, pipeline, data)

@@ -1,0 +1,395 @@
+"""In which format each weight of a model is: all matrices in one, or tensor by tensor as the maker published them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from ..engine.architectures import Architecture
+from ..engine.errors import Problem, shorten
+from ..engine.layouts import Layout, names_in_files
+from ..engine.steps import Role
+from ..engine.tensors import Weight
+from ..engine.trace import Trace
+from .arrays import origin
+from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of, is_matrix
+from .gguf import GgufFile, Stored
+from .gguf_mixes import FORMATS as GGUF
+from .gguf_mixes import MIXES
+from .modules import MEND
+from .parts import HEAD, LOOKED_UP
+from .quantization import KEY, Quantization, read
+from .quantizers import QUANTIZERS
+
+# How many copies of a weight are in each format.
+Copies = tuple[tuple[Format, int], ...]
+
+# What configs call the type of all that is not quantized.
+TYPES = ("dtype", "torch_dtype")
+# The types in safetensors files that hold a weight by itself, without a scale.
+TYPES_OF_FILES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+# Steps whose matrices quantizers know as linear layers.
+LINEAR = frozenset(
+    {Role.LINEAR, Role.CONV1D, Role.GROUPED_LINEAR, Role.ATTENTION, Role.SHARED_EXPERTS, Role.CROSS_ATTENTION}
+)
+
+
+class Kind(Enum):
+    """What a weight is to a quantizer."""
+
+    EXPERT = "experts"
+    LINEAR = "linear layers"
+    HEAD = "the head"
+    TABLE = "tables"
+    ROUTER = "routers"
+    GATE = "gates of one row"
+    REST = "the rest"
+
+
+class WeightFormats:
+    """The formats of a model's weights, from the keys of its config.json; where these say nothing of a quantization,
+    and its files are there, from their headers: `types` reads the type of each tensor by its name.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        raw: Mapping[str, Any],
+        architecture: Architecture | None = None,
+        types: Callable[[], Mapping[str, str] | None] | None = None,
+    ):
+        self.trace, self.architecture, self._read_types = trace, architecture, types
+        self.model_type: str = raw.get("model_type", "")
+        self.problem: Problem | None = None  # why the published format is not known
+        self._quantizers: dict[str, Quantization] = {}
+        self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
+        self.quantization: Quantization | None = None
+        try:
+            self.quantization = read(raw)
+        except Problem as problem:
+            self.problem = problem
+        said = [str(raw[key]).removeprefix("torch.") for key in TYPES if raw.get(key) is not None]
+        wide = [name for name in said if name in ("float32", "bfloat16", "float16")]
+        self._is_said = bool(wide) or self.quantization is not None
+        self.rest = FORMATS[wide[0] if wide else "bfloat16"]
+
+    def of(self, w: Weight, format: str, layers: tuple[int, ...] | None = None) -> Copies:
+        """How many copies of a weight are in each format, where matrices are in `format`; the published ones for that
+        name, and for the name of one of them. Raises `Problem` where these are asked for and not known.
+
+        With `layers`, the copies in these of its layers. Of a weight that a GGUF file cuts, the first part says.
+        """
+        if format in GGUF:
+            return self._in_file(w, format, layers)
+        if format == PUBLISHED or format in self.names:
+            return self.published(w, layers)
+        if format in QUANTIZERS:
+            return self._quantized(w, self._of_quantizer(format), FORMATS["bfloat16"], layers)
+        return ((format_of(w, format), _copies(w, layers)),)
+
+    def size(self, w: Weight, format: str) -> int:
+        """Bytes of all copies of a weight; a buffer counts in a GGUF file alone."""
+        if self._sized != format:
+            self._sized, self._sizes = format, {}
+        if w not in self._sizes:
+            self._sizes[w] = self._size(w, format)
+        return self._sizes[w]
+
+    def _size(self, w: Weight, format: str) -> int:
+        if format in GGUF:
+            return sum(stored.size for stored in self.gguf.of(w, format))
+        if w.is_buffer:
+            return 0
+        return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
+
+    def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
+        """The shape of a weight, or of a part, as a quantizer has it: inputs last, an expert's gate and up apart."""
+        shape = w.shape if shape is None else shape
+        if form.name in FORMATS and form is FORMATS[form.name] or form.name in GGUF_TYPES or len(shape) < 2:
+            return shape
+        *before, rows, columns = (*shape[:-2], shape[-1], shape[-2]) if w in self._transposed else shape
+        if w.routed is not None and "gate_up" in w.name and int(rows) % 2 == 0:
+            return (*before, 2, int(rows) // 2, columns)
+        return (*before, rows, columns)
+
+    def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
+        """Bytes of parts of this shape: in each of these layers so many members; a weight of no layer is there once."""
+        whole = 1 if w.members is None else int(w.members)
+        if format in GGUF:
+            total = sum(_size_in(stored, w, layers) for stored in self.gguf.of(w, format))
+            if total == 0:
+                return 0
+            return -(-total * math.prod(shape) * members // (math.prod(map(int, w.shape)) * whole))
+        if w.is_buffer:
+            return 0
+        of_layers = None if w.layers is None else layers
+        return sum(
+            form.size(self.rows_and_columns(w, form, shape), copies * members // whole)
+            for form, copies in self.of(w, format, of_layers)
+        )
+
+    def types(self, format: str) -> tuple[str, ...]:
+        """The types whose arithmetic holds every value of the weights, besides bfloat16."""
+        if format == PUBLISHED or format in self.names:
+            self.check()
+            return tuple(dict.fromkeys(name for form in self.quantized for name in form.types))
+        if format in GGUF:
+            return GGUF_TYPES[MIXES[format].base].types if format in MIXES else ()
+        if format in QUANTIZERS:
+            quantization = self._of_quantizer(format)
+            form = quantization.linear or quantization.expert
+            return () if form is None else form.types
+        return FORMATS[format].types
+
+    @cached_property
+    def gguf(self) -> GgufFile:
+        """The model's GGUF file. Raises `Problem` where llama.cpp has no such model."""
+        return GgufFile(self.trace.weights.values(), self.model_type, self.trace.symbols)
+
+    def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
+        """How many copies of a weight have which type in a GGUF file."""
+        found: dict[Format, int] = {}
+        each = 1 if w.members is None else int(w.members)
+        parts = self.gguf.of(w, format)
+        for stored in parts:
+            if stored.tensor is parts[0].tensor:
+                form = GGUF_TYPES[stored.type]
+                found[form] = found.get(form, 0) + each * _inside(stored, w, layers)
+        return tuple([(form, copies) for form, copies in found.items() if copies])
+
+    def check(self) -> None:
+        """Raise `Problem` where the published format is not known."""
+        if self.problem is not None:
+            raise self.problem
+
+    def said(self, format: str) -> str:
+        """The formats in words: `bfloat16`, `experts in mxfp4, the rest in bfloat16`."""
+        if format != PUBLISHED and format not in self.names:
+            return format
+        self.check()
+        said: list[str] = []
+        for form, kinds in self.quantized.items():
+            what = str(Kind.EXPERT.value) if kinds == {Kind.EXPERT} else str(Kind.LINEAR.value)
+            before = f"{what} in {form.name}"
+            other = f"other {before}"
+            said.append(other if said and what == Kind.LINEAR.value else before)
+        if said:
+            return ", ".join([*dict.fromkeys(said), f"the rest in {self.rest.name}"])
+        return " and ".join(self._wide)
+
+    def phrase(self, format: str) -> str:
+        """The formats as a sentence has them: `in fp8`, `as published (experts in mxfp4, the rest in bfloat16)`."""
+        said = self.said(format)
+        if format in GGUF and self.gguf.needs_matrix(format):
+            return f"in {said} (made only with an importance matrix)"
+        return f"as published ({said})" if " " in said else f"in {said}"
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the config or the files say in which format the weights are."""
+        return self._is_said or self._types is not None
+
+    @cached_property
+    def _types(self) -> tuple[Layout, Mapping[str, str]] | None:
+        """The types of the tensors in the files, and where those of the forward pass stand."""
+        if self._read_types is None or self.architecture is None or self.quantization is not None or self.problem:
+            return None
+        types = self._read_types()
+        return None if types is None else (Layout(self.architecture, dict.fromkeys(types)), types)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the published formats of quantized weights."""
+        return frozenset(form.name for form in self.quantized)
+
+    @cached_property
+    def _wide(self) -> list[str]:
+        """The formats of what is not quantized, that of the most numbers before."""
+        if self._types is None:
+            return [self.rest.name]
+        found: dict[str, int] = {}
+        for w in self.trace.weights.values():
+            for form, copies in () if w.is_buffer else self.published(w):
+                found[form.name] = found.get(form.name, 0) + int(w.count) // int(w.copies) * copies
+        return sorted(found, key=lambda name: -found[name])
+
+    def _of_quantizer(self, name: str) -> Quantization:
+        """What a quantizer makes of the model. Raises `Problem` where that is not known."""
+        if name not in self._quantizers:
+            raw = {"quantization_config": QUANTIZERS[name], "model_type": self.model_type}
+            quantization = read(raw)
+            assert quantization is not None
+            if quantization.experts_unknown and any(kind is Kind.EXPERT for kind in self.kinds.values()):
+                what = f"what {name} makes of the experts of {shorten(self.model_type)} is not known here"
+                raise Problem(what, "ask for another format, such as Q4_K_M or gptq-4bit-g128")
+            self._quantizers[name] = quantization
+        return self._quantizers[name]
+
+    @cached_property
+    def quantized(self) -> dict[Format, set[Kind]]:
+        """The formats of what is quantized, those of experts first, with the kinds of the weights in each."""
+        found: dict[Format, set[Kind]] = {}
+        if self.quantization is None:
+            return found
+        weights = [w for w in self.trace.weights.values() if not w.is_buffer and is_matrix(w)]
+        for w in sorted(weights, key=lambda w: self.kinds[w] is not Kind.EXPERT):
+            for form, _ in self.published(w):
+                if form is not self.rest and form.bits < 16:
+                    found.setdefault(form, set()).add(self.kinds[w])
+        return found
+
+    def published(self, w: Weight, layers: tuple[int, ...] | None = None) -> Copies:
+        """How many copies of a weight the maker published in each format, of all or in these layers. Raises `Problem`
+        where that is not known.
+        """
+        self.check()
+        quantization = self.quantization
+        if quantization is None:
+            return ((self.rest, _copies(w, layers)),) if self._types is None else self._typed(w, layers)
+        kept = self._kept(w)
+        if kept is not None:
+            return ((kept, _copies(w, layers)),)
+        return self._quantized(w, quantization, self.rest, layers)
+
+    def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
+        """How many copies of a weight are in each format of a quantization, or with the rest."""
+        kind = self.kinds[w]
+        if kind is Kind.EXPERT and quantization.experts_unknown:
+            raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
+        formats = {
+            Kind.EXPERT: quantization.expert,
+            Kind.LINEAR: quantization.linear,
+            Kind.HEAD: quantization.head,
+            Kind.TABLE: quantization.table,
+            Kind.ROUTER: quantization.router,
+            Kind.GATE: quantization.gate,
+        }
+        otherwise = formats.get(kind)
+        is_linear = kind in (Kind.EXPERT, Kind.LINEAR, Kind.HEAD)
+        is_left = kind is Kind.LINEAR and (
+            (w.layers is None and not quantization.outside) or (w in self._transposed and not quantization.transposed)
+        )
+        if is_left or (otherwise is None and not is_linear):
+            return ((rest, _copies(w, layers)),)
+        has_numbers = any(modules.has_numbers for modules, _ in quantization.listed)
+        has_members = any(modules.has_members for modules, _ in quantization.listed)
+        numbers = _numbers(w, layers)
+        members = 1 if w.members is None else int(w.members)
+        copies = (1 if has_numbers else len(numbers)) * (1 if has_members else members)
+        called = [w.name]
+        if quantization.listed and self.architecture is not None:
+            called = names_in_files(w.name, self.architecture)
+        found: dict[Format, int] = {}
+        for layer in numbers if has_numbers else numbers[:1]:
+            for member in range(members if has_members else 1):
+                names = [_numbered(name, layer, member) for name in called]
+                form = next((form for modules, form in quantization.listed if modules.holds(names)), otherwise)
+                if form is None or not form.holds(self.rows_and_columns(w, form)):
+                    form = rest
+                found[form] = found.get(form, 0) + copies
+        return tuple(found.items())
+
+    def _typed(self, w: Weight, layers: tuple[int, ...] | None) -> Copies:
+        """The same from the headers of the files. Raises `Problem` for a type that only a quantization explains."""
+        assert self._types is not None
+        layout, types = self._types
+        members = 1 if w.members is None else int(w.members)
+        found: dict[Format, int] = {}
+        for layer in _numbers(w, layers):
+            place = layout.find(w.name.replace("{i}", str(layer)).replace("{e}", "0"))
+            name = self.rest.name if place is None else TYPES_OF_FILES.get(types[place.cuts[0].stored])
+            if place is not None and name is None:
+                stored = place.cuts[0].stored
+                what = f"{stored} is stored as {types[stored]}, and the config has no quantization_config"
+                raise Problem(what, MEND)
+            form = FORMATS[name or self.rest.name]
+            found[form] = found.get(form, 0) + members
+        return tuple(found.items())
+
+    def _kept(self, w: Weight) -> Format | None:
+        """The format in which the maker's files keep a weight whatever the config says."""
+        if self.architecture is not None:
+            for end, name in self.architecture.kept.items():
+                if f".{w.name}".endswith(f".{end}"):
+                    return FORMATS[name]
+        return None
+
+    @cached_property
+    def kinds(self) -> dict[Weight, Kind]:
+        """What each weight is: of matrices those of linear layers and of routed experts, and a head of its own."""
+        uses: dict[Weight, set[Role | None]] = {}
+        for node in self.trace.root.walk():
+            for w in node.weights:
+                uses.setdefault(w, set()).add(node.role)
+        experts = frozenset(
+            symbol for w in uses if w.routed is not None for symbol in w.routed[0].symbols
+        )  # of their number
+        return {w: self._kind(w, roles, experts) for w, roles in uses.items()}
+
+    def _kind(self, w: Weight, roles: set[Role | None], experts: frozenset[str]) -> Kind:
+        is_linear = w.name.endswith(".weight") or w.members is not None
+        if not is_matrix(w):
+            is_row = len(w.shape) == 2 and int(w.shape[0]) == 1 and is_linear
+            return Kind.GATE if is_row and roles & LINEAR else Kind.REST
+        if roles & set(LOOKED_UP):
+            return Kind.TABLE
+        if w.routed is not None:
+            return Kind.EXPERT
+        if HEAD in roles:
+            return Kind.HEAD
+        if not is_linear or not roles & LINEAR:
+            return Kind.REST
+        return Kind.ROUTER if any(d.symbols & experts for d in w.shape) else Kind.LINEAR
+
+    @cached_property
+    def _transposed(self) -> frozenset[Weight]:
+        """The matrices that are stored [in, out]."""
+        found: set[Weight] = set()
+        for node in self.trace.root.walk():
+            if node.role is Role.CONV1D:
+                found.update(w for w in node.weights if len(w.shape) > 1)
+            elif node.role is Role.EXPERT_LINEAR and node.outputs:
+                width = int(node.outputs[0].shape[-1])
+                stacks = [origin(x).source for x in node.inputs]
+                found.update(w for w in stacks if isinstance(w, Weight) and int(w.shape[-2]) != width)
+        return frozenset(found)
+
+
+def _numbered(name: str, layer: int | None, member: int) -> str:
+    """What the module of one copy of a weight is called."""
+    return name.replace("{i}", str(layer)).replace("{e}", str(member)).removesuffix(".weight")
+
+
+def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
+    """In how many of these layers of a weight a tensor of a file is stored so; 1 where no layer has it."""
+    if stored.layers is None:
+        return 1
+    wanted = _numbers(w, layers)
+    return sum(number in wanted for number in stored.layers)
+
+
+def _size_in(stored: Stored, w: Weight, layers: tuple[int, ...]) -> int:
+    """Bytes of a tensor of a file in these layers of a weight."""
+    return stored.size // len(stored.layers or (0,)) * _inside(stored, w, layers)
+
+
+def _numbers(w: Weight, layers: tuple[int, ...] | None) -> list[int | None]:
+    """What `{i}` of the name stands for in all layers, or in these."""
+    if w.layers is None:
+        return [None]
+    here = None if layers is None else set(layers)
+    return [number for layer, number in zip(w.layers, w.numbered or ()) if here is None or layer in here]
+
+
+def _copies(w: Weight, layers: tuple[int, ...] | None) -> int:
+    """How many copies of a weight there are, in all layers or in these."""
+    if layers is None:
+        return int(w.copies)
+    own = w.layers or ()
+    start = bisect_left(own, layers[0]) if layers else 0
+    is_run = own[start : start + len(layers)] == layers  # as of a stage of a pipeline: found without a look at all
+    return int(w.copies) // int(w.layer_count) * (len(layers) if is_run else len(_numbers(w, layers)))

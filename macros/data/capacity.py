@@ -1,0 +1,149 @@
+"""What the browser needs to say which models fit, without their traces; `counting.capacity` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from ..cache.disk import cached_on_disk
+from ..cache.memory import memoized
+from ..catalogue import presets
+from ..counting.capacity import ROW
+from ..counting.costs import Costs
+from ..counting.fitting import LADDER
+from ..counting.formats import FORMATS, GGUF_TYPES, Format
+from ..engine.dims import Call, Poly, smallest_poly
+from ..engine.steps import OF_SOURCE
+from ..engine.tensors import Weight
+
+
+@memoized
+@cached_on_disk
+def capacity(slug: str) -> dict[str, Any]:
+    """A model's polynomials, and its weights in the formats of the ladder."""
+    return Packing(presets.model(slug).counts).packed()
+
+
+@memoized
+@cached_on_disk
+def weights(slug: str, format: str) -> list[Any] | None:
+    """A model's weights in another format; None where it has none."""
+    return Packing(presets.model(slug).counts).weights_in(format)
+
+
+class Packing(Costs):
+    """A model's costs for one new token of each text on one device, as polynomials in the context."""
+
+    def packed(self) -> dict[str, Any]:
+        """The data of a `Capacity`."""
+        there = {name: said for name in LADDER if (said := self.weights_in(name)) is not None}
+        return {
+            "total": int(self.counts.total),
+            "row_width": self.counts.row_width,
+            "kept": self._by_size((k.item_bytes, k.elements) for k in self.counts.kept),
+            "moved": self._by_size(self._moved()),
+            "operations": self._largest(),
+            "forms": [[self._terms(poly) for poly in form] for form in self._forms()],
+            "weights": there,
+        }
+
+    def weights_in(self, format: str) -> list[Any] | None:
+        """The data of the `Weights` in a format."""
+        if not self.is_there(format):
+            return None
+        always, tables, routed = self._read_by(format)
+        return [
+            self.weight_bytes(format),
+            always + sum(size * used // members for (members, used), size in routed.items()),
+            list(self.formats.types(format)),
+            [_table(form, int(copies), w) for w in tables for form, copies in self.formats.of(w, format)],
+            sum(self.formats.size(w, format) for w in self.of_first_step),
+        ]
+
+    def _moved(self) -> Iterable[tuple[int | None, Poly]]:
+        """Elements of the cache that a step reads and writes, as `cache_bytes_read` and `cache_bytes_written` do."""
+        for k in self.trace.kept:
+            if k.seen is None:
+                yield k.item_bytes, k.elements
+            elif k.row is None:
+                yield k.item_bytes, k.seen_elements
+            else:
+                rows, picked = k.seen.expr, self._picked.get((k.holds, k.layers))
+                yield k.item_bytes, (rows if picked is None else smallest_poly(rows, picked)) * k.elements_per_row
+            written = k.elements - (k.seen_elements if k.holds in OF_SOURCE else 0)
+            yield k.item_bytes, written if k.row is None else smallest_poly(written, k.elements_per_token)
+
+    def _forms(self) -> list[tuple[Poly, Poly]]:
+        """As `forms`: the mask hides nothing from the newest token."""
+        whole, pairs = self.counts.flops, Poly.sum(p.leaf.flops * p.layers for p in self._pairs)
+        if not self.latents:
+            return [(whole - pairs, pairs)]
+        expanded, written_out = whole, pairs
+        for layer, latent in self.latents.items():
+            for p in (p for p in self._pairs if layer in p.leaf.path()):
+                if (width := latent.written_out(p.leaf)) is not None:
+                    saved = p.leaf.flops * (p.layers * (1 - Fraction(int(width), int(latent.rank))))
+                    expanded, written_out = expanded - saved, written_out - saved
+            read = Poly.sum(leaf.flops for leaf in latent.reads) * int(layer.layer_count)
+            expanded += read * Poly.of("S") - read
+        return [(whole - pairs, pairs), (expanded - written_out, written_out)]
+
+    def _largest(self) -> list[list[Any]]:
+        """The operations that may be the largest, each once, without those that another one is never smaller than."""
+        found: list[Poly] = []
+        for elements, _ in self._operations(pairs=True):
+            poly = self._in_numbers(Poly.sum(varying * number for varying, number in elements.items()))
+            if not any(_covers(other, poly) for other in found):
+                found = [*(other for other in found if not _covers(poly, other)), poly]
+        return [self._terms(poly) for poly in found]
+
+    def _by_size(self, entries: Iterable[tuple[int | None, Poly]]) -> list[list[Any]]:
+        """Elements by their own size in bytes, 0 where they have that of the cache's type."""
+        found: dict[int, list[Poly]] = {}
+        for own, elements in entries:
+            found.setdefault(own or 0, []).append(elements)
+        return [[own, self._terms(Poly.sum(polys))] for own, polys in found.items()]
+
+    def _terms(self, poly: Poly) -> list[Any]:
+        """A polynomial as data. Raises ValueError for one that is no sum of whole multiples of powers and calls."""
+        terms: list[Any] = []
+        for monomial, number in self._in_numbers(poly).terms.items():
+            power, calls = 0, list[Any]()
+            for atom, exponent in monomial:
+                if isinstance(atom, Call):
+                    calls += [[atom.op, *map(self._terms, atom.args)]] * exponent
+                elif atom == "S":
+                    power = exponent
+                else:  # below a line, where `in_numbers` leaves it
+                    number *= Fraction(self._sizes[atom]) ** exponent
+            if number != int(number) or power < 0:
+                raise ValueError(f"{poly} has parts of numbers")
+            terms.append([int(number), power, *calls])
+        return terms
+
+    def _in_numbers(self, poly: Poly) -> Poly:
+        """A polynomial in S alone."""
+        return poly.in_numbers(self._sizes)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {**self.trace.symbols, "T": 1}
+
+
+def _table(form: Format, copies: int, w: Weight) -> list[Any]:
+    """A table as `Weights` reads it; of a quantizer's format the bytes of a row. Raises ValueError where rows have no
+    bytes of their own."""
+    rows, *rest = map(int, w.shape)
+    if form.name in GGUF_TYPES or form.name in FORMATS:
+        return [form.name, copies, rows, *rest]
+    row = form.size((1, *rest), copies)
+    if row * rows != form.size(w.shape, copies):
+        raise ValueError(f"{w.name} in {form.name} has parts of rows")
+    return [ROW, row, rows]
+
+
+def _covers(some: Poly, other: Poly) -> bool:
+    """Whether one is never smaller than another."""
+    return all(number >= 0 for number in (some - other).terms.values())

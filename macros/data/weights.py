@@ -1,0 +1,90 @@
+"""The weights of a model in one format, tensor by tensor: under which name, in which type, with how many bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..counting.costs import Costs
+from ..counting.gguf_mixes import FORMATS as GGUF
+from ..engine.tensors import Weight, runs
+
+# A tensor's name, its type, its bytes; of a pattern the bytes of all copies.
+Row = list[Any]
+
+
+def summary(costs: Costs, format: str) -> dict[str, Any]:
+    """The format, the bytes of all tensors, and how many bits that is for each weight.
+
+    Of a GGUF file also what llama.cpp calls the architecture, and whether it makes the format only with an importance
+    matrix.
+    """
+    size, file = costs.weight_bytes(format), costs.formats.gguf if format in GGUF else None
+    return {
+        "format": format,
+        "bytes": size,
+        "bits_per_weight": round(size * 8 / costs.counts.total, 4),
+        "gguf_architecture": file and file.architecture,
+        "needs_importance_matrix": file is not None and file.needs_matrix(format),
+    }
+
+
+def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]] | None]]:
+    """Every pattern with each of its types, `{i}` for the layer and `{e}` for the expert; and of each row the layers,
+    as [first, last, step]: none where no layer has it.
+    """
+    if format in GGUF:
+        rows = [
+            ([stored.tensor.name, stored.type, stored.size], stored.layers)
+            for stored in costs.formats.gguf.in_format(format)
+        ]
+    else:
+        rows = list(_by_layer(costs, format))
+    return [row for row, _ in rows], [None if layers is None else runs(layers) for _, layers in rows]
+
+
+def tensors(costs: Costs, format: str) -> Iterator[Row]:
+    """Every tensor; of those of one layer whose types differ by expert, the pattern."""
+    if format in GGUF:
+        for stored in costs.formats.gguf.in_format(format):
+            size = stored.size // len(stored.layers or (0,))
+            for layer in stored.layers or (None,):
+                yield [stored.tensor.named(layer), stored.type, size]
+        return
+    for w in costs.counts.weights:
+        for layer in w.layers or (None,):
+            forms = costs.formats.of(w, format, None if layer is None else (layer,))
+            for form, copies in forms:
+                shape = costs.formats.rows_and_columns(w, form)
+                if len(forms) > 1:
+                    yield [_numbered(w, layer), form.name, form.size(shape, copies)]
+                    continue
+                size = form.size(shape)
+                for name in w.names(layer):
+                    yield [name, form.name, size]
+
+
+def _by_layer(costs: Costs, format: str) -> Iterable[tuple[Row, tuple[int, ...] | None]]:
+    """A row for each pattern and type, with the layers that have it."""
+    for w in costs.counts.weights:
+        if w.layers is None:
+            for form, copies in costs.formats.of(w, format):
+                yield [w.name, form.name, form.size(costs.formats.rows_and_columns(w, form), copies)], None
+            continue
+        found: dict[str, tuple[list[int], int]] = {}
+        for layer, number in zip(w.layers, w.numbered or ()):
+            for form, copies in costs.formats.of(w, format, (layer,)):
+                layers, size = found.setdefault(form.name, ([], 0))
+                found[form.name] = (
+                    [*layers, number],
+                    size + form.size(costs.formats.rows_and_columns(w, form), copies),
+                )
+        for name, (layers, size) in found.items():
+            yield [w.name, name, size], tuple(layers)
+
+
+def _numbered(w: Weight, layer: int | None) -> str:
+    """The pattern of one layer's copies."""
+    if layer is None or w.layers is None or w.numbered is None:
+        return w.name
+    return w.name.replace("{i}", str(w.numbered[w.layers.index(layer)]))

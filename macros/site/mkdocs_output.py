@@ -1,0 +1,63 @@
+"""`whole_folder` handed to MkDocs: a build leaves the site that stood there until the new one is whole."""
+
+from __future__ import annotations
+
+import logging
+
+from mkdocs.exceptions import PluginError
+from mkdocs.utils import CountHandler
+
+from .whole_folder import WholeFolder
+
+under_way: list[WholeFolder] = []
+
+
+class InPlace(logging.Filter):
+    """What is logged of the folder beside is said of the one that it becomes."""
+
+    def filter(self, record) -> bool:
+        for whole in under_way:
+            record.msg = str(record.msg).replace(str(whole.folder), str(whole.target))
+        return True
+
+
+in_place = InPlace()
+
+
+def on_config(config):
+    end()
+    try:
+        whole = WholeFolder(config.site_dir)
+    except OSError:  # nothing can be written beside it: MkDocs builds where it stands, or says why not
+        return
+    under_way.append(whole)
+    logging.getLogger("mkdocs.commands.build").addFilter(in_place)
+    config.site_dir = str(whole.folder)
+
+
+def on_post_build_late(config):
+    counters = [h for h in logging.getLogger("mkdocs").handlers if isinstance(h, CountHandler)]
+    if any(counter.get_counts() for counter in counters):  # a strict build, which MkDocs is about to refuse
+        return
+    for whole in under_way:
+        whole.put()
+        config.site_dir = str(whole.target)
+    under_way.clear()
+
+
+def end() -> None:
+    """After a build, whole or not."""
+    while under_way:
+        under_way.pop().drop()
+
+
+def refuse(error: BaseException) -> None:
+    """Ends a build in one line, where a disk or a file is at fault and no line of ours: raises PluginError."""
+    if isinstance(error, OSError):
+        place = str(error.filename or "")
+        for whole in under_way:
+            place = place.replace(str(whole.folder), str(whole.target))
+        why = f"{place}: {error.strerror}" if place else str(error.strerror or error)
+        raise PluginError(f"{why}; check the path and the disk") from None
+    if isinstance(error, UnicodeError):
+        raise PluginError(f"{error}; save it as UTF-8") from None

@@ -1,0 +1,158 @@
+"""What a question may name besides words of a page: models, machines, formats, sizes and figures, by every name that
+people use. The names are data, `asked.toml` with the reason beside each; docs/assets/search/meant.mjs reads a question
+by them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from ...catalogue import presets
+from ...counting.accelerators import Accelerator, accelerators
+from ...counting.formats import OTHER_WEIGHTS, PUBLISHED, WEIGHTS
+from ...engine import bounds
+from ...engine.architectures import architectures
+from ...engine.architectures.config import fields_of
+from ...engine.errors import Problem
+from ...views.kit import disclosure
+
+HERE = Path(__file__).parent
+WHAT_IF, FITS, COMPARE = "tools/what-if.md", "tools/fits.md", "tools/compare.md"
+TRAINING = "costs/training-memory.md"
+_IN_BRACKETS = re.compile(r"\(.*?\)")
+_WORD = re.compile(r"[a-z0-9.]+")
+
+
+@cache
+def asked() -> dict:
+    """What `asked.toml` says."""
+    return tomllib.loads((HERE / "asked.toml").read_text("utf-8"))
+
+
+def topics(page: str, anchor: str) -> list[str]:
+    """The other names of a section, by its page's source; none of most."""
+    return _topics().get((page, anchor), [])
+
+
+@cache
+def _topics() -> dict[tuple[str, str], list[str]]:
+    return {(t["page"], t.get("anchor", "")): t["names"].split(", ") for t in asked()["topic"]}
+
+
+def names(models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str]) -> dict:
+    """Everything that meant.mjs reads a question by; `models` in the order of their records.
+
+    A model has its names besides the title and its place among all, the newest first and of one day the largest; -1
+    where no tool can start from it.
+    """
+    said, models = asked(), list(models)
+    order = {slug: n for n, slug in enumerate(sorted(filter(_is_listed, models), key=_newest_first))}
+    keys, others = _keys()
+    return {
+        "models": [[order.get(slug, -1), _other_names(slug), *_architecture(slug, others)] for slug in models],
+        "keys": keys,
+        "machines": machine_names(accelerators()),
+        "machineNames": {slug: a.name for slug, a in accelerators().items()},
+        "formats": format_names(),
+        "figures": [[f["name"], f["words"], f["section"]] for f in said["figure"]],
+        "sizes": [[s["name"], s["words"]] for s in said["size"]],
+        "same": [s["words"] for s in said["same"]],
+        **{key: said[key].split() for key in ("plain", "noise", "training", "fitting", "against")},
+        "tools": {
+            name: address(source)
+            for name, source in (("whatIf", WHAT_IF), ("fits", FITS), ("compare", COMPARE), ("training", TRAINING))
+            if is_built(source)
+        },
+        "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},
+    }
+
+
+def _is_listed(slug: str) -> bool:
+    """Whether a tool can start from a model."""
+    try:
+        return disclosure.model(slug) is not None
+    except Problem:
+        return False
+
+
+def _newest_first(slug: str) -> tuple[str, int]:
+    released = presets.preset(slug).released
+    day = released.isoformat() if isinstance(released, datetime.date) else str(released)
+    return "".join(chr(0x10FFFF - ord(c)) for c in day.ljust(10, "0")), -presets.model(slug).counts.total
+
+
+def _other_names(slug: str) -> list[str]:
+    """What a model is called besides its title and its slug."""
+    p = presets.preset(slug)
+    named = dict.fromkeys(name.rpartition("/")[2].lower() for name in (p.hub or "", *p.aliases))
+    return [name for name in named if name and _plain(name) not in (_plain(p.name), _plain(slug))]
+
+
+def _plain(name: str) -> str:
+    return "".join(_WORD.findall(name.lower()))
+
+
+Keys = dict[str, str]  # a size's name -> its key in a config.json
+
+
+def _keys() -> tuple[Keys, dict[str, Keys]]:
+    """The key of each size that most architectures have, and of those that have another, by their names."""
+    sizes = [s["name"] for s in asked()["size"]]
+    of_each = {
+        name: {f.field: f.key for f in fields_of(a.config) if f.field in sizes and f.key}
+        for name, a in architectures().items()
+    }
+    usual: Keys = {}
+    for size in sizes:
+        keys = [keys[size] for keys in of_each.values() if size in keys]
+        if keys:
+            usual[size] = max(sorted(set(keys)), key=keys.count)
+    return usual, {
+        name: {size: key for size, key in keys.items() if key != usual[size]} for name, keys in of_each.items()
+    }
+
+
+def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
+    """The keys of a model's sizes where they are not the usual ones."""
+    if not _is_listed(slug):
+        return []
+    keys = others.get(presets.model(slug).model_type, {})
+    return [keys] if keys else []
+
+
+def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
+    """Accelerators by what they are called, written together: `rtx4090`, `4090`, `a100`; of several the most common."""
+    found: dict[str, str] = {}
+    for slug, a in sorted(known.items(), key=lambda entry: not entry[1].is_common):
+        for name in _machine_names(slug, a.name):
+            found.setdefault(name, slug)
+    for slug in known:  # its own slug always means it
+        found[_plain(slug)] = slug
+    return found
+
+
+def _machine_names(slug: str, name: str) -> Iterable[str]:
+    """A name without its ends and its beginnings, as long as what is left tells something."""
+    words = _WORD.findall(_IN_BRACKETS.sub("", name).lower())
+    yield "".join(words)
+    for start in range(len(words)):
+        for end in range(len(words), start, -1):
+            part = "".join(words[start:end])
+            tells = re.fullmatch(r"(?=.*[a-z])(?=.*\d)[a-z].*|\d{4,}[a-z]*", part)
+            if tells and not re.fullmatch(r"\d+gb.*|gb|[a-z]", part):
+                yield part
+
+
+def format_names() -> dict[str, list[str]]:
+    """The formats of weights, each with what else it is called."""
+    found: dict[str, list[str]] = {name: [] for name in WEIGHTS if name != PUBLISHED}
+    for other, name in OTHER_WEIGHTS.items():
+        found[name].append(other.lower())
+    for entry in asked()["format"]:
+        found[entry["name"]] += entry["words"]
+    return found

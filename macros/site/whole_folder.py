@@ -1,0 +1,136 @@
+"""A folder that is written beside the one that it replaces, and takes its place once it is whole.
+
+What is killed on the way leaves what stood there; what it had written is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ..engine.errors import Problem
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+ABANDONED = 24 * 3600  # seconds after which nobody writes to a folder any more, where it cannot be asked
+
+
+class WholeFolder:
+    """`target` anew: what is written to `folder` is `put` in its place, or `drop`ped."""
+
+    def __init__(self, target: str | os.PathLike[str]):
+        """Raises `Problem` where a file stands there, and OSError where nothing can be written beside it."""
+        self.target = Path(os.path.realpath(target))
+        if os.path.lexists(self.target) and not self.target.is_dir():
+            raise Problem("is a file, and is to be a folder", "give another path, or remove it", str(target))
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        for place in {self.target, Path(os.path.abspath(target))}:  # a link may have taken a folder's place
+            _tidy(place)
+        while True:
+            self.folder = self._beside("new")
+            self.folder.mkdir()
+            with suppress(BlockingIOError, FileNotFoundError):  # another one tidied before it was held
+                self.held = _hold(self.folder)
+                break
+
+    def put(self) -> None:
+        """Has it take its place. What is hidden there (`.git`, `.nojekyll`) stays, as MkDocs lets it."""
+        old = self._beside("old")
+        if self.target.exists():
+            shutil.copymode(self.target, self.folder)
+        while True:
+            try:
+                self.target.rename(old)
+            except FileNotFoundError:
+                pass
+            except OSError:  # a disk of its own is mounted there
+                self._put_content()
+                break
+            try:
+                self.folder.rename(self.target)
+                break
+            except OSError:
+                if not self.target.exists():
+                    raise
+                _remove(old, self.target)  # another one came meanwhile, and is replaced
+        _remove(old, self.target)
+        self._let_go()
+
+    def drop(self) -> None:
+        """Leaves what stood there."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._let_go()
+        _tidy(self.target)
+
+    def _beside(self, kind: str) -> Path:
+        return self.target.with_name(f"{_start(self.target, kind)}{secrets.token_hex(4)}")
+
+    def _put_content(self) -> None:
+        for path in self.target.iterdir():
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+                shutil.rmtree(path)
+            elif not path.name.startswith("."):
+                path.unlink()
+        for path in self.folder.iterdir():
+            shutil.move(path, self.target / path.name)
+        self.folder.rmdir()
+
+    def _let_go(self) -> None:
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
+
+
+def _start(target: Path, kind: str) -> str:
+    return f".{target.name}.{kind}-"
+
+
+def _tidy(target: Path) -> None:
+    """Removes what others left that were killed; what one was just replacing is put back."""
+    for path in target.parent.iterdir():
+        if path.name.startswith(_start(target, "old")):
+            with suppress(OSError):
+                if not target.exists():
+                    path.rename(target)
+            _remove(path, target)
+        elif path.name.startswith(_start(target, "new")):
+            with suppress(BlockingIOError, FileNotFoundError):  # else another one is writing there, or tidied too
+                held = _hold(path)
+                if held is not None or time.time() - path.stat().st_mtime > ABANDONED:
+                    shutil.rmtree(path, ignore_errors=True)
+                if held is not None:
+                    os.close(held)
+
+
+def _remove(old: Path, target: Path) -> None:
+    """What was replaced, but for what is hidden in it, which is put into the other."""
+    for path in old.glob(".*"):
+        if not os.path.lexists(target / path.name):
+            with suppress(OSError):
+                path.rename(target / path.name)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _hold(folder: Path) -> int | None:
+    """Keeps others from tidying a folder, until it is closed or this process ends; None where a disk has no locks.
+    Raises BlockingIOError where another one holds it.
+    """
+    if fcntl is None:
+        return None
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.stat()
+    except OSError as error:
+        os.close(held)
+        if isinstance(error, BlockingIOError | FileNotFoundError):
+            raise
+        return None
+    return held

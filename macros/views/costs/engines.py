@@ -1,0 +1,202 @@
+"""What an inference engine adds to a model's memory, and what engines say of it themselves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ...cache.memory import memoized
+from ...catalogue import engine_records as records
+from ...catalogue.presets import Model
+from ...counting import engines, llama_cpp, vllm
+from ...counting.accelerators import accelerators
+from ...counting.conditions import Conditions
+from ...counting.costs import Costs
+from ...counting.own_machine import named
+from ...counting.serving import How, Serving, Term
+from ...engine.errors import Problem
+from ..kit import disclosure, rounding
+from ..kit.arguments import several, weight_format, whole_number
+from ..kit.conventions import caveat
+from ..kit.html import Cell, Html, Link, anchor, block, conventions, html, number, text
+from .cells import UNITS, beyond_note, checked_context, cost_table, formats_note, model_costs, model_name, model_rows
+
+COLUMNS = {
+    "weights": "Weights",
+    "cache": "KV cache",
+    "state": "State",
+    "prompt": "During prefill",
+    "activations": "Activations",
+    "compute": "Compute buffer",
+    "outputs": "Logits",
+    "outside": "Outside PyTorch",
+    "graphs": "CUDA graphs",
+    "context": "CUDA context",
+}
+
+
+def engine_table(
+    models: object,
+    engine: str,
+    on: str = "rtx-4090",
+    context: int = 8192,
+    batch: int = 1,
+    format: str = "published",
+    link: Link | None = None,
+) -> Html:
+    """What an engine takes on a device to serve models, term by term: exact figures, estimates, ranges."""
+    slugs, name = several(models, "models"), engines.engine(engine)
+    given = Conditions(checked_context(context), whole_number(batch, "batch"), weight_format(format))
+    device, size, vendor = _device(on)
+    served: dict[str, Serving] = {}
+    refused: dict[str, str] = {}
+    for model in disclosure.models(slugs):
+        try:
+            served[model.slug] = engines.serve(name, model_costs(model), given, size, device, vendor)
+        except Problem as problem:
+            refused[model.slug] = problem.what
+    keys = [key for key in COLUMNS if any(t.key == key for s in served.values() for t in s.terms)]
+
+    def cells(model: Model, costs: Costs) -> list[object]:
+        if model.slug in refused:
+            return [Cell(text(refused[model.slug]), len(columns) - 1, is_number=False)]
+        serving = served[model.slug]
+        found = {t.key: t for t in serving.terms}
+        return [
+            *(_cell(found[key]) if key in found else text("–") for key in keys),
+            text(rounding.decimal_range(serving.least, serving.most)),
+            *_room(serving),
+        ]
+
+    pooled = any(s.pool for s in served.values())
+    columns = ["Model", *map(number, (COLUMNS[key] for key in keys)), number("Total")]
+    columns += [number(f"Sequences of {given.tokens:,} tokens")] if pooled else []
+    terms = {t.key: t for s in served.values() for t in s.terms}
+    texts = f"{given.batch:,} sequences of " if given.batch > 1 else ""
+    title = f"{engines.TITLES.get(name, name)} on {device} at {texts}{given.tokens:,} tokens"
+    return block(
+        cost_table(title, columns, model_rows(slugs, len(columns) - 1, cells, link, given.tokens), title),
+        conventions(
+            "A figure without a mark is exact; ~ marks an estimate by a stated rule, “to” a measured range.",
+            *(html("{}: {}.{}", COLUMNS[key], _rule(terms[key]), _source(terms[key])) for key in keys[1:]),
+            formats_note(disclosure.models(slugs), given.format, given.dtype),
+            beyond_note(slugs, [given.tokens]),
+            UNITS,
+            caveat(slugs),
+        ),
+    )
+
+
+def _rule(term: Term) -> str:
+    """The rule of a term; where it has the sizes of one model, without them."""
+    return "pages of a block of tokens" if term.key == "cache" and "pages" in term.rule else term.rule
+
+
+def _source(term: Term) -> Html | str:
+    return html(" {}", anchor("Source", term.source)) if term.source else ""
+
+
+def _device(on: str) -> tuple[str, int, str]:
+    """A device's name, memory and vendor. Raises `Problem`."""
+    found = named(on, accelerators())
+    return found.name, found.memory_bytes, "" if found.accelerator is None else found.accelerator.vendor
+
+
+def _cell(term: Term) -> Html:
+    """Bytes as far as they are known."""
+    if term.how is How.RANGE:
+        return text(rounding.decimal_range(term.least, term.most))
+    return text(f"{'' if term.how is How.EXACT else '~ '}{rounding.decimal_bytes(term.least)}")
+
+
+def _room(serving: Serving) -> list[Html]:
+    if serving.pool is None:
+        return []
+    few, many = (int(n * 100) / 100 for n in serving.pool.texts)
+    return [text(f"{few:,.2f} to {many:,.2f}")]
+
+
+@memoized
+def engine_buffers_table() -> Html:
+    """llama.cpp's buffers as it prints them, each model in one setting, beside what is counted here."""
+    rows: list[list[object]] = []
+    for slug in sorted(records.of_each_architecture(), key=model_name):
+        costs, made = _costs(slug), list(records.buffers(slug))
+        first = made[0]
+        estimated = llama_cpp.compute_bytes(costs, first.setting)
+        rows.append(
+            [
+                model_name(slug),
+                rounding.grouped(first.cache + first.state),
+                rounding.grouped(
+                    llama_cpp.cache_bytes(costs, first.setting) + llama_cpp.state_bytes(costs, first.setting)
+                ),
+                rounding.decimal_bytes(first.compute),
+                f"~ {rounding.decimal_bytes(estimated)}",
+                rounding.signed_percent(estimated - first.compute, first.compute),
+            ]
+        )
+    settings = sum(1 for slug in records.recorded() for _ in records.buffers(slug))
+    setting = next(iter(records.buffers(next(iter(records.recorded()))))).setting
+    columns = [
+        "Model",
+        *map(number, ("KV and state, printed", "Counted", "Compute buffer, printed", "Estimated", "Off by")),
+    ]
+    return block(
+        cost_table("llama.cpp’s own buffers", columns, rows, "llama.cpp’s own buffers"),
+        conventions(
+            f"{setting.context:,} tokens, one sequence, {setting.step} tokens of a step, flash attention, float16, one "
+            "row of logits. Bytes of KV and state are exact; the compute buffer is an estimate.",
+            f"One model of each architecture; {len(records.recorded())} models were compared, in {settings:,} settings "
+            "of context, sequences, step, attention and type of the cache. A test holds KV, state and output buffers "
+            "equal to the byte in each.",
+            "Printed by llama.cpp as llama-cpp-python 0.3.36 has it, for models of the real shapes.",
+        ),
+    )
+
+
+@memoized
+def engine_logs_table() -> Html:
+    """What vLLM printed of its cache in reports of its users, beside what is counted here."""
+    rows: list[list[object]] = []
+    for log in records.logs():
+        cache = vllm.cache_of(_costs(log.model), vllm.Setting(*vllm.USUAL, states=log.states))
+        each = cache.blocks(log.context, vllm.USUAL[0])
+        blocks = -(-log.tokens // cache.block) * cache.groups
+        rows.append(
+            [
+                model_name(log.model),
+                text(f"{log.room} GiB") if log.room else text("–"),
+                rounding.grouped(log.tokens),
+                text(f"{rounding.grouped(log.context)} × {log.texts}"),
+                rounding.grouped(cache.block),
+                rounding.grouped(each),
+                rounding.significant(Fraction(blocks, each), 3 if blocks < 10 * each else 4),
+                anchor(log.source.removeprefix("https://github.com/"), log.source),
+            ]
+        )
+    columns = [
+        "Model",
+        *map(
+            number,
+            (
+                "Left for the cache",
+                "Tokens, printed",
+                "Sequences, printed",
+                "Tokens per block",
+                "Blocks per sequence",
+                "Sequences",
+            ),
+        ),
+        "Report",
+    ]
+    return block(
+        cost_table("vLLM’s log of its cache", columns, rows, "vLLM’s log of its cache"),
+        conventions(
+            "Tokens per block, blocks per sequence and sequences are counted here. A test checks each row: the printed "
+            "figures follow from them, digit by digit.",
+        ),
+    )
+
+
+def _costs(slug: str) -> Costs:
+    return model_costs(next(iter(disclosure.models([slug]))))

@@ -1,0 +1,105 @@
+"""Throughput that was measured and published, beside the bound of the same model on the same machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from ...cache.memory import memoized
+from ...catalogue import measurements, presets
+from ...catalogue.measurements import Measurement
+from ...counting.accelerators import accelerator
+from ...counting.conditions import Conditions
+from ...counting.costs import Costs
+from ..kit import rounding
+from ..kit.conventions import caveat
+from ..kit.html import Html, anchor, block, conventions, html, joined, number, small
+from .cells import cost_table, model_costs, model_name
+
+
+@memoized
+def measured_table() -> Html:
+    """Tokens per second that were measured and published, each beside the bound under the same conditions, and which
+    share of it they reach."""
+    listed = measurements.published()
+    used = list(listed.sources)
+    rows = []
+    for m in listed.measured:
+        machine, most = accelerator(m.machine), bound(m)
+        several = f"{m.devices} × " if m.devices > 1 else ""
+        of_text = f"{m.batch:,} at once" if m.batch else "full load"
+        rows.append(
+            [
+                html("{}<br>{}", model_name(m.model), small(m.format)),
+                f"{several}{machine.name}",
+                html("{:,} + {:,}<br>{}", m.input, m.output, small(of_text)),
+                html("{} {}{}", m.engine, m.version, html("<br>{}", small(m.date)) if m.date else ""),
+                rounding.significant(Fraction(m.tokens_per_second)),
+                rounding.significant(most),
+                f"{round(100 * Fraction(m.tokens_per_second) / most)}%",
+                used.index(m.source) + 1,
+            ]
+        )
+    columns = (
+        "Machine",
+        html("Prompt and<br>output tokens"),
+        "Engine",
+        number(html("Measured,<br>tokens per second")),
+        number("Bound"),
+        number("Share"),
+        number("Source"),
+    )
+    named = (
+        html("{}: {}, read {}", i, anchor(s.title, s.url), s.read) for i, s in enumerate(listed.sources.values(), 1)
+    )
+    return block(
+        cost_table("Measured throughput and its bound", ["Model", *columns], rows, "Measured throughput"),
+        conventions(
+            html(
+                "Tokens per second of all devices together; prompt tokens do not count. The bound of each sequence is "
+                "the longer of two times: to compute it, and to move the bytes of its steps. At full load, the batch "
+                "is as large as the memory holds, with each sequence halfway through its output. In a mixture of "
+                "experts, all sequences choose the same experts. Devices share the work evenly and communicate in no "
+                "time. The cache is in the smallest type that the program may have used."
+            ),
+            html("Sources. {}.", joined(named, "; ")),
+            joined(
+                (
+                    html("{} on {}: {}", presets.model(m.model).name, m.machine, m.above)
+                    for m in listed.measured
+                    if m.above
+                ),
+                " ",
+            ),
+            caveat(m.model for m in listed.measured),
+        ),
+    )
+
+
+def bound(m: Measurement) -> Fraction:
+    """Tokens per second that no program can pass under the conditions of a measurement.
+
+    A text needs the time to compute all of its steps, and its share of the time to move what they move. Reading one
+    text may go on while others are written, so the longer of the two bounds it. Alone, and with nothing to read beside,
+    this is the bound of one decoding step.
+    """
+    costs, given = model_costs(presets.model(m.model)), conditions(m)
+    step = costs.bound(1, given)
+    compute, memory = m.output * step.compute_seconds / given.batch, m.output * step.memory_seconds / given.batch
+    if m.input and m.batch != 1:  # what is written alone is timed without what was read before it
+        compute += costs.bound(m.input, replace(given, context=m.input, batch=1)).compute_seconds
+    return m.output / max(compute, memory)
+
+
+def conditions(m: Measurement) -> Conditions:
+    """Those of a step halfway through the output, with as many texts as were written at once."""
+    middle = max(1, m.input + m.output // 2)
+    given = Conditions(middle, m.batch or 1, m.format, m.dtype, m.devices, accelerator(m.machine))
+    return given if m.batch else replace(given, batch=_most_at_once(model_costs(presets.model(m.model)), given))
+
+
+def _most_at_once(costs: Costs, given: Conditions) -> int:
+    """The number of sequences that the memory of all devices holds beside the weights, with nothing else in it."""
+    memory = given.machine.memory_bytes * given.devices
+    one, two = (sum(costs.inference_bytes(1, replace(given, batch=n))[k] for k in ("weights", "cache")) for n in (1, 2))
+    return max(1, (memory - (2 * one - two)) // (two - one))

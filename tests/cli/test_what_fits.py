@@ -1,0 +1,114 @@
+"""The lists of `fits`: the models that fit on a machine, the machines that hold a model."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import macros as ep
+from macros.catalogue import presets
+from macros.cli.commands import main
+
+
+@pytest.fixture
+def run(capsys):
+    def run_(line):
+        try:
+            status = main(line.split())
+        except SystemExit as ended:
+            status = ended.code
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run_
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ep.fits(on="24GB", context=32_768)
+
+
+def test_every_model_of_the_list_fits_alone(found):
+    """And the format before it on the ladder does not."""
+    assert 50 < len(found) < 200 and found
+    for row in found.rows()[::9]:
+        alone = ep.fits(row["model"], "24GB", context=32_768, weights=row["weights"])
+        assert alone and (alone.total, alone.left) == (row["total_bytes"], row["left_bytes"])
+        assert alone.longest_context == row["longest_context"]
+        assert ep.fits(row["model"], "24GB", context=32_768, weights="best").given.format == row["weights"]
+        if row["weights"] != "published":
+            assert not ep.fits(row["model"], "24GB", context=32_768)
+
+
+def test_what_is_not_in_the_list_does_not_fit_or_is_made_for_less(found):
+    listed = {row["model"] for row in found.rows()}
+    out = found.to_dict()
+    assert listed | {*out["too_large"]} | {*out["made_for_shorter_contexts"]} == {
+        slug for slug in presets.paths() if presets.preset(slug).config is not None
+    }
+    assert "llama3.3-70b" in out["too_large"] and "gpt2" in out["made_for_shorter_contexts"]
+
+
+def test_the_best_stand_first(found):
+    rows = found.rows()
+    few = [row["bits_per_weight"] < 4 for row in rows]
+    assert few == sorted(few)
+    wide = [row["parameters"] for row in rows if row["bits_per_weight"] >= 4]
+    assert wide == sorted(wide, reverse=True)
+
+
+def test_the_terminal_says_the_same(run, found):
+    status, out, err = run("fits --on 24GB --context 32k")
+    assert status == 0 and not err and out.startswith(found.sentence)
+    assert [line.split()[0] for line in out.splitlines()[3:] if line] == [row["model"] for row in found.rows()]
+    assert "Time" not in out, "no bandwidth is known"
+    status, out, _ = run("fits --on 24GB --context 32k --format json")
+    assert json.loads(out) == json.loads(json.dumps(found.to_dict())) and status == 0
+    status, out, _ = run("fits --on 24GB --context 32k --format csv")
+    rows = [*csv.DictReader(io.StringIO(out))]
+    assert [int(row["total_bytes"]) for row in rows] == [row["total_bytes"] for row in found.rows()]
+
+
+def test_a_format_is_taken_for_all(run):
+    status, out, _ = run("fits --on 8GB,100GB/s --weights q4_k_m --format json")
+    said = json.loads(out)
+    assert status == 0 and {row["weights"] for row in said["models"]} == {"Q4_K_M"} and said["models"]
+    assert all(row["decode_seconds"] > 0 for row in said["models"])
+    assert run("fits --on 1kB")[0] == 1
+
+
+def test_machines_hold_a_model(run):
+    status, out, _ = run("fits llama3.3-70b --context 8k --format json")
+    said = json.loads(out)
+    rows = {row["machine"]: row for row in said["machines"]}
+    assert status == 0 and rows["h100"]["fits"] and not rows["l4"]["fits"]
+    for slug in ("h100", "b200"):
+        alone = ep.fits("llama3.3-70b", slug, context=8192, weights="best")
+        assert (alone.given.format, alone.total) == (rows[slug]["weights"], rows[slug]["total_bytes"])
+    for slug in ("l4", "h100"):
+        assert rows[slug]["enough_devices"] == ep.fits("llama3.3-70b", slug, context=8192).enough_devices
+    assert [row["fits"] for row in said["machines"]] == sorted((row["fits"] for row in said["machines"]), reverse=True)
+    status, out, _ = run("fits llama3.3-70b --context 8k --weights int4")
+    assert "Devices in int4" in out and "does not fit" in out and "with weights in int4." in out
+
+
+def test_where_no_format_fits_the_smallest_is_said(run):
+    status, out, _ = run("fits llama3-70b --on 24GB --weights best --context 8k")
+    assert status == 1 and out.startswith("Llama 3 70B in Q2_K does not fit on 24 GB")
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("fits", "fits needs a model or a machine; such as fits llama3-8b, or fits --on 24GB"),
+        ("fits --on 24", "neither an accelerator nor a size"),
+        ("fits gpt2 --on 24GB --format csv", "--format csv is for one list"),
+        ("fits opt-125m --weights q4_k_m --context 1k", "has no GGUF format here"),
+        ("fits --on 24GB --weights bestest", "'bestest' is not a format of weights"),
+        ("compare gpt2 gpt2-xl --weights best", "'best' is not a format of weights"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run, line, said):
+    status, out, err = run(line)
+    assert status == 2 and not out and err.count("\n") == 1 and said in err, err

@@ -1,0 +1,143 @@
+"""What quantizers write, tensor by tensor, against what the libraries themselves wrote for small models
+(tests/reference/quantizers.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from macros.catalogue import presets
+from macros.counting.costs import of as costs_of
+from macros.counting.formats import CACHE_BYTES, WEIGHTS, cache_meant, format_meant
+from macros.counting.quantizers import OTHER_QUANTIZERS, QUANTIZERS
+from macros.data import weights
+from macros.engine.errors import Problem
+
+GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "quantizers.json").read_bytes())
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "I64": 8, "I32": 4, "U32": 4, "I8": 1, "U8": 1, "F8_E4M3": 1}
+# What stands beside a matrix, by the end of its name.
+BESIDE = re.compile(
+    r"\.(weight\.(absmax|quant_map|nested_absmax|nested_quant_map)|SCB|weight_format|weight_scale|weight_global_scale|"
+    r"input_scale|input_global_scale|weight_shape|weight_packed|qweight|qzeros|scales|g_idx|biases)$"
+)
+DESCRIPTION = ".quant_state."  # of bitsandbytes, in JSON
+# Layers of MLX that hold all experts, or what it cuts a matrix into.
+OF_MLX = (
+    (r"\.switch_mlp\.(gate|down|up)_proj", ".experts"),
+    (r"self_attn\.(embed_q|unembed_out)", "self_attn.kv_b_proj"),
+)
+
+
+def read(slug: str) -> presets.Model:
+    return presets.make(slug, GOLDEN[slug]["config"])
+
+
+def module(name: str) -> str:
+    """The module that a tensor of a file belongs to, those of all layers and experts together."""
+    name = BESIDE.sub("", re.sub(r"\.\d+\.", ".{}.", re.sub(r"\.\d+\.", ".{}.", name))).removesuffix(".weight")
+    for theirs, ours in OF_MLX:
+        name = re.sub(theirs, ours, name)
+    name = name.replace(".block_sparse_moe.", ".mlp.").replace("transformer.", "model.")
+    return re.sub(r"\.experts\.({}\.)?\w+(\.bias)?$", ".experts", name)
+
+
+CASES = [(slug, kind) for slug, said in GOLDEN.items() for kind in said["files"] if kind in QUANTIZERS]
+
+
+@pytest.mark.parametrize(("slug", "kind"), CASES)
+def test_each_module_has_the_bytes_that_the_library_wrote(slug, kind):
+    model = read(slug)
+    buffers = {module(name) for name, _ in model.counts.tensors(model.counts.buffers)}
+    there: dict[str, int] = {}
+    for name, dtype, shape, copies in GOLDEN[slug]["files"][kind]:
+        if DESCRIPTION not in name and module(name) not in buffers:
+            if name.endswith("mlp.gate.weight") and dtype == "F32":
+                dtype = "BF16"  # transformers makes this router in 32 bits; what its maker published has 16
+            there[module(name)] = there.get(module(name), 0) + BYTES[dtype] * math.prod(shape) * copies
+    here: dict[str, int] = {}
+    for name, _, size in weights.tensors(costs_of(model.counts), kind):
+        here[module(name)] = here.get(module(name), 0) + size
+    assert here == there
+    assert (
+        sum(here.values())
+        == costs_of(model.counts).weight_bytes(kind)
+        == weights.summary(costs_of(model.counts), kind)["bytes"]
+    )
+
+
+def test_every_format_is_held_against_a_library():
+    """Or differs from one that is by the size of a group alone."""
+    held = {kind for _, kind in CASES}
+    rest = {re.sub(r"g\d+$", "g", name) for name in QUANTIZERS} - {re.sub(r"g\d+$", "g", name) for name in held}
+    assert rest == {"fp8-block", "mxfp4-experts"}, "which published files hold"
+    assert len({slug for slug, _ in CASES}) >= 15
+
+
+def test_published_formats_are_these_names():
+    """DeepSeek V3 is published in FP8 with blocks, gpt-oss with its experts in MXFP4."""
+    for slug, name in (("deepseek-v3", "fp8-block"), ("gpt-oss-20b", "mxfp4-experts")):
+        costs = costs_of(presets.model(slug).counts)
+        assert costs.weight_bytes(name) == costs.weight_bytes("published")
+
+
+@pytest.mark.parametrize("name", ["GPTQ", "gptq-4BIT", "Awq", "NF4-DQ", "LLM.int8", "llm-int8", "MLX-4bit", "bnb-4bit"])
+def test_a_name_is_meant_in_any_case(name):
+    assert format_meant(name) in QUANTIZERS and set(OTHER_QUANTIZERS.values()) <= set(QUANTIZERS) <= set(WEIGHTS)
+
+
+def test_what_mlx_makes_of_experts_is_said_only_where_it_is_known():
+    costs = costs_of(read("gpt_oss").counts)
+    with pytest.raises(Problem, match="mlx-4bit makes of the experts of 'gpt_oss' is not known"):
+        costs.weight_bytes("mlx-4bit")
+    assert costs.weight_bytes("gptq-4bit-g128") > 0
+
+
+def test_a_config_that_says_so_is_read_alike():
+    """What bitsandbytes and MLX write into a config; experts of transformers 4 are not known."""
+    for slug, kind in (("llama", "nf4-dq"), ("llama", "llm.int8"), ("qwen3", "mlx-4bit")):
+        raw = {**GOLDEN[slug]["config"], "quantization_config": QUANTIZERS[kind]}
+        published = costs_of(presets.make(slug, raw).counts)
+        assert published.weight_bytes("published") == costs_of(read(slug).counts).weight_bytes(kind)
+    said = {"quantization_config": QUANTIZERS["nf4"], "transformers_version": "4.46.0"}
+    with pytest.raises(Problem, match="experts.*is not known"):
+        costs_of(presets.make("x", {**GOLDEN["mixtral"]["config"], **said}).counts).weight_bytes("published")
+    listed = {"group_size": 64, "bits": 4, "model.layers.0.mlp.gate_proj": {"group_size": 64, "bits": 8}}
+    model = presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": {**listed, "lm_head": False}})
+    found = dict(weights_by_name(model))
+    assert found["model.layers.0.mlp.gate_proj.weight"] == "mlx-8bit"
+    assert found["model.layers.1.mlp.gate_proj.weight"] == "mlx-4bit"
+    assert found["lm_head.weight"] == "bfloat16"
+
+
+def weights_by_name(model: presets.Model):
+    return [(name, kind) for name, kind, _ in weights.tensors(costs_of(model.counts), "published")]
+
+
+# --- the cache in llama.cpp's types -----------------------------------------------------------------------------------
+
+# Bytes of a block of 32 numbers, by the type: sizes of llama.cpp's structs (ggml-common.h).
+BLOCKS = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18, "iq4_nl": 18}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_cache_has_the_scales_of_its_blocks(name):
+    """Keys and values of 32 layers, 8 heads of 128; a latent of 512 and a rotated key of 64 in 61 layers."""
+    item = CACHE_BYTES[cache_meant(name.upper())]
+    assert presets.model("llama3-8b").counts.cache_bytes(4096, item) == 2 * 32 * 4096 * 8 * 128 // 32 * BLOCKS[name]
+    latent = presets.model("deepseek-v3")
+    assert latent.counts.cache_bytes_per_token(item) == 61 * (512 + 64) // 32 * BLOCKS[name]
+    costs = costs_of(latent.counts)
+    expanded = 61 * 128 * (128 + 128 + 64) * 4096 // 32 * BLOCKS[name]
+    assert costs.expanded_cache_bytes(4096, item) == expanded
+    assert costs.cache_bytes_read(1, 4096, 1, item) == costs.cache_bytes_read(1, 4096) // 64 * BLOCKS[name]
+
+
+def test_rows_that_are_no_whole_blocks_are_refused_as_llama_cpp_does():
+    with pytest.raises(Problem, match="rows of 80, no whole blocks of 32"):
+        presets.model("phi-2").counts.cache_bytes(4096, CACHE_BYTES["q8_0"])
+    assert cache_meant("F16") == "float16" and cache_meant("bf16") == "bfloat16" and cache_meant("q9") == "q9"

@@ -1,0 +1,365 @@
+"""llama.cpp's own converter and quantizer on empty checkpoints: `python -m tests.reference.gguf SOURCE QUANTIZE`, from
+the repository, writes `tests/golden/gguf.json`. SOURCE is the folder llama.cpp, QUANTIZE the program llama-quantize.
+
+    pip install -e '.[reference]' sentencepiece
+    pip download --no-binary :all: --no-deps --no-build-isolation llama-cpp-python==0.3.36   # has vendor/llama.cpp
+    cmake -B build SOURCE -DGGML_NATIVE=OFF -DLLAMA_CURL=OFF -DBUILD_SHARED_LIBS=OFF
+    cmake --build build --target llama-quantize
+
+A checkpoint here is a safetensors file whose header says what a preset's does, and whose data is a hole. The converter
+reads it lazily, its vocabulary left out; what it would write is caught, and written as a GGUF file that is a hole too.
+Of this `llama-quantize --dry-run` prints the type of each tensor in each format. Nothing of ours computes anything in
+the file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from macros.catalogue.presets import Model, make
+from macros.catalogue.presets import model as preset_model
+from macros.engine.tensors import runs
+
+from . import golden
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+FILE, OF_OTHERS = GOLDEN / "gguf.json", GOLDEN / "gguf_of_others.json"
+
+MODELS = """
+    apertus-8b aya-23-8b bitnet-2b-4t bloom-560m command-r-35b dbrx deepseek-v2-lite deepseek-v3 deepseek-v3.2 dots.llm1
+    ernie-4.5-21b-a3b exaone-4.0-32b falcon-180b falcon-h1-0.5b gemma-2b gemma-4-26b-a4b gemma-4-e2b gemma3-1b
+    gemma3-27b glm-4-9b glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b gpt2-xl granite-3.1-1b-a400m granite-3.3-8b
+    granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1 kimi-k2 kimi-linear-48b-a3b laguna-xs-2.1
+    lfm2-1.2b lfm2-8b-a1b llama-65b llama2-70b llama4-scout mamba-2.8b mellum2-12b minicpm3-4b minimax-m2
+    mistral-small-24b mistral-small-4-119b mixtral-8x22b mpt-7b nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b
+    olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-4-mini pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b
+    qwen3-235b-a22b qwen3-next-80b-a3b qwen3-vl-30b-a3b qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b
+    solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b youtu-llm-2b
+""".split()
+# Golden checkpoints' configs with changes, for types that no preset has: the converter takes four streams alone.
+SMALL = {"gemma3n": ("gemma3n_text", {"altup_num_inputs": 4, "vocab_size": 105})}
+FORMATS = """
+    Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS MXFP4_MOE Q3_K_L Q3_K_M Q3_K_S IQ3_M IQ3_S
+    IQ3_XS IQ3_XXS Q2_K Q2_K_S IQ2_M IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S TQ2_0 TQ1_0
+""".split()
+
+# What the class of a type is called in a config.json, where transformers does not say.
+CLASSES = {
+    "gemma3n_text": "Gemma3nForCausalLM",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "gemma4_text": "Gemma4ForCausalLM",
+    "gpt_bigcode": "GPTBigCodeForCausalLM",
+    "internlm3": "InternLM3ForCausalLM",
+    "kimi_linear": "KimiLinearForCausalLM",
+    "kimi_k2": "DeepseekV3ForCausalLM",
+    "llama4_text": "Llama4ForCausalLM",
+    "minicpm3": "MiniCPM3ForCausalLM",
+    "mistral4": "Ministral3ForCausalLM",
+    "mpt": "MPTForCausalLM",
+    "hy_v3": "HYV3ForCausalLM",
+    "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
+    "qwen3_5_text": "Qwen3_5ForCausalLM",
+    "qwen3_vl_moe_text": "Qwen3VLMoeForConditionalGeneration",
+    "qwen3_vl_text": "Qwen3VLForConditionalGeneration",
+}
+# Types whose presets have the names of transformers, which stacks the experts that the maker's files have one by one.
+GATE_UP_DOWN = ("gate_proj", "up_proj", "down_proj")
+STACKED = {
+    "hy_v3": GATE_UP_DOWN,
+    "kimi_linear": ("w1", "w3", "w2"),
+    "laguna": GATE_UP_DOWN,
+    "lfm2_moe": ("w1", "w3", "w2"),
+    "mellum": GATE_UP_DOWN,
+    "nemotron_h": GATE_UP_DOWN,
+    "solar_open": GATE_UP_DOWN,
+}
+# The same for names: what a file of the maker's says instead.
+RENAMED = {
+    "bitnet": {"mlp.ffn_sub_norm": "mlp.ffn_layernorm", "self_attn.attn_sub_norm": "self_attn.inner_attn_ln"},
+    "ernie4_5_moe": {"mlp.gate.moe_statics": "mlp.moe_statics"},
+    "kimi_linear": {
+        "mlp.experts": "block_sparse_moe.experts",
+        "mlp.shared_experts": "block_sparse_moe.shared_experts",
+        "mlp.gate.": "block_sparse_moe.gate.",
+        "self_attn.forget_gate.": "self_attn.",
+    },
+    "granitemoehybrid": {
+        "experts.gate_up_proj": "input_linear.weight",
+        "experts.down_proj": "output_linear.weight",
+        "block_sparse_moe.router.weight": "block_sparse_moe.router.layer.weight",
+    },
+}
+# What the converter asks of a config and the preset, or transformers, leaves out; it changes no tensor.
+FILLED = {
+    "gpt_neox": {"rotary_pct": 0.25},
+    "qwen3_vl_moe_text": {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}},
+}
+# The same of tensors: constants, which the converter writes as keys.
+CONSTANTS = {"apertus": ("mlp.act_fn.beta", "mlp.act_fn.eps")}
+# Computed from the config, not from a tensor.
+COMPUTED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+Tensors = dict[str, tuple[tuple[int, ...], str]]
+
+
+def checkpoint_of(ours: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tensors of a checkpoint as its maker publishes it."""
+    counts, model_type = ours.counts, ours.model_type
+    experts = ours.trace.symbols.get("n_experts", 0)
+    for name in CONSTANTS.get(model_type, ()):
+        for i in range(ours.config.symbols["n_layers"]):
+            yield f"model.layers.{i}.{name}", (1,)
+    for name, shape in (*counts.tensors(), *counts.tensors(counts.buffers)):
+        for here, there in RENAMED.get(model_type, {}).items():
+            name = name.replace(here, there)
+        if model_type in STACKED and ".experts." in name and len(shape) == 3:
+            gate, up, down = STACKED[model_type]
+            before, _, last = name.rpartition(".")
+            parts = {"gate_up_proj": (gate, up), "up_proj": (up,), "down_proj": (down,)}[last]
+            for e in range(shape[0]):
+                for part in parts:
+                    yield f"{before}.{e}.{part}.weight", (shape[1] // len(parts), shape[2])
+        elif model_type == "kimi_linear" and name.endswith("conv1d.weight"):
+            for part in "qkv":
+                yield name.replace("conv1d", f"{part}_conv1d"), (shape[0] // 3, *shape[1:])
+        elif model_type == "mistral4" and ".experts." in name:  # which its files have stacked, and the preset has not
+            if name.endswith(".experts.0.gate_proj.weight"):
+                yield name.replace("0.gate_proj.weight", "gate_up_proj"), (experts, 2 * shape[0], shape[1])
+            if name.endswith(".experts.0.down_proj.weight"):
+                yield name.replace("0.down_proj.weight", "down_proj"), (experts, *shape)
+        elif model_type == "qwen3_vl_moe_text" and ".experts." in name:
+            yield name, (shape[0], shape[2], shape[1])
+        else:
+            yield name, shape
+
+
+def write_checkpoint(folder: Path, tensors: Iterable[tuple[str, tuple[int, ...]]], raw: Mapping[str, Any]) -> None:
+    """A folder with a config.json and a safetensors file without data."""
+    header: dict[str, Any] = {}
+    at = 0
+    for name, shape in tensors:
+        size = 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)
+    (folder / "config.json").write_text(json.dumps(raw), "utf-8")
+    (folder / "tokenizer.model").touch()
+
+
+def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
+    """What the converter makes of a preset's checkpoint: its architecture, tensors and keys; written as a GGUF file."""
+    import numpy as np
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as NAMES
+
+    gguf: Any = import_module("gguf")  # of the source
+    raw = dict(ours.raw) | FILLED.get(ours.model_type, {}) | {"num_nextn_predict_layers": 0}
+    raw["architectures"] = [CLASSES.get(ours.model_type) or NAMES[ours.model_type]]
+    write_checkpoint(folder, checkpoint_of(ours), raw)
+    of_class = import_module("conversion").get_model_class(raw["architectures"][0])
+    of_class.no_mtp = True
+    made = of_class(folder, gguf.LlamaFileType.MOSTLY_F16, folder / "out.gguf", dry_run=True)
+    made = getattr(made, "impl", made)  # of one that only chooses among others
+    made.hparams = FILLED.get(ours.model_type, {}) | made.hparams
+    tensors: Tensors = {}
+
+    def add_tensor(name: str, tensor: Any, raw_shape: Any = None, raw_dtype: Any = None, **_: Any) -> None:
+        kind = raw_dtype or gguf.GGMLQuantizationType[{"float32": "F32", "int32": "I32"}[str(tensor.dtype)]]
+        assert name not in tensors, f"{name} twice"
+        tensors[name] = (tuple(map(int, raw_shape or tensor.shape)), kind.name)
+
+    made.gguf_writer.add_tensor = add_tensor
+    made.set_vocab = lambda: None
+    made._create_vocab_sentencepiece = lambda: (range(made.hparams["vocab_size"]),)
+    made.prepare_tensors()
+    made.set_gguf_parameters()
+    [keys] = made.gguf_writer.kv_data
+    architecture = gguf.MODEL_ARCH_NAMES[made.model_arch]
+
+    writer = gguf.GGUFWriter(folder / "out.gguf", architecture)
+    for key, value in keys.items():
+        if key != "general.architecture":
+            writer.kv_data[0][key] = value
+    writer.add_tokenizer_model("no_vocab")  # what loads the file needs no more of its tokens than their number
+    if f"{architecture}.vocab_size" not in keys:
+        writer.add_vocab_size(made.hparams["vocab_size"])
+    size = 0
+    for name, (shape, kind) in tensors.items():
+        dtype = {"F16": np.float16, "F32": np.float32, "I32": np.int32}[kind]
+        count = math.prod(shape) * np.dtype(dtype).itemsize
+        writer.add_tensor_info(name, shape, np.dtype(dtype), count)
+        size += -(-count // 32) * 32
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
+    writer.close()
+    path = folder / "out.gguf"
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size + 32 + size)
+    return architecture, tensors, {key: value.value for key, value in keys.items()}
+
+
+LINE = re.compile(r"\[ *\d+/ *\d+\] +(\S+) +- \[.*?\], type = +(\w+), size = .*?(?:\((\w+)\))?$")
+SUM = re.compile(r"quant size += +([\d.]+) MiB \(([\d.]+) BPW\)")
+
+
+def quantized(program: Path, path: Path, format: str) -> tuple[dict[str, str], float, bool]:
+    """What the quantizer says: the type of each tensor, MiB of the whole, and whether it needs an importance matrix."""
+    run = subprocess.run([program, "--dry-run", path, format], capture_output=True, text=True, check=False)
+    said = run.stdout + run.stderr
+    types = {m[1]: (m[3] or m[2]).upper() for line in said.splitlines() if (m := LINE.search(line))}
+    whole = SUM.search(said)
+    wrong = [line for line in said.splitlines() if "error" in line or "failed" in line]
+    assert run.returncode == 0 and whole, "\n".join(wrong)
+    return types, float(whole[1]), "will require an imatrix" in said
+
+
+def in_bytes(types: Mapping[str, str], tensors: Tensors) -> int:
+    """Bytes by the block sizes of the package gguf."""
+    gguf: Any = import_module("gguf")  # of the source
+
+    total = 0
+    for name, kind in types.items():
+        elements, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+        total += math.prod(tensors[name][0]) // elements * size
+    return total
+
+
+def collapsed(types: Mapping[str, str]) -> dict[str, dict[str, list[int]]]:
+    """The types by tensor, `{i}` for the layer: {name: {type: layers}}, no layers for a tensor that no layer has."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for name, kind in types.items():
+        layer = re.match(r"blk\.(\d+)\.", name)
+        pattern = f"blk.{{i}}.{name[layer.end() :]}" if layer else name
+        layers = found.setdefault(pattern, {}).setdefault(kind, [])
+        if layer:
+            layers.append(int(layer[1]))
+    return found
+
+
+def compact(formats: Mapping[str, tuple[int, Mapping[str, Mapping[str, list[int]]]]]) -> dict[str, Any]:
+    """Of one model: the names of the tensors, which of them have the same type in every format, and for each format its
+    bytes and the types of the others.
+
+    `{"names": [...], "always": {type: [positions of names]}, "formats": {format: [bytes, {types: [positions]}]}}`;
+    types are "Q4_K", or with the layers of each but the last, "Q6_K 0-3,6-27/3 Q4_K".
+    """
+    names = sorted({name for _, types in formats.values() for name in types})
+    said = {format: [spelled(types[name]) for name in names] for format, (_, types) in formats.items()}
+    same = [len({types[position] for types in said.values()}) == 1 for position in range(len(names))]
+
+    def by_type(types: list[str], where: bool) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for position, kind in enumerate(types):
+            if same[position] is where:
+                found.setdefault(kind, []).append(position)
+        return found
+
+    return {
+        "names": names,
+        "always": by_type(next(iter(said.values())), True),
+        "formats": {format: [size, by_type(said[format], False)] for format, (size, _) in formats.items()},
+    }
+
+
+def spelled(layers: Mapping[str, Iterable[int]]) -> str:
+    """Types with their layers in words, that of most layers last and without."""
+    ordered = sorted(layers.items(), key=lambda item: (len(list(item[1])), item[0]))
+    return "".join(f"{kind} {numbered(which)} " for kind, which in ordered[:-1]) + ordered[-1][0]
+
+
+def numbered(layers: Iterable[int]) -> str:
+    """Layers as runs: 0-3,6-27/3,30."""
+    ranges = runs(tuple(sorted(layers)))
+    return ",".join(
+        str(first) if first == last else f"{first}-{last}" + (f"/{step}" if step > 1 else "")
+        for first, last, step in ranges
+    )
+
+
+def config_of(slug: str) -> dict[str, Any] | None:
+    """The config of a model that is no preset: a golden checkpoint's, with changes."""
+    if slug not in SMALL:
+        return None
+    name, changes = SMALL[slug]
+    return golden(name).raw | changes
+
+
+def model_of(slug: str, program: Path) -> dict[str, Any]:
+    """One model in all formats, as the golden file has it; with its config where no preset has it."""
+    raw = config_of(slug)
+    ours = preset_model(slug) if raw is None else make(slug, raw)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        architecture, tensors, _ = converted(ours, folder)
+        path = folder / "out.gguf"
+        kept = {name: tensor for name, tensor in tensors.items() if name not in COMPUTED}
+        plain = {name: kind for name, (_, kind) in kept.items()}
+        formats = {"F16": (in_bytes(plain, tensors), collapsed(plain))}
+        needing: list[str] = []
+        for format in FORMATS:
+            types, mebibytes, needs_matrix = quantized(program, path, format)
+            assert types.keys() == tensors.keys(), f"{slug} {format}: {types.keys() ^ tensors.keys()}"
+            assert abs(in_bytes(types, tensors) / 2**20 - mebibytes) < 0.006, f"{slug} {format}: {mebibytes} MiB"
+            own = {name: types[name] for name in kept}
+            formats[format] = (in_bytes(own, tensors), collapsed(own))
+            needing += [format] if needs_matrix else []
+    shapes: dict[str, set[tuple[int, ...]]] = {}
+    for name, (shape, _) in kept.items():
+        shapes.setdefault(re.sub(r"^blk\.\d+", "blk.{i}", name), set()).add(shape)
+    packed = compact(formats)
+    in_order = [sorted(shapes[name]) for name in packed["names"]]
+    head = {} if raw is None else {"config": raw}
+    return head | {"architecture": architecture, "needs_matrix": needing, "shapes": in_order, **packed}
+
+
+def of_others(folder: Path) -> dict[str, Any]:
+    """The same of files that others made: {format: {"bytes": ..., "types": {name: {type: layers}}}} of each model."""
+    made: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.json")):
+        said = json.loads(path.read_bytes())
+        formats = {
+            format: (
+                table["bytes"],
+                {
+                    name: {kind.upper(): [n for n in layers if n is not None] for kind, layers in types.items()}
+                    for name, types in table["types"].items()
+                },
+            )
+            for format, table in said["formats"].items()
+        }
+        made[said["model"]] = {"architecture": said["gguf_architecture"], **compact(formats)}
+    return made
+
+
+def main(source: str, program: str, *slugs: str) -> None:
+    sys.path += [source, str(Path(source) / "gguf-py")]
+    logging.disable(logging.CRITICAL)
+    made = json.loads(FILE.read_bytes()) if slugs and FILE.exists() else {}
+    for slug in slugs or (*MODELS, *SMALL):
+        print(slug, flush=True)
+        made[slug] = model_of(slug, Path(program))
+    write(FILE, made)
+
+
+def write(path: Path, made: Mapping[str, Any]) -> None:
+    """A golden file, a model a line."""
+    lines = (f"{json.dumps(slug)}: {json.dumps(made[slug], separators=(',', ':'))}" for slug in sorted(made))
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,34 @@
+"""Which cases an exhaustive test takes: another share of them for each commit, and with WHOLE set all.
+
+The whole runs each night and before a release (.github/workflows).
+"""
+
+import math
+import os
+import random
+import subprocess
+from collections.abc import Iterable
+from typing import TypeVar
+
+from copies import ROOT
+
+T = TypeVar("T")
+
+
+def _commit() -> str:
+    """The commit that is checked out; empty without a history, which is a seed as good as any."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return asked.stdout.strip()
+
+
+COMMIT = _commit()
+WHOLE = bool(os.environ.get("WHOLE"))
+
+
+def sampled(cases: Iterable[T], share: int, name: str = "") -> list[T]:
+    """One of `share` cases, at least one, in their order. The commit chooses them, for each name others."""
+    cases = list(cases)
+    if WHOLE:
+        return cases
+    chosen = random.Random(COMMIT + name).sample(range(len(cases)), math.ceil(len(cases) / share))
+    return [cases[i] for i in sorted(chosen)]
