@@ -1,6 +1,6 @@
 // One step at a time: a walk through a forward pass, one operation at a time, with its box in the diagram highlighted,
-// its matrices to scale, and its text. Moved by buttons, keys and the address. Without this script the page shows the
-// whole walk.
+// its matrices to scale, and its text. Moved by buttons, keys and the address. It begins at once, or when what it is
+// folded in opens. Without this script the page shows the whole walk.
 
 import { make, replace } from "./tools/elements.mjs"
 
@@ -22,8 +22,8 @@ export function mount(walk, number) {
   walk.dataset.stepper = "true"
   const given = new URLSearchParams(location.search),
     asked = (given.get("walk") ?? "1") === `${number}` ? Number(given.get("step")) : 0
-  const start = make("button", { type: "button", class: "ep-open", onclick: () => go(0, true) }, "One step at a time")
-  walk.before(make("p", { class: "ep-stepper-start" }, start))
+  const start = make("button", { type: "button", class: "ep-open", onclick: () => begin(0) }, "One step at a time")
+  walk.before(make("p", { class: "ep-stepper-start", hidden: true }, start))
 
   const said = make("div", { class: "ep-stepper-step", role: "status" }),
     drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
@@ -62,7 +62,7 @@ export function mount(walk, number) {
     event.preventDefault()
   }
 
-  function go(/** @type {number} */ to, isBegun = false) {
+  function go(/** @type {number} */ to, isMoved = true) {
     if (to < 0 || to >= steps.length) return
     at = to
     const step = steps[at],
@@ -70,8 +70,8 @@ export function mount(walk, number) {
       where = step.parentElement?.closest("li.ep-layer") ?? null,
       part = step.parentElement?.closest("li.ep-part")
     panel.hidden = false
-    walk.hidden = true
-    start.hidden = true
+    walk.setAttribute("hidden", "until-found")
+    if (start.parentElement) start.parentElement.hidden = true
     back.disabled = at === 0
     next.disabled = at === steps.length - 1
     place.textContent = `Step ${at + 1} of ${steps.length}`
@@ -85,16 +85,33 @@ export function mount(walk, number) {
       scaled(step),
     )
     light(step, where)
-    address({ walk: number === 1 ? null : number, step: at + 1 })
-    if (isBegun) panel.focus({ preventScroll: true })
+    if (isMoved) address({ walk: number === 1 ? null : number, step: at + 1 })
+  }
+
+  function begin(/** @type {number} */ step) {
+    go(step)
+    panel.focus({ preventScroll: true })
+  }
+
+  function open() {
+    panel.hidden = true
+    walk.hidden = false
+    if (start.parentElement) start.parentElement.hidden = false
+    address({ walk: null, step: null })
   }
 
   function close() {
-    panel.hidden = true
-    walk.hidden = false
-    start.hidden = false
-    address({ walk: null, step: null })
+    open()
     start.focus()
+  }
+
+  // The arrows of somebody who has pressed nothing yet.
+  function arrows(/** @type {KeyboardEvent} */ event) {
+    if (!panel.isConnected) return document.removeEventListener("keydown", arrows)
+    if (event.target !== document.body || !["ArrowLeft", "ArrowRight"].includes(event.key) || panel.hidden) return
+    const { top, bottom } = panel.getBoundingClientRect(),
+      middle = innerHeight / 2
+    if (top < middle && bottom > middle) keys(event)
   }
 
   // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view.
@@ -122,12 +139,15 @@ export function mount(walk, number) {
     )
   }
 
+  walk.addEventListener("beforematch", open) // the browser's own search found something in it
+  document.addEventListener("keydown", arrows)
+  const fold = walk.closest("details")
   if (asked > 0 && asked <= steps.length) {
-    for (let fold = walk.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
-      fold.open = true
+    for (let one = fold; one; one = one.parentElement?.closest("details") ?? null) one.open = true
     go(asked - 1)
     panel.scrollIntoView({ block: "start" })
-  }
+  } else if (!fold || fold.open) go(0, false)
+  else fold.addEventListener("toggle", () => panel.hidden && at < 0 && go(0, false), { once: true })
 }
 
 const nameOf = (/** @type {Element} */ box) =>

@@ -106,6 +106,24 @@ def on_nav(nav, config, files):
     for entry in entries(nav.items):
         for name in ("typeset", "encrypted", "pages", *(() if isinstance(entry, Page) else ("meta",))):
             setattr(entry, name, None)
+    within_families(nav.items)
+
+
+def within_families(items: Iterable[StructureItem]) -> None:
+    """The page before and the page after: a family's models lead to each other and to the list of all, which leads on
+    to what is behind them.
+    """
+    for models in items:
+        family_entries = [one for one in models.children or () if one.children]  # pyright: ignore
+        if not family_entries or not models.children[0].is_page:  # pyright: ignore
+            continue
+        whole_list = models.children[0]  # pyright: ignore
+        behind = family_entries[-1].children[-1].next_page
+        for family in family_entries:
+            family.children[0].previous_page = family.children[-1].next_page = whole_list
+        whole_list.next_page = behind
+        if behind:
+            behind.previous_page = whole_list
 
 
 def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:

@@ -14,6 +14,7 @@ from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import page_paths, presets
 from ..cli.arguments import PROGRAM
+from ..engine.array import Node
 from ..engine.errors import Problem
 from ..engine.files import place
 from ..views.diagrams import model_diagrams
@@ -22,8 +23,10 @@ from ..views.kit.html import code, tag, text
 from ..views.models import fact_sheet
 from ..views.models.model_page import release_sort_key
 from ..views.trace.layers import layer_range
+from ..views.trace.parts import is_sparse
 from ..views.words import descriptions
 from . import data_files
+from .extensions.glossary import term_anchor
 
 
 class Generated(NamedTuple):
@@ -179,16 +182,12 @@ def model_page(slug: str) -> str:
         )
     total = values.params(slug)
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
-    accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
+    accelerators = f"accelerators={list(fact_sheet.TIMED)}"
     return header(preset.name, description) + paragraphs(
         f"<p>{macro_call('model_intro', slug)}</p>",
         macro_call("model_sheet", slug),
-        section("The whole model", macro_call("pipeline_diagram", slug)),
-        *blocks(slug),
-        folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
-        section("The formula", macro_call("formula", slug)),
-        folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
-        section("What it costs to run", macro_call("costs", slug)),
+        section("What it costs to run", macro_call("memory_chart", slug)),
+        folded_section(slug, "By context", macro_call("costs", slug), level=3),
         folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
         folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
         folded_section(slug, "Where the FLOPs go", macro_call("flops_table", slug), level=3),
@@ -200,30 +199,40 @@ def model_page(slug: str) -> str:
             macro_call("training_memory", slug),
             level=3,
         ),
-        section("The least time", macro_call("time_table", slug, accelerators), level=3),
+        folded_section(slug, "The least time", macro_call("time_table", slug, accelerators), level=3),
+        section("What it changed", macro_call("model_changes", slug)),
+        *whole_model(slug),
+        *([section("The kinds of layers", macro_call("layer_table", slug))] if len(kinds(slug)) > 1 else []),
+        folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
+        section("The formula", macro_call("formula", slug)),
+        folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
-        "## Sources",
-        macro_call("model_sources", slug),
         "## What was checked",
         macro_call("model_checked", slug),
+        "## Sources",
+        macro_call("model_sources", slug),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
 
 
-def blocks(slug: str) -> list[str]:
-    """The diagram of each kind of layer, under a heading of its own where there are several."""
-    kinds = model_diagrams.layer_kinds(presets.model(slug))
-    if len(kinds) == 1:
-        return [section("One layer", macro_call("block_diagram", slug))]
-    table = section("The kinds of layers", macro_call("layer_table", slug), "A layer is drawn once for each kind.")
-    drawn = []
-    for kind, node in kinds.items():
-        title = f"{text(kind_title(kind))}: {text(layer_range(node.layers))}"
-        one = fact_sheet.layer_summary(presets.model(slug), node)
-        drawn.append(
-            section(title, *details(one, macro_call("block_diagram", slug, f"kind={jinja_literal(kind)}")), level=3)
-        )
-    return [table, *drawn]
+def kinds(slug: str) -> dict[str, Node]:
+    """The layers by their kinds."""
+    return model_diagrams.layer_kinds(presets.model(slug))
+
+
+def whole_model(slug: str) -> list[str]:
+    """The drawing of the whole model, folded where it is long."""
+    drawn = macro_call("pipeline_diagram", slug)
+    is_long = len(kinds(slug)) > 1 or is_sparse(presets.model(slug))
+    content = details(fact_sheet.layers_summary(presets.model(slug)), drawn) if is_long else [drawn]
+    return [section("The whole model", former_anchors(slug), *content)]
+
+
+def former_anchors(slug: str) -> str:
+    """Where the sections stood that drew each kind of layer once more."""
+    titles = [f"{kind_title(kind)}: {layer_range(node.layers)}" for kind, node in kinds(slug).items()]
+    former = ["One layer"] if len(titles) == 1 else titles
+    return "".join(tag("span", id=term_anchor(title)) for title in former)
 
 
 def kind_title(kind: str) -> str:

@@ -27,6 +27,7 @@ from ..views.costs import (
     kv_cache_chart,
     measured,
     memory,
+    memory_chart,
     overview,
     published_costs,
     several_devices,
@@ -40,7 +41,7 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, fact_sheet, families, model_page
+from ..views.models import catalogue, fact_sheet, families, model_changes, model_page
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -90,6 +91,8 @@ VIEWS = {
     matmul: "matmul matmul_figure one_head",
     measured: "measured_table",
     memory: "fits_table format_table inference_table memory_table published_table split_table",
+    memory_chart: "memory_chart",
+    model_changes: "model_changes",
     model_page: (
         "how_many model_cards model_checked model_intro model_sources preset_file published_origins verification"
     ),
@@ -145,9 +148,9 @@ def block_diagram(
 
 
 @macro
-def area_map(model: str, page_link: Link | None = None) -> Html:
-    """A model’s parameters to scale; each field leads to the page that explains the part."""
-    return area_maps.area_map(model, page_link)
+def area_map(model: str, tall: bool = False, page_link: Link | None = None) -> Html:
+    """A model’s parameters to scale, for a page’s head if `tall`; each field leads to the page that explains the part."""
+    return area_maps.area_map(model, page_link, tall)
 
 
 @macro

@@ -361,7 +361,7 @@ def test_a_family_shows_each_model_with_its_figures(family):
             )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
     dates = [catalogue.iso_date(presets.preset(s).released) for s in slugs]
-    assert all(not families._is_earlier(b, a) for a, b in zip(dates, dates[1:]))
+    assert all(not families.is_earlier(b, a) for a, b in zip(dates, dates[1:]))
 
 
 @pytest.mark.parametrize(

@@ -48,15 +48,17 @@ class Field(NamedTuple):
 
 
 @disclosure.view("where its parameters are")
-def area_map(model: Model, link: Link | None = None) -> Html:
+def area_map(model: Model, link: Link | None = None, tall: bool = False) -> Html:
     """The parameters of a model to scale; each field leads to the page that explains the part."""
-    return _figure(model, tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model)))
+    addresses = tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model))
+    return _figure(model, addresses, *((treemap.TALL, treemap.SHORT) if tall else (treemap.WIDE, treemap.NARROW)))
 
 
 @memoized
 def area_map_of_model_page(model: Model) -> Html:
     """The same for the model's own page: each field leads to the part in the table of every parameter."""
-    return _figure(model, tuple(f"#{group_id(group, model)}" for group in groups(model)))
+    addresses = tuple(f"#{group_id(group, model)}" for group in groups(model))
+    return _figure(model, addresses, treemap.WIDE, treemap.NARROW)
 
 
 def drawing(model: Model) -> Html:
@@ -72,7 +74,7 @@ def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
 
 
 @memoized
-def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
+def _figure(model: Model, addresses: tuple[str | None, ...], wide: tuple[int, int], narrow: tuple[int, int]) -> Html:
     fields = _fields(model, addresses)
     used = html(" The stronger color marks those that one token uses.") if is_sparse(model) else ""
     caption = html(
@@ -83,7 +85,7 @@ def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
     )
     return tag(
         "figure",
-        *(_drawing(fields, model, size, cls) for size, cls in ((treemap.WIDE, "wide"), (treemap.NARROW, "narrow"))),
+        *(_drawing(fields, model, size, cls) for size, cls in ((wide, "wide"), (narrow, "narrow"))),
         tag("figcaption", caption),
         tag("details", html("<summary>The same as a table</summary>"), _table(fields, model), cls="wide"),
         cls="ep-map",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..kit.text_boxes import Box, text_box
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
+TALL, SHORT = (560, 370), (340, 165)  # of those on the home page
 TITLE, SMALL = 11.5, 10.0  # sizes of letters
 LINE = 14.0
 BOLD = "650"
@@ -75,7 +76,7 @@ def _drawn(index: int, area: Area, box: Box) -> Drawn:
         (left, top, left + (right - left) * tensor.used, bottom)
         for tensor, (left, top, right, bottom) in zip(tensors, boxes)
     ]
-    lines, taken = _heading(area, box)
+    lines, taken = _heading(area, box, boxes[0] if boxes else box)
     for tensor, own in zip(tensors, boxes):
         lines += _name(tensor, own, taken)
     return Drawn(index, box, used, _outlined(boxes), _outlined([box]), lines)
@@ -118,13 +119,13 @@ def _outlined(boxes: list[Box]) -> list[Box]:
     return [box for box in boxes if min(box[2] - box[0], box[3] - box[1]) >= 2]
 
 
-def _heading(area: Area, box: Box) -> tuple[list[Label], Box]:
-    """The name of a part and its size, as much as there is room for, and the place that they take."""
-    left, top, right, bottom = box
+def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
+    """The name of a part and its size, as much as its first tensor's field has room for, and the place that they take."""
+    left, top = box[0], box[1]
     named = f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title
     counted = f"{area.said}, {area.share}"
     possible = ([named, counted], *_wrapped(area), [area.title], [area.share])
-    lines = next((lines for lines in possible if _has_room(lines, box)), None)
+    lines = next((lines for lines in possible if _has_room(lines, first)), None)
     if lines is None:
         return [], (left, top, left, top)
     is_named = lines != [area.share]

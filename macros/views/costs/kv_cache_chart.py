@@ -52,7 +52,10 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     figure = tag(
         "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
     )
-    return block(figure, cache_table(slugs, CHART_CONTEXTS, dtype, link))
+    as_table = tag(
+        "details", html("<summary>The same as a table</summary>"), cache_table(slugs, CHART_CONTEXTS, dtype, link), cls="wide"
+    )
+    return block(figure, as_table)
 
 
 @memoized

@@ -12,13 +12,13 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.preset_file import Preset
 from ...catalogue.presets import Model
+from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
-from ...engine.array import Node
 from ..charts import area_map
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
-from ..kit.conventions import caveat, marked
+from ..kit.conventions import and_list, caveat, marked
 from ..kit.html import Html, anchor, block, conventions, html, joined, small, tag, text
 from ..kit.shapes import var
 from ..trace.layers import layers_by_kind, n_layers
@@ -31,6 +31,7 @@ HUB = "https://huggingface.co"
 PAPERS = "https://arxiv.org/abs"
 
 NONE = "none"
+TIMED = ("h100", "mi300x", "rtx-4090", "tpu-v5e")  # the accelerators of a model's page
 
 
 @disclosure.view("its sizes")
@@ -208,14 +209,27 @@ def _which_number(model: Model) -> Html:
     return joined(filter(None, said), ", ")
 
 
-def layer_summary(model: Model, layer: Node) -> Html:
-    """What a kind of layer comes to."""
-    count = sum(int(w.count) // int(w.layer_count) for w in model.counts.weights if w.layers == layer.layers)
-    n = len(layer.layers or ())
-    return html("{:,} parameters in each of {:,} layers", count, n) if n > 1 else html("{:,} parameters", count)
+def _by_context(model: Model) -> Html:
+    weights, cache = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "cache_bytes"))
+    return html("{} of weights, {} of KV cache at {:,} tokens", weights, cache, _context_of_results(model))
+
+
+def _least_time(model: Model) -> Html:
+    names = (accelerator(slug).name for slug in TIMED)
+    return html("Prefill and decode on {}, with the number of devices", and_list(list(names)))
+
+
+def layers_summary(model: Model) -> Html:
+    """How many layers a model has, and of how many kinds."""
+    kinds = len(layers_by_kind(model))
+    if kinds == 1:
+        return html("{:,} layers of one kind, drawn once", n_layers(model))
+    return html("{:,} layers of {:,} kinds, each kind drawn once", n_layers(model), kinds)
 
 
 RESULTS: dict[str, Callable[[Model], Html]] = {
+    "By context": _by_context,
+    "The least time": _least_time,
     "Every parameter": _every_parameter,
     "What happens to five tokens": _five_tokens,
     "KV cache": _kv_cache,

@@ -52,29 +52,29 @@ def family_members(family: str) -> list[str]:
     return slugs
 
 
-def _released(model: Model) -> object:
+def released_of(model: Model) -> object:
     return presets.preset(model.slug).released
 
 
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is."""
-    released = _released(model)
+    released = released_of(model)
     line = disclosure.models(family_members(presets.preset(model.slug).family))
-    earlier = [m for m in line if _is_earlier(_released(m), released)]
+    earlier = [m for m in line if is_earlier(released_of(m), released)]
 
     def kind(m: Model) -> tuple[bool, bool]:
         return is_sparse(m), any(k.row is not None for k in m.counts.kept)
 
     def distance(m: Model) -> float:
         return (
-            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(_released(m))) / HALF_A_YEAR
+            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(released_of(m))) / HALF_A_YEAR
         )
 
     return min([m for m in earlier if kind(m) == kind(model)] or earlier, key=distance, default=None)
 
 
-def _is_earlier(a: object, b: object) -> bool:
+def is_earlier(a: object, b: object) -> bool:
     """Whether one date is before another, as far as both are known: May 2024 is not before 6 May 2024."""
     a, b = iso_date(a), iso_date(b)
     n = min(len(a), len(b))
@@ -195,7 +195,7 @@ def family_chart(family: str, link: Link | None = None) -> Html:
 @memoized
 def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     models = disclosure.models(slugs)
-    years = [year(_released(m)) for m in models]
+    years = [year(released_of(m)) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
     first_year = maths.floor(min(years))
     x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
@@ -230,13 +230,13 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         content = joined([*drawn, below])
         return svg(height, content, title, described, frame.width, frame.cls, "group" if any(links) else "img")
 
-    first, last = (values.date(_released(m)) for m in (models[0], models[-1]))
+    first, last = (values.date(released_of(m)) for m in (models[0], models[-1]))
     described = (
         f"{len(models)} models from {first} to {last}, the smallest of "
         f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
     )
     rows = [
-        [anchor(m.name, url), values.date(_released(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
+        [anchor(m.name, url), values.date(released_of(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
         for m, url in zip(models, links)
     ]
     as_table = table(
