@@ -211,6 +211,7 @@ def model_page(slug: str) -> str:
         macro_call("model_checked", slug),
         "## Sources",
         macro_call("model_sources", slug),
+        folded_section(slug, "Cite a number", macro_call("cite_numbers", slug)),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
 

@@ -41,7 +41,7 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, fact_sheet, families, model_changes, model_page
+from ..views.models import catalogue, cited_numbers, fact_sheet, families, model_changes, model_page
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -72,6 +72,7 @@ VIEWS = {
     catalogue: "catalogue",
     catalogue_charts: "shape_history_chart size_chart",
     chunked_reads: "read_chart",
+    cited_numbers: "cite_numbers",
     claims: "claims_table formula_error_chart formula_result formulas_table token_ids_claim",
     comparison: "comparison",
     coverage: "coverage_mechanisms coverage_summary coverage_types",

@@ -167,7 +167,9 @@ def test_the_changes_of_a_model_are_those_of_its_traits(slug):
     model, common = presets.model(slug), presets.model(model_changes.COMMON)
     pairs = zip(traits.TRAITS, traits.trait_values(common), traits.trait_values(model))
     changed = [
-        trait for trait, was, now in pairs if was != now and not trait.column.is_number and (was and now or trait.is_known)
+        trait
+        for trait, was, now in pairs
+        if was != now and not trait.column.is_number and (was and now or trait.is_known)
     ]
     start = f"{model.name} beside {common.name}" if slug in ("mixtral-8x7b", "mamba-2.8b") else f"to {model.name}"
     assert f"{start}: {len(changed)} change" in said

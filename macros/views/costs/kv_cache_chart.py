@@ -53,7 +53,10 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
         "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
     )
     as_table = tag(
-        "details", html("<summary>The same as a table</summary>"), cache_table(slugs, CHART_CONTEXTS, dtype, link), cls="wide"
+        "details",
+        html("<summary>The same as a table</summary>"),
+        cache_table(slugs, CHART_CONTEXTS, dtype, link),
+        cls="wide",
     )
     return block(figure, as_table)
 

@@ -176,6 +176,7 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         html(
             '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
             'placeholder="name, maker, year, GQA; or several: llama 3 8b, qwen3 8b"></label>'
+            '<button type="button" class="ep-more" aria-expanded="false">Filters</button>'
         ),
         select("family", "Family", [(f, f) for f in sorted({p.family for _, p in shown}, key=str.lower)]),
         select("kind", "Kind", [(k, k) for k in dict.fromkeys(experts_and_attention(m)[0] for m in models)]),

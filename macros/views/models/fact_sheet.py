@@ -219,6 +219,10 @@ def _least_time(model: Model) -> Html:
     return html("Prefill and decode on {}, with the number of devices", and_list(list(names)))
 
 
+def _cited(model: Model) -> Html:
+    return html("{:,} parameters and others, each as a sentence with its address", model.counts.total)
+
+
 def layers_summary(model: Model) -> Html:
     """How many layers a model has, and of how many kinds."""
     kinds = len(layers_by_kind(model))
@@ -237,4 +241,5 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Where the FLOPs go": _where_the_flops_go,
     "Memory": _memory,
     "Which number is meant": _which_number,
+    "Cite a number": _cited,
 }
