@@ -150,7 +150,7 @@ def block_diagram(
 
 @macro
 def area_map(model: str, tall: bool = False, page_link: Link | None = None) -> Html:
-    """A model’s parameters to scale, for a page’s head if `tall`; each field leads to the page that explains the part."""
+    """A model’s parameters to scale, `tall` for the head of a page; each field leads to the page that explains it."""
     return area_maps.area_map(model, page_link, tall)
 
 

@@ -508,6 +508,7 @@ def test_broken_saves_show_their_line_and_mend(serve, as_it_was, chosen):
     server.becomes(as_it_was(server))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "what",
     [

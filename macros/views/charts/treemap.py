@@ -120,7 +120,7 @@ def _outlined(boxes: list[Box]) -> list[Box]:
 
 
 def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
-    """The name of a part and its size, as much as its first tensor's field has room for, and the place that they take."""
+    """The name and size of a part, as much as its first tensor's field has room for, and the place that they take."""
     left, top = box[0], box[1]
     named = f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title
     counted = f"{area.said}, {area.share}"
