@@ -98,7 +98,9 @@ def pytest_collection_modifyitems(config, items):
             rest = of_kind[:]
             of_kind[:] = share_of_many(of_kind, most)
             kept = set(map(id, of_kind))
-            config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(kept)
+            config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(
+                kept
+            )
             left_out += [item for item in rest if id(item) not in kept]
     config.hook.pytest_deselected(items=left_out)
     # First what does without the site, while the other worker builds it, and what takes longest.

@@ -22,10 +22,11 @@ export function mount(walk, number) {
   walk.dataset.stepper = "true"
   const given = new URLSearchParams(location.search),
     asked = (given.get("walk") ?? "1") === `${number}` ? Number(given.get("step")) : 0
+  const label = number > 1 ? `One step at a time (${number})` : "One step at a time"
   const start = make("button", { type: "button", class: "ep-open", onclick: () => begin(0) }, "One step at a time")
   walk.before(make("p", { class: "ep-stepper-start", hidden: true }, start))
 
-  const said = make("div", { class: "ep-stepper-step", role: "status" }),
+  const said = make("div", { class: "ep-stepper-step", role: "status", tabindex: 0, "aria-label": "Step" }),
     drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
   const place = make("span", { class: "ep-stepper-place" })
   const button = (/** @type {string} */ text, /** @type {() => void} */ move) =>
@@ -34,7 +35,7 @@ export function mount(walk, number) {
     next = button("Next", () => go(at + 1))
   const panel = make(
     "section",
-    { class: "ep-stepper", tabindex: -1, "aria-label": "One step at a time", hidden: true, onkeydown: keys },
+    { class: "ep-stepper", tabindex: -1, "aria-label": label, hidden: true, onkeydown: keys },
     make("div", { class: "ep-stepper-tools" }, back, next, place, button("All steps", close)),
     make("div", { class: "ep-stepper-body" }, drawn, said),
   )
