@@ -118,8 +118,10 @@ def allowed(item) -> int:
 
 
 def share_of_many(items, most):
-    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says; which
-    ones the commit says."""
+    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says.
+
+    The commit says which ones.
+    """
     cases = defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)

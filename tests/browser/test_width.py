@@ -41,7 +41,7 @@ MEASURE = """whole => {
     }
     for (const e of whole ? content.querySelectorAll("*") : []) {
         // A drawing beside a step moves to the step's box.
-        if (e.closest(".md-clipboard, .headerlink, .ep-stepper-drawing") || e.parentElement.closest("svg, math")) continue
+        if (e.closest(".md-clipboard, .headerlink, .ep-stepper-drawing, svg *, math *")) continue
         const place = e.getBoundingClientRect(), style = getComputedStyle(e)
         if (place.width < 3 || place.height < 3) continue
         if (style.overflowX !== "visible" && style.display !== "inline" && e.scrollWidth > e.clientWidth + 1)
