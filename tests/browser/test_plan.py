@@ -188,8 +188,8 @@ def of_engine(case):
     fit = engine_fit(model, given, case["engine"], on.name, on.size, vendor)
     known = [[t.key, t.name, str(t.least), str(t.most), str(t.how), t.rule, t.source] for t in fit.terms]
     pool = fit.pool and [str(n) for n in (*fit.pool.room, *fit.pool.tokens, *fit.pool.texts)]
-    batch = engines.largest_batch(case["engine"], costs_of(model.counts), given, on.size, on.name, vendor)
-    return [known, terms(fit.serving.settings), pool, str(fit.limit), text(fit.longest_context), text(batch)]
+    most = text(fit.longest_context), text(fit.largest_batch)
+    return [known, terms(fit.serving.settings), pool, str(fit.limit), *most]
 
 
 def of_devices(case):
