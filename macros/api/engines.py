@@ -21,8 +21,9 @@ class EngineFit(Tabular):
     """The answer: true where even the most that the engine may take is there.
 
     `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
-    source. `limit` is what the engine lets itself take of the memory. `longest_context` and `largest_batch` are those
-    of which the most still fits; 0 where none does, None where none is too much.
+    source; `unused` is internal fragmentation, what blocks of the cache hold beyond its rows. `limit` is what the
+    engine lets itself take of the memory. `longest_context` and `largest_batch` are those of which the most still fits;
+    0 where none does, None where none is too much.
     """
 
     model: Model
@@ -198,6 +199,7 @@ def as_data(answer: EngineFit) -> dict[str, Any]:
                 "name": t.name,
                 "known": t.how.value,
                 **_bytes(t),
+                **({"fragmentation_bytes": t.unused} if t.unused else {}),
                 "rule": t.rule,
                 "source": t.source or None,
             }

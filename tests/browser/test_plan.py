@@ -98,7 +98,7 @@ async ([task, cases]) => {
     engine(model, given, on, { engine }) {
       const { serving, context, batch } = tasks.counted(model, given, on, engine)
       const known = [...serving.terms].map(t => [
-        t.key, t.name, text(t.least), text(t.most), text(t.how), t.rule, t.source,
+        t.key, t.name, text(t.least), text(t.most), text(t.how), t.rule, t.source, text(t.unused),
       ])
       const { pool } = serving
       const left = pool && [...pool.room, ...pool.tokens, ...pool.texts].map(text)
@@ -186,7 +186,7 @@ def of_engine(case):
     model, given, on = given_of(case)
     vendor = on.accelerator.vendor if on.accelerator else ""
     fit = engine_fit(model, given, case["engine"], on.name, on.size, vendor)
-    known = [[t.key, t.name, str(t.least), str(t.most), str(t.how), t.rule, t.source] for t in fit.terms]
+    known = [[t.key, t.name, str(t.least), str(t.most), str(t.how), t.rule, t.source, str(t.unused)] for t in fit.terms]
     pool = fit.pool and [str(n) for n in (*fit.pool.room, *fit.pool.tokens, *fit.pool.texts)]
     most = text(fit.longest_context), text(fit.largest_batch)
     return [known, terms(fit.serving.settings), pool, str(fit.limit), *most]
