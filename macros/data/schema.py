@@ -293,7 +293,7 @@ def _costs() -> Schema:
             ),
             quantizer_bytes=_said(
                 _object(**dict.fromkeys(QUANTIZERS, _or_null(COUNT))),
-                "as written by GPTQ, AWQ, bitsandbytes, compressed-tensors and MLX; null if not known",
+                "as written by GPTQ, AWQ, bitsandbytes, compressed-tensors, torchao and MLX; null if not known",
             ),
             gguf_bytes=_said(
                 _or_null(_object(**dict.fromkeys(GGUF, COUNT))),
