@@ -888,7 +888,7 @@ def test_half_the_bits_are_twice_the_rate_where_the_generation_says_so():
 def test_a_gpu_takes_a_part_of_memory_that_is_the_processors_too():
     """Metal recommends two thirds up to 32 GB, three quarters above; that is what may hold a model."""
     apple = [a for a in MACHINES if a.vendor == "Apple"]
-    assert len(apple) == 11
+    assert len(apple) == 14
     for a in apple:
         assert a.installed_bytes is not None
         share = Fraction(2, 3) if a.installed_bytes <= 32 * GIGA else Fraction(3, 4)
