@@ -60,8 +60,8 @@ def measured_table() -> Html:
                 "the longer of two times: to compute it, and to move the bytes of its steps. At full load, the batch "
                 "is as large as the memory holds, with each sequence halfway through its output. In a mixture of "
                 "experts, all sequences choose the same experts. Devices share the work evenly and communicate in no "
-                "time. The cache is in the smallest type that the program may have used. Where a source gives no length "
-                "of prompts, the bound is that without any."
+                "time. The cache is in the smallest type that the program may have used. Where a source gives no "
+                "prompt length, the bound is that without a prompt."
             ),
             html("Sources. {}.", joined(named, "; ")),
             joined(
