@@ -452,6 +452,8 @@ def test_without_scripts_an_example_of_each_task_stands(tool):
 def test_on_a_phone_and_for_everybody(tool, task, width):
     page = tool(f"?task={task}&method=lora", viewport={"width": width, "height": 900})
     assert not overflow(page)
+    scrolls = "() => [...document.querySelectorAll('.ep-stacks .ep-scroll')].some(e => e.scrollWidth > e.clientWidth)"
+    assert page.locator(".ep-stacks table").count() and not page.evaluate(scrolls)
     assert not accessibility(page)
 
 
