@@ -224,8 +224,9 @@ class GgufFile:
         )
         is_head = use == "head" or (use == "table" and self.is_tied)
         # a latent's projections are stacks too, by head; llama.cpp tells them from experts in one architecture
-        is_stack = len(tensor.shape) > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
-        return type_in(mix, use, place, tensor.shape[-1], is_head=is_head, is_stack=is_stack)
+        columns, axes = tensor.shape[-1], len(tensor.shape)
+        is_stack = axes > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
+        return type_in(mix, use, place, columns, is_head=is_head, is_stack=is_stack)
 
     # from the checkpoint's tensors
 
