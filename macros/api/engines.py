@@ -21,8 +21,9 @@ class EngineFit(Tabular):
     """The answer: true where even the most that the engine may take is there.
 
     `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
-    source. `limit` is what the engine lets itself take of the memory. `longest_context` is that of which the most still
-    fits; None where no context is too long.
+    source; `unused` is internal fragmentation, what blocks of the cache hold beyond its rows. `limit` is what the
+    engine lets itself take of the memory. `longest_context` and `largest_batch` are those of which the most still fits;
+    0 where none does, None where none is too much.
     """
 
     model: Model
@@ -31,6 +32,7 @@ class EngineFit(Tabular):
     size: int
     serving: Serving
     longest_context: int | None
+    largest_batch: int | None
 
     def __bool__(self) -> bool:
         return self.is_enough
@@ -107,13 +109,15 @@ class EngineFit(Tabular):
 
     @property
     def advice(self) -> str:
-        """The longest context, and the number of sequences that the engine's pool holds."""
+        """The longest context, the largest batch, and the number of sequences that the engine's pool holds."""
         if self.longest_context is None:
             found = "Every context fits: the cache stops growing before the memory is full."
         elif self.longest_context == 0:
             found = "No context is certain to fit."
         else:
             found = f"The longest context that is certain to fit is {self.longest_context:,} tokens."
+        if self.largest_batch:
+            found += f" The largest batch size that is certain to fit is {self.largest_batch:,}."
         if self.pool is not None:
             (least, most), (few, many) = self.pool.room, self.pool.texts
             found += (
@@ -137,7 +141,8 @@ def engine_fit(model: Model, given: Conditions, name: str, device: str, size: in
     costs = costs_of(model.counts)
     serving = engines.serve(name, costs, given, size, device, vendor)
     longest = engines.longest_context(name, costs, given, size, device, vendor)
-    return EngineFit(model, given, device, size, serving, longest)
+    batch = engines.largest_batch(name, costs, given, size, device, vendor)
+    return EngineFit(model, given, device, size, serving, longest, batch)
 
 
 def engine_named(name: object) -> str:
@@ -157,6 +162,7 @@ def as_row(answer: EngineFit) -> Row:
         "most_bytes": answer.most,
         "limit_bytes": answer.limit,
         "longest_context": answer.longest_context,
+        "largest_batch": answer.largest_batch,
         "sentence": answer.sentence,
     }
 
@@ -193,6 +199,7 @@ def as_data(answer: EngineFit) -> dict[str, Any]:
                 "name": t.name,
                 "known": t.how.value,
                 **_bytes(t),
+                **({"fragmentation_bytes": t.unused} if t.unused else {}),
                 "rule": t.rule,
                 "source": t.source or None,
             }
@@ -202,6 +209,7 @@ def as_data(answer: EngineFit) -> dict[str, Any]:
         "most_bytes": answer.most,
         "limit_bytes": answer.limit,
         "longest_context": answer.longest_context,
+        "largest_batch": answer.largest_batch,
         "model_context": answer.model.longest_context[0],
         "pool": pool
         and {

@@ -23,18 +23,19 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Tokens per second as printed: of all devices together, those that were written.
 
     With a batch the step has so many texts at once; without one the program chose it, at full load. `input` tokens are
-    read and `output` written. A share of the bound above 1 is explained in `above`.
+    read and `output` written; without `input`, which not every text states, the bound is that of none. A share of the
+    bound above 1 is explained in `above`.
     """
 
     model: Words
     machine: Words
     format: Words
     tokens_per_second: Rate
-    input: Annotated[int, msgspec.Meta(ge=0)]
     output: Count
     engine: Words
     version: Words
     source: Words
+    input: Annotated[int, msgspec.Meta(ge=0)] | None = None
     devices: Count = 1
     batch: Count | None = None
     dtype: str = "bfloat16"

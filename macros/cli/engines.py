@@ -7,13 +7,17 @@ from ..counting.serving import How
 from ..views.kit.rounding import grouped
 from .printing import EXACT, ROUND, WORDS, Block, Column, Grid
 
+UNUSED = "  of which fragmentation"
+
 
 def blocks(answer: EngineFit) -> list[Block]:
     """The answer for reading."""
-    rows = [
-        (t.name, t.how.value, said(t.least, t.most, is_exact=t.how is How.EXACT), _digits(t.least, t.most, t.how))
-        for t in answer.terms
-    ]
+    rows = []
+    for t in answer.terms:
+        figure = said(t.least, t.most, is_exact=t.how is How.EXACT)
+        rows.append((t.name, t.how.value, figure, _digits(t.least, t.most, t.how)))
+        if t.unused:
+            rows.append((UNUSED, t.how.value, said(t.unused, t.unused, is_exact=True), grouped(t.unused)))
     rows += [
         ("total", "", said(answer.least, answer.most, is_exact=False), ""),
         ("memory that it may take", "", said(answer.limit, answer.limit, is_exact=True), grouped(answer.limit)),

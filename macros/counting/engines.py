@@ -168,7 +168,8 @@ def _of_llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: st
         rule = f"all {given.tokens:,} tokens of each sequence from the start, padded to {llama_cpp.CELLS}"
         if llama_cpp.has_windows(costs):
             rule += f"; a window keeps its length and a step of {setting.step}"
-        terms.append(exact("cache", "KV buffer", size, rule, f"{source}llama-kv-cache.cpp"))
+        unused = size - llama_cpp.cache_bytes(costs, replace(setting, unit=1))
+        terms.append(exact("cache", "KV buffer", size, rule, f"{source}llama-kv-cache.cpp", unused))
     if size := llama_cpp.state_bytes(costs, setting):
         rule = "states and convolutions in 32 bits, per sequence"
         terms.append(exact("state", "RS buffer (recurrent state)", size, rule, f"{source}llama-memory-recurrent.cpp"))
@@ -225,8 +226,8 @@ def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) ->
 def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
     blocks = cache.blocks(given.tokens, step)
     rule = f"pages of {cache.block:,} tokens, {blocks:,} blocks of {cache.block_bytes:,} bytes per sequence"
-    size = blocks * cache.block_bytes * given.batch
-    return [exact("cache", "KV cache, paged", size, rule, f"{VLLM}blob/main/vllm/v1/core/kv_cache_utils.py")]
+    size, unused = (n * given.batch for n in (blocks * cache.block_bytes, cache.unused(given.tokens, step)))
+    return [exact("cache", "KV cache, paged", size, rule, f"{VLLM}blob/main/vllm/v1/core/kv_cache_utils.py", unused)]
 
 
 def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
@@ -357,9 +358,17 @@ def _of_mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> 
     """mlx-lm's cache and the logits."""
     _check_plain(costs, given, "mlx")
     later, reading = mlx_cache_bytes(costs, given)
+    filled, _ = mlx_cache_bytes(costs, given, 1)
     source = f"{MLX}blob/main/mlx_lm/models/cache.py"
     terms = [
-        exact("cache", "KV cache", later, f"rows by blocks of {MLX_BLOCK}; a window's as long as it is", source),
+        exact(
+            "cache",
+            "KV cache",
+            later,
+            f"rows by blocks of {MLX_BLOCK}; a window's as long as it is",
+            source,
+            later - filled,
+        ),
     ]
     if reading > later:
         rule = f"rows of a window and a step of {MLX_STEP:,} tokens, until prefill ends"
@@ -395,8 +404,10 @@ def _mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor
     return Serving("mlx", tuple(terms), {"prefill_step_size": MLX_STEP})
 
 
-def mlx_cache_bytes(costs: Costs, given: Conditions) -> tuple[int, int]:
-    """Bytes of mlx-lm's cache: once the first new token was made of the prompt, and while that is read."""
+def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> tuple[int, int]:
+    """Bytes of mlx-lm's cache: once the first new token was made of the prompt, and while that is read; its rows come
+    by blocks.
+    """
     item, batch = int(given.item_bytes), given.batch
     later = reading = 0
     model_type = costs.counts.formats.model_type
@@ -412,15 +423,15 @@ def mlx_cache_bytes(costs: Costs, given: Conditions) -> tuple[int, int]:
             kept = row_of(k) - (row_of(k) // int(k.shape[0]) if k.holds is Holds.CONVOLUTION else 0)
             first = last = kept * _state_item(k, item)
         elif window is None:
-            first = last = padded(given.tokens, MLX_BLOCK) * row * item
+            first = last = padded(given.tokens, block) * row * item
         else:
-            first, last = (rows * row * item for rows in rotating_rows(given.tokens, window))
+            first, last = (rows * row * item for rows in rotating_rows(given.tokens, window, block))
         later += last * len(k.layers) * batch
         reading += first * len(k.layers) * batch
     return later, max(reading, later)
 
 
-def rotating_rows(tokens: int, window: int) -> tuple[int, int]:
+def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int, int]:
     """Rows of a rotating cache at most while a prompt is read, and once its last token was."""
     before = tokens - 1  # are read in steps, the last token alone
     rows = most = 0
@@ -430,7 +441,7 @@ def rotating_rows(tokens: int, window: int) -> tuple[int, int]:
         most, before = max(most, rows), before - step
     if rows >= window:
         return most, window
-    return max(most, rows), rows + min(MLX_BLOCK, window - (tokens - 1))
+    return max(most, rows), rows + min(block, window - (tokens - 1))
 
 
 def _check_plain(costs: Costs, given: Conditions, name: str) -> None:

@@ -27,9 +27,10 @@ from .gguf_mixes import (
     use_of,
     zone_of,
 )
-from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, Converted
+from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITHOUT, Converted
 
 Shape = tuple[int, ...]
+STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
 # Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
 
@@ -52,6 +53,10 @@ class Tensor:
     def is_matrix(self) -> bool:
         """Whether it has two axes or more: leading ones of one are none."""
         return math.prod(self.shape[:-1]) > 1
+
+    def order(self, layer: int) -> tuple[int, str]:
+        """Where the quantizer comes to one copy: by layer, or by name alone where that does not begin with it."""
+        return (layer, self.name) if self.name.startswith("blk.") else (-1, self.named(layer))
 
     def named(self, layer: int | None) -> str:
         """The name of one copy."""
@@ -78,8 +83,10 @@ class GgufFile:
     def __init__(self, weights: Iterable[Weight], model_type: str, symbols: Mapping[str, int]):
         """`symbols` are the model's sizes by name."""
         if model_type not in BY_TYPE:
+            why = f": {WITHOUT[model_type]}" if model_type in WITHOUT else ""
             raise Problem(
-                f"{shorten(model_type)} has no GGUF format here", "ask for another format, such as bfloat16 or int4"
+                f"{shorten(model_type)} has no GGUF format here{why}",
+                "ask for another format, such as bfloat16 or int4",
             )
         weights = tuple(weights)
         self.architecture: str = BY_TYPE[model_type]
@@ -89,6 +96,11 @@ class GgufFile:
                 break
         self.converted: Converted = ARCHITECTURES[self.architecture]
         self.symbols: Mapping[str, int] = symbols
+        if symbols.get("n_decoder_layers", 0) > symbols.get("n_encoder_layers", 0):
+            raise Problem(
+                "llama.cpp's converter takes no more decoder layers than encoder layers",
+                "ask for another format than GGUF",
+            )
         self._kept: dict[str, tuple[Stored, ...]] = {}
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
@@ -104,6 +116,11 @@ class GgufFile:
         return experts if experts > 1 else 0
 
     @cached_property
+    def layers(self) -> int:
+        """The number of layers as llama.cpp has it: of an encoder and a decoder those of the encoder."""
+        return self.symbols["n_layers"] if "n_layers" in self.symbols else self.symbols["n_encoder_layers"]
+
+    @cached_property
     def queries_per_key(self) -> int:
         """How many query heads share a key in the first layer; 0 where that has no attention."""
         if self.converted.is_by_layer:
@@ -116,7 +133,7 @@ class GgufFile:
     @cached_property
     def is_70b(self) -> bool:
         """Whether llama.cpp takes it for one of the models of 70 billion, whose values it keeps better."""
-        if self.converted.seventy != self.symbols["n_layers"]:
+        if self.converted.seventy != self.layers:
             return False
         heads = self.symbols["n_heads"]
         return self.architecture != "llama" or (self.experts != 8 and heads != self.symbols.get("n_kv_heads", heads))
@@ -135,7 +152,7 @@ class GgufFile:
                 continue
             types: dict[str, list[int]] = {}
             alike: dict[tuple[int, ...], str] = {}  # types by what the conditions of a mix ask of a layer
-            of = self._values if use_of(tensor.name) == "values" else self.symbols["n_layers"]
+            of = self._values if use_of(tensor.name) == "values" else self.layers
             for layer, number in zip(tensor.layers or (-1,), numbers):
                 zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
                 if zone not in alike:
@@ -171,15 +188,20 @@ class GgufFile:
         """For each tensor and layer how many of the same use came before: the quantizer goes by layer, then by name."""
         copies = sorted(
             [(p, layer) for p, t in enumerate(self.tensors) if is_quantized(t) for layer in t.layers or (-1,)],
-            key=lambda copy: (copy[1], self.tensors[copy[0]].name),
+            key=lambda copy: self.tensors[copy[0]].order(copy[1]),
         )
-        found: list[list[int]] = [[] for _ in self.tensors]
+        found: list[dict[int, int]] = [{} for _ in self.tensors]
         seen: dict[str, int] = {}
-        for position, _ in copies:
+        for position, layer in copies:
             use = use_of(self.tensors[position].name)
-            found[position].append(seen.get(use, 0))
+            found[position][layer] = seen.get(use, 0)
             seen[use] = seen.get(use, 0) + 1
-        return tuple([tuple(numbers) for numbers in found])
+        return tuple(
+            [
+                tuple([numbers[layer] for layer in t.layers or (-1,) if layer in numbers])
+                for t, numbers in zip(self.tensors, found)
+            ]
+        )
 
     @cached_property
     def _values(self) -> int:
@@ -195,13 +217,16 @@ class GgufFile:
             self.queries_per_key,
             self.experts,
             layer if by_name else number,
-            self._values if use == "values" else self.symbols["n_layers"],
+            self._values if use == "values" else self.layers,
             number,
             has_matrix,
             self.is_70b,
         )
         is_head = use == "head" or (use == "table" and self.is_tied)
-        return type_in(mix, use, place, tensor.shape[-1], is_head=is_head, is_stack=len(tensor.shape) > 2)
+        # a latent's projections are stacks too, by head; llama.cpp tells them from experts in one architecture
+        columns, axes = tensor.shape[-1], len(tensor.shape)
+        is_stack = axes > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
+        return type_in(mix, use, place, columns, is_head=is_head, is_stack=is_stack)
 
     # from the checkpoint's tensors
 
@@ -217,7 +242,10 @@ class GgufFile:
             if w.members is not None:
                 below = below.replace("{e}.", "")
                 shape = (int(w.members), *shape)
-            blocks, made = "blk.{i}.", self.converted.layer.get(below, LAYER.get(below))
+            made = self.converted.layer.get(below, LAYER.get(below))
+            blocks = next((blocks for part, blocks in STACKS if stem.startswith(part)), "blk.{i}.")
+            if below == "layer.1.layer_norm":
+                made = "ffn_norm" if blocks == "enc.blk.{i}." else "cross_attn_norm"
         else:
             blocks, made = "", self._outside(stem)
         if made is None:
@@ -226,6 +254,9 @@ class GgufFile:
         if names == "-":
             return []
         tensors: list[Tensor] = []
+        if how == "heads":
+            many, one_each = names.split("/")
+            how, names = "", one_each if shape[0] == self.symbols["n_heads"] else many
         if not self.experts:
             names = names.replace("_shexp", "")  # without routed experts, the shared one is the feed-forward layer
         for name, part in zip(names.removeprefix("=").split("/"), self._parts(how, shape, names.count("/") + 1)):

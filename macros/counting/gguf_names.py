@@ -9,7 +9,7 @@ parts of the rows; a bare `-` leaves the tensor out. Before a colon stands what 
 swaps the last two axes, `halves` cuts the last one, `latent` cuts what writes out keys and values of a latent, `gate`
 a gate from what it gates, `groups` a vector into groups, `windows` the taps of a convolution, `equal` a matrix into
 those of the experts; `taps` drops axes of one, `column` adds one; `stack` is that of all alike, `doubled` with another
-of its size, `padded` to the length of the vocabulary.
+of its size, `padded` to the length of the vocabulary; `heads` takes the second name where each head has one row.
 """
 
 from __future__ import annotations
@@ -132,6 +132,25 @@ LAYER: dict[str, str] = {
     "mlp.dense_4h_to_h": "ffn_down",
 }
 
+_T5_ATTENTION = {"q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_o"}
+_T5_FEED_FORWARD = {"wi": "ffn_up", "wi_0": "ffn_gate", "wi_1": "ffn_up", "wo": "ffn_down"}
+# Names below a block of its encoder, or of its decoder: the feed-forward layer comes second, or third.
+_T5 = {
+    "layer.0.layer_norm": "attn_norm",
+    **_below("layer.0.SelfAttention", _T5_ATTENTION),
+    **_below("layer.1.EncDecAttention", {name: f"cross_{theirs}" for name, theirs in _T5_ATTENTION.items()}),
+    **_below("layer.1.DenseReluDense", _T5_FEED_FORWARD),
+    **_below("layer.2.DenseReluDense", _T5_FEED_FORWARD),
+    "layer.2.layer_norm": "ffn_norm",
+}
+_DELTA_OF_KEYS = {
+    "self_attn.conv1d": "windows:ssm_conv1d_q/ssm_conv1d_k/ssm_conv1d_v",
+    "self_attn.forget_gate.dt_bias": "=ssm_dt.bias",
+    "self_attn.forget_gate.A_log": "=ssm_a",
+    "self_attn.b_proj": "ssm_beta",
+    "self_attn.o_norm": "ssm_norm",
+}
+
 # Norms after attention and after the feed-forward layer, where there are some before them too.
 _AFTER = {
     "post_attention_layernorm": "post_attention_norm",
@@ -231,6 +250,16 @@ ARCHITECTURES: dict[str, Converted] = {
             "mlp.act_fn.alpha_p": "-",
             "mlp.act_fn.alpha_n": "-",
         },
+    ),
+    "bailingmoe3": Converted(
+        ("bailing_hybrid",),
+        {
+            **_DELTA_OF_KEYS,
+            "self_attn.forget_gate.A_log": "column:=ssm_a",
+            "self_attn.forget_gate.f_proj": "ssm_f_a",
+            "self_attn.g_proj": "heads:ssm_g_a/attn_gate",
+        },
+        is_by_layer=True,
     ),
     "bitnet": Converted(("bitnet",), {"mlp.ffn_sub_norm": "ffn_sub_norm", "self_attn.attn_sub_norm": "attn_sub_norm"}),
     "bloom": Converted(("bloom",)),
@@ -357,15 +386,11 @@ ARCHITECTURES: dict[str, Converted] = {
     "kimi-linear": Converted(
         ("kimi_linear",),
         {
-            "self_attn.conv1d": "windows:ssm_conv1d_q/ssm_conv1d_k/ssm_conv1d_v",
+            **_DELTA_OF_KEYS,
             "self_attn.forget_gate.f_a_proj": "ssm_f_a",
             "self_attn.forget_gate.f_b_proj": "ssm_f_b",
-            "self_attn.forget_gate.dt_bias": "=ssm_dt.bias",
-            "self_attn.forget_gate.A_log": "=ssm_a",
-            "self_attn.b_proj": "ssm_beta",
             "self_attn.g_a_proj": "ssm_g_a",
             "self_attn.g_b_proj": "ssm_g_b",
-            "self_attn.o_norm": "ssm_norm",
         },
         is_by_layer=True,
     ),
@@ -426,6 +451,35 @@ ARCHITECTURES: dict[str, Converted] = {
     "stablelm": Converted(("stablelm",)),
     "starcoder": Converted(("gpt_bigcode",)),
     "starcoder2": Converted(("starcoder2",)),
+    "t5": Converted(
+        ("t5",),
+        _T5,
+        {
+            "encoder.final_layer_norm": "enc.output_norm",
+            "decoder.final_layer_norm": "dec.output_norm",
+            **{
+                f"{whole}coder.block.0.layer.0.SelfAttention.relative_attention_bias": f"{whole}c.blk.0.attn_rel_b"
+                for whole in ("en", "de")
+            },
+        },
+    ),
+}
+# Why a type has no file, where its reason is known: of llama-cpp-python 0.3.36.
+NO_CLASS = "llama.cpp's converter has no class for it"
+ENCODER = "llama.cpp converts it as a model of embeddings, without the head that is counted here"
+WITHOUT: dict[str, str] = {
+    "deepseek_v4": "llama.cpp converts its FP4 to MXFP4 and its FP8 to Q8_0, and requantizes neither unasked",
+    "bert": ENCODER,
+    "modernbert": ENCODER,
+    "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
+    **dict.fromkeys(
+        """
+        axk1 axk2 bart codegen cwm diffllama doge flex_olmo flint gpt_neo gptj helium inkling2_text inkling_text jetmoe
+        kolibri1 lfm3 longcat_flash mimo muse_spark_text nanochat olmo_hybrid openai-gpt opt persimmon recurrent_gemma
+        whisper xglm zamba2 zaya
+        """.split(),
+        NO_CLASS,
+    ),
 }
 BY_TYPE: dict[str, str] = {name: architecture for architecture, this in ARCHITECTURES.items() for name in this.types}
 

@@ -42,7 +42,8 @@ NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # of types, as
 @dataclass(frozen=True)
 class Setting:
     """Under which options a context is made: tokens of all sequences, how many these are, whether they share one cache
-    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give.
+    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, and
+    the `unit` of tokens that caches are padded to.
     """
 
     context: int
@@ -52,6 +53,7 @@ class Setting:
     flash: bool = True
     dtype: str = "float16"
     outputs: int = 1
+    unit: int = CELLS
 
     @property
     def streams(self) -> int:
@@ -61,7 +63,7 @@ class Setting:
     @property
     def cells(self) -> int:
         """Tokens that each cache holds."""
-        return padded(padded(self.context, CELLS) // self.streams, CELLS)
+        return padded(padded(self.context, self.unit) // self.streams, self.unit)
 
     @property
     def tokens(self) -> int:
@@ -75,7 +77,7 @@ class Setting:
     def window_cells(self, window: int) -> int:
         """Tokens that the cache of a window holds: the window of each sequence, and a step."""
         kept = window * (self.sequences if self.is_unified else 1) + self._step
-        return padded(min(self.cells, kept), CELLS)
+        return padded(min(self.cells, kept), self.unit)
 
     def row_bytes(self, elements: int, head: int) -> int:
         """Bytes of a row of the cache, of heads of so many elements. Raises `Problem` where the type has none such."""

@@ -134,6 +134,46 @@ def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
     return Quantization(rules, form, gate=form, experts_unknown=is_old)
 
 
+def _torchao(keys: Keys, raw: Keys) -> Quantization:
+    """torchao's own tensors, as transformers writes them: every linear layer but the head; stacked experts as they are.
+
+    Int8Tensor has a float32 scale and a zero point of 8 bits for each row or group, Float8Tensor a float32 scale,
+    Int4Tensor a scale and a zero point in 16 bits for each group, with which matrices of other rows are left out.
+    """
+    kinds = _table(keys.get("quant_type"), f"{KEY}.quant_type")
+    said = _table(kinds.get("default"), f"{KEY}.quant_type.default")
+    name, options = said.get("_type"), _table(said.get("_data", {}), f"{KEY}.quant_type.default._data")
+    if len(kinds) > 1 or keys.get("include_input_output_embeddings") or said.get("_version", 2) != 2:
+        raise _unknown("quant_type", "another layout than that of version 2, for linear layers alone")
+    if name == "Int4WeightOnlyConfig" and options.get("int4_packing_format", "plain") == "plain":
+        group = _size(options.get("group_size", 128), "group_size")
+        form = replace(INT4, name="torchao-int4", block=(group,), scale_bits=32, is_whole=True)
+    elif name in ("Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig"):
+        form = replace(INT8, name="torchao-int8", block=_granularity(options), scale_bits=40)
+    elif name in ("Float8WeightOnlyConfig", "Float8DynamicActivationFloat8WeightConfig"):
+        block = _granularity(options)
+        form = replace(FP8_OF_ROW, block=block) if block else FP8_OF_MATRIX
+    else:
+        raise _unknown("quant_type", name)
+    is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
+    return Quantization(_kept(keys), form, gate=form, transposed=False, experts_unknown=is_old)
+
+
+def _granularity(options: Keys) -> tuple[int, ...]:
+    """What shares a scale in torchao: a row, a group of one, or, as nothing, the matrix."""
+    said: object = options.get("granularity")
+    if isinstance(said, list):  # of the inputs, and of the weights
+        said = cast("list[object]", said)[-1] if said else None
+    if said is None:
+        return (0,)
+    kind = _table(said, f"{KEY}.granularity")
+    if kind.get("_type") == "PerGroup":
+        return (_size(_table(kind.get("_data"), f"{KEY}.granularity").get("group_size"), "group_size"),)
+    if kind.get("_type") in ("PerRow", "PerTensor"):
+        return (0,) if kind.get("_type") == "PerRow" else ()
+    raise _unknown("granularity", kind.get("_type"))
+
+
 # Matrices that mlx-lm 0.32 keeps in 8 bits, by the type of the model and the end of their names; of routers that are
 # not among them, whether they are quantized like other linear layers.
 MLX_IN_8_BITS: dict[str, tuple[str, ...]] = {
@@ -274,6 +314,7 @@ METHODS: dict[str, Callable[[Keys, Keys], Quantization]] = {
     "awq": _packed,
     "bitsandbytes": _bitsandbytes,
     "mlx": _mlx,
+    "torchao": _torchao,
 }
 
 

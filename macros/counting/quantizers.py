@@ -32,6 +32,13 @@ _STATIC: dict[str, Any] = {
 _LOCAL: dict[str, Any] = {
     "input_activations": {"num_bits": 4, "type": "float", "strategy": "tensor_group", "dynamic": "local"}
 }
+
+
+def _torchao(kind: str, **more: object) -> dict[str, Any]:
+    """What transformers writes of a configuration of torchao 0.18."""
+    return {"quant_method": "torchao", "quant_type": {"default": {"_type": kind, "_version": 2, "_data": more}}}
+
+
 _PACKED: dict[str, Any] = {"format": "pack-quantized"}
 
 QUANTIZERS: dict[str, Mapping[str, Any]] = {
@@ -60,6 +67,9 @@ QUANTIZERS: dict[str, Mapping[str, Any]] = {
     "nvfp4-linear": _compressed(4, "float", "tensor_group", 16, **_LOCAL),
     "mxfp4-linear": _compressed(4, "float", "group", 32, format="mxfp4-pack-quantized"),
     "mxfp4-experts": {"quant_method": "mxfp4"},
+    "torchao-int4": _torchao("Int4WeightOnlyConfig", group_size=128),
+    "torchao-int8": _torchao("Int8WeightOnlyConfig"),
+    "torchao-float8": _torchao("Float8WeightOnlyConfig"),
     **{f"mlx-{bits}bit": {"group_size": 64, "bits": bits} for bits in (4, 8, 6, 3)},
 }
 

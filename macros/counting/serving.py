@@ -32,7 +32,10 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Term:
-    """One part of the memory: its bytes, least and most, how they are known, by which rule, and where that was read."""
+    """One part of the memory: its bytes, least and most, how they are known, by which rule, and where that was read.
+
+    Of what is exact, `unused` bytes hold nothing: internal fragmentation, what is rounded up to blocks.
+    """
 
     key: str
     name: str
@@ -41,10 +44,11 @@ class Term:
     how: How
     rule: str
     source: str
+    unused: int = 0
 
 
-def exact(key: str, name: str, size: int, rule: str, source: str) -> Term:
-    return Term(key, name, size, size, How.EXACT, rule, source)
+def exact(key: str, name: str, size: int, rule: str, source: str, unused: int = 0) -> Term:
+    return Term(key, name, size, size, How.EXACT, rule, source, unused)
 
 
 def estimate(key: str, name: str, size: int, rule: str, source: str) -> Term:

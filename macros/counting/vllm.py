@@ -49,7 +49,8 @@ def defaults(memory_bytes: int, name: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Layers:
-    """Layers of one kind: how many, bytes of a page of each, the tokens of it, and the window or chunk."""
+    """Layers of one kind: how many, bytes of a page of each, the tokens of it, and the window or chunk; of recurrent
+    layers the pages and the bytes of a state."""
 
     number: int
     page: int
@@ -57,16 +58,26 @@ class Layers:
     window: int | None = None
     is_chunk: bool = False
     states: int = 0
+    state: int = 0
+
+    def rows(self, tokens: int, step: int) -> int:
+        """Tokens that are kept of so many."""
+        if self.window is None:
+            return tokens
+        return min(self.window + step if self.is_chunk else self.window - 1 + step, tokens)
 
     def pages(self, tokens: int, step: int) -> int:
         """Pages of one layer for a sequence of so many tokens."""
         if self.states:
             return self.states
-        if self.window is None:
-            return -(-tokens // self.block)
-        if self.is_chunk:
-            return -(-min(self.window + step, tokens) // self.block)
-        return -(-min(self.window - 1 + step, tokens) // self.block) + 1  # a window need not begin with a block
+        begun = self.window is not None and not self.is_chunk  # a window need not begin with a block
+        return -(-self.rows(tokens, step) // self.block) + (1 if begun else 0)
+
+    def used(self, tokens: int, step: int) -> int:
+        """Bytes of those pages, in all layers, that hold something."""
+        if self.states:
+            return self.number * self.states * self.state
+        return self.number * self.rows(tokens, step) * (self.page // self.block)
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,13 @@ class Cache:
         if self.layers == 0:
             return max((kind.pages(tokens, step) for kind in self.kinds), default=0)
         return sum(-(-kind.number // self.layers) * kind.pages(tokens, step) for kind in self.kinds)
+
+    def unused(self, tokens: int, step: int) -> int:
+        """Bytes of those blocks that hold nothing: the rest of a sequence's last block, of pages that are as large as
+        another kind's, of groups that are not full.
+        """
+        used = sum(kind.used(tokens, step) for kind in self.kinds)
+        return self.blocks(tokens, step) * self.block_bytes - used
 
     def held(self, room: int) -> int:
         """Blocks that so many bytes hold."""
@@ -145,12 +163,12 @@ def _state_bytes(costs: Costs, entries: list[CacheEntry]) -> int:
 def _with_states(kinds: list[Layers], number: int, state: int, states: int) -> Cache:
     """Attention beside recurrent layers: a block is made so long that a page holds a state."""
     if not kinds:
-        return Cache((Layers(number, state, 1, states=states),), number, 1, state * number, 1)
+        return Cache((Layers(number, state, 1, states=states, state=state),), number, 1, state * number, 1)
     widest = max(kind.page // kind.block for kind in kinds)
     block = padded(-(-state // widest), BLOCK)
     pages = [Layers(k.number, k.page // k.block * block, block, k.window, k.is_chunk) for k in kinds]
     page = max(kind.page for kind in pages)
-    return _grouped([*_as_large(pages), Layers(number, page, block, states=states)])
+    return _grouped([*_as_large(pages), Layers(number, page, block, states=states, state=state)])
 
 
 def _as_large(kinds: list[Layers]) -> list[Layers]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ..counting.accelerators import Accelerator, common
+from ..counting.accelerators import Accelerator, accelerator, common
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
 from ..counting.engines import exact_terms
@@ -15,14 +15,17 @@ from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
 from ..counting.gguf_mixes import FORMATS as GGUF
-from ..counting.links import transfers
+from ..counting.links import limits, transfers
 from ..counting.quantizers import QUANTIZERS
+from ..counting.speculative import lengths
 from ..counting.splits import Split
 from ..counting.spreads import Step
 from ..engine.errors import Problem
 from ..engine.tensors import runs
 
 DEVICES = (1, 2, 4, 8, 16)
+BATCHES = (1, 8, 64, 512)
+DRAFTED, CHECKED_ON = (1, 2, 4, 8), "h100"
 ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
 
 
@@ -145,6 +148,8 @@ def data(costs: Costs, asked: Asked) -> dict:
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
         "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, asked.at(n)) for slug, a in common().items()}),
+        "throughput_at": at_each(lambda n: {slug: _throughput(costs, a, asked.at(n)) for slug, a in common().items()}),
+        "verify_ratio_at": at_each(lambda n: _verify(costs, accelerator(CHECKED_ON), asked.at(n))),
         **keyed(costs, "costs", asked),
     }
 
@@ -222,11 +227,10 @@ BOUND = (
 
 
 def _bounds(costs: Costs, a: Accelerator, given: Conditions) -> dict:
-    given = replace(given, accelerator=a)
-    split = costs.least_split(given, a.memory_bytes)
+    split, given = _least(costs, a, given)
     if split is None:
         return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
-    read, write = (costs.bound(new, replace(given, devices=split.devices)) for new in (given.tokens, 1))
+    read, write = (costs.bound(new, given) for new in (given.tokens, 1))
     return {
         "devices": split.devices,
         "split": split.degrees,
@@ -237,6 +241,43 @@ def _bounds(costs: Costs, a: Accelerator, given: Conditions) -> dict:
         "tokens_per_second": _float(1 / write.seconds),
         "compute_limits_from_batch": costs.critical_batch(given),
     }
+
+
+def _throughput(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, float]:
+    """Tokens per second at best by batch size, up to the largest that fits into the split of the bounds; nothing where
+    its devices exchange something and state no link.
+    """
+    split, given = _least(costs, a, given)
+    found = [(at.batch, limits(costs, split, 1, at)) for at in _batches(costs, split, given)] if split else []
+    return {str(batch): _float(batch / least.seconds) for batch, least in found if least.links is not None}
+
+
+def _verify(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, dict[str, float]]:
+    """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
+    split, given = _least(costs, a, given)
+    return {
+        str(at.batch): {
+            str(s.drafted): _float(s.verify.seconds / s.plain.seconds)
+            for s in lengths(costs, None, at, DRAFTED[-1])
+            if s.drafted in DRAFTED
+        }
+        for at in (_batches(costs, split, given) if split else ())
+    }
+
+
+def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
+    """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
+    memory = given.machine.memory_bytes
+    sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
+    found = [replace(given, batch=n) for n in sizes if n]
+    return [at for at in found if sum(costs.split_bytes(split, at).values()) <= memory]
+
+
+def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:
+    """The split of the bounds on an accelerator, and the conditions on its devices."""
+    given = replace(given, accelerator=a)
+    split = costs.least_split(given, a.memory_bytes)
+    return split, given if split is None else replace(given, devices=split.devices)
 
 
 def _float(x: Fraction) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..counting.accelerators import common
+from ..counting.accelerators import accelerator, common
 from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES, PARAMETERS
 from ..counting.formats import CACHE_BYTES, FORMATS, WEIGHTS
@@ -15,6 +15,7 @@ from ..counting.gguf_mixes import FORMATS as GGUF
 from ..counting.quantizers import QUANTIZERS
 from ..counting.splits import Split
 from .catalogue import SIZES
+from .costs import CHECKED_ON
 from .model import VERSION
 from .training import LORA, TERMS
 
@@ -292,7 +293,7 @@ def _costs() -> Schema:
             ),
             quantizer_bytes=_said(
                 _object(**dict.fromkeys(QUANTIZERS, _or_null(COUNT))),
-                "as written by GPTQ, AWQ, bitsandbytes, compressed-tensors and MLX; null if not known",
+                "as written by GPTQ, AWQ, bitsandbytes, compressed-tensors, torchao and MLX; null if not known",
             ),
             gguf_bytes=_said(
                 _or_null(_object(**dict.fromkeys(GGUF, COUNT))),
@@ -351,6 +352,17 @@ def _costs() -> Schema:
             decode_moves_at=_at(moved),
             prefill_moves_at=_at(moved),
             bounds_at=_said(_at(_object(**dict.fromkeys(common(), bound))), "the least times, by accelerator"),
+            throughput_at=_said(
+                _at(_object(**dict.fromkeys(common(), _at(NUMBER)))),
+                "tokens per second at best on the devices of bounds_at, by accelerator and batch size, up to the "
+                "largest that fits",
+            ),
+            verify_ratio_at=_said(
+                _at(_at(_at(NUMBER))),
+                f"for speculative decoding on the devices of bounds_at, {accelerator(CHECKED_ON).name}: the least time "
+                "of a step that checks so many draft tokens, divided by that of a decoding step, by batch size and "
+                "number of draft tokens",
+            ),
             **_figures("costs"),
         ),
         "keys in _at hold a value for each context",
@@ -385,7 +397,7 @@ def _object(**properties: Schema) -> Schema:
 
 
 def _at(schema: Schema) -> Schema:
-    """A value for each context, by its tokens."""
+    """A value for each context, by its tokens, or for each of other numbers."""
     return {"type": "object", "propertyNames": {"pattern": r"^\d+$"}, "additionalProperties": schema}
 
 

@@ -147,6 +147,10 @@ def test_compare_and_fits_are_the_command_s(capsys):
         assert {t["known"] for t in said["terms"]} >= {"exact", "estimate"}
         assert all(("bytes" in t) is (t["known"] == "exact") for t in said["terms"])
         assert [row["term"] for row in served.rows()] == [t["name"] for t in said["terms"]]
+        most = served.largest_batch
+        assert said["largest_batch"] == most > 1 and f"is certain to fit is {most:,}." in served.advice
+        assert ep.fits("gemma3-1b", "24GB", 2048, most, engine=name)
+        assert not ep.fits("gemma3-1b", "24GB", 2048, most + 1, engine=name)
     assert [row["engine"] for row in ep.fits(["gpt2", "gemma3-1b"], "24GB", 512, engine="mlx")] == ["mlx", "mlx"]
     several = ep.fits([*models_], "24GB", **given)
     assert [row["total_bytes"] for row in several] == [ep.fits(one, "24GB", **given).total for one in models_]

@@ -98,7 +98,7 @@ async ([task, cases]) => {
     engine(model, given, on, { engine }) {
       const { serving, context, batch } = tasks.counted(model, given, on, engine)
       const known = [...serving.terms].map(t => [
-        t.key, t.name, text(t.least), text(t.most), text(t.how), t.rule, t.source,
+        t.key, t.name, text(t.least), text(t.most), text(t.how), t.rule, t.source, text(t.unused),
       ])
       const { pool } = serving
       const left = pool && [...pool.room, ...pool.tokens, ...pool.texts].map(text)
@@ -186,10 +186,10 @@ def of_engine(case):
     model, given, on = given_of(case)
     vendor = on.accelerator.vendor if on.accelerator else ""
     fit = engine_fit(model, given, case["engine"], on.name, on.size, vendor)
-    known = [[t.key, t.name, str(t.least), str(t.most), str(t.how), t.rule, t.source] for t in fit.terms]
+    known = [[t.key, t.name, str(t.least), str(t.most), str(t.how), t.rule, t.source, str(t.unused)] for t in fit.terms]
     pool = fit.pool and [str(n) for n in (*fit.pool.room, *fit.pool.tokens, *fit.pool.texts)]
-    batch = engines.largest_batch(case["engine"], costs_of(model.counts), given, on.size, on.name, vendor)
-    return [known, terms(fit.serving.settings), pool, str(fit.limit), text(fit.longest_context), text(batch)]
+    most = text(fit.longest_context), text(fit.largest_batch)
+    return [known, terms(fit.serving.settings), pool, str(fit.limit), *most]
 
 
 def of_devices(case):
@@ -453,6 +453,8 @@ def test_without_scripts_an_example_of_each_task_stands(tool):
 def test_on_a_phone_and_for_everybody(tool, task, width):
     page = tool(f"?task={task}&method=lora", viewport={"width": width, "height": 900})
     assert not overflow(page)
+    scrolls = "() => [...document.querySelectorAll('.ep-stacks .ep-scroll')].some(e => e.scrollWidth > e.clientWidth)"
+    assert page.locator(".ep-stacks table").count() and not page.evaluate(scrolls)
     assert not accessibility(page)
 
 

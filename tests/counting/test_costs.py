@@ -879,7 +879,7 @@ def test_half_the_bits_are_twice_the_rate_where_the_generation_says_so():
     of = accelerators.accelerators()
     for slug in ("a100-40gb", "a30", "a10", "a40", "t4", "rtx-3090", "h100", "h100-pcie", "h20", "gh200", "tpu-v6e"):
         assert of[slug].peak_flops["int8"] == pytest.approx(2 * of[slug].peak(), rel=0.01), slug
-    for slug in ("h100", "h200", "b200", "b300", "mi300x", "tpu-7x", "rtx-pro-6000"):
+    for slug in ("h100", "h100-nvl", "h200", "b200", "b300", "mi300x", "rtx-4080", "tpu-7x", "rtx-pro-6000"):
         assert of[slug].peak("fp8") == pytest.approx(2 * of[slug].peak(), rel=0.01), slug
     for slug in ("rtx-5090", "rtx-pro-6000", "b200"):
         assert of[slug].peak_flops["fp4"] == pytest.approx(2 * of[slug].peak("fp8"), rel=0.01), slug
@@ -888,7 +888,7 @@ def test_half_the_bits_are_twice_the_rate_where_the_generation_says_so():
 def test_a_gpu_takes_a_part_of_memory_that_is_the_processors_too():
     """Metal recommends two thirds up to 32 GB, three quarters above; that is what may hold a model."""
     apple = [a for a in MACHINES if a.vendor == "Apple"]
-    assert len(apple) == 11
+    assert len(apple) == 14
     for a in apple:
         assert a.installed_bytes is not None
         share = Fraction(2, 3) if a.installed_bytes <= 32 * GIGA else Fraction(3, 4)

@@ -141,6 +141,25 @@ def test_a_text_takes_whole_blocks():
     assert cache.block_bytes == 16 * 131_072
 
 
+@pytest.mark.parametrize("name", ["vllm", "llama.cpp", "mlx"])
+@pytest.mark.parametrize("slug", ["llama3-8b", "qwen3-30b-a3b", "deepseek-v3"])
+def test_without_its_fragmentation_a_cache_holds_its_rows(name, slug):
+    """Rows alone, as the KV cache is counted elsewhere; a multiple of every block wastes nothing."""
+    for tokens, batch in ((1000, 1), (4096, 1), (3001, 3)):
+        given = Conditions(tokens, batch)
+        (cache,) = (t for t in engines.exact_terms(name, costs(slug), given, 24 * GIB) if t.key == "cache")
+        assert cache.least - cache.unused == costs(slug).counts.cache_bytes(tokens, 2) * batch
+        assert (cache.unused == 0) == (tokens == 4096)
+
+
+def test_places_of_groups_that_are_not_full_are_fragmentation():
+    """Gemma 3 27B: 52 layers with a window in groups of 10, so 8 places of the last one are empty."""
+    cache = vllm.cache_of(costs("gemma3-27b"), vllm.Setting(2048, 256))
+    page = cache.block_bytes // 10
+    assert (cache.layers, cache.groups) == (10, 7)
+    assert cache.unused(4096, 2048) == page * (8 * (-(-3071 // 16) + 1)) + 52 * (page * 193 - 3071 * page // 16)
+
+
 def test_vllm_takes_a_share_and_leaves_the_rest_for_the_cache():
     serving = engines.serve("vllm", costs("llama3-8b"), Conditions(8192), 24 * 10**9, "RTX 4090", "NVIDIA")
     pool = serving.pool

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from reference import golden
 from reference.gguf import FILE, OF_OTHERS, spelled
 
 from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
 from macros.counting.formats import GGUF, format_meant
 from macros.counting.gguf import GgufFile, Stored
-from macros.counting.gguf_names import BY_TYPE
+from macros.counting.gguf_names import BY_TYPE, WITHOUT
 from macros.data import weights
 from macros.engine.architectures import is_known
 from macros.engine.dims import Dim
@@ -63,7 +64,12 @@ def test_each_tensor_has_the_type_that_llama_cpp_gives_it(file, slug):
 
 def test_a_checkpoints_tensors_add_up_to_its_file():
     """Weight by weight, buffers too; and split over one device, where each part is the whole."""
-    for slug, format in (("deepseek-v3", "Q2_K"), ("gpt2-xl", "Q4_K_M"), ("mistral-small-4-119b", "IQ3_M")):
+    for slug, format in (
+        ("deepseek-v3", "Q2_K"),
+        ("gpt2-xl", "Q4_K_M"),
+        ("mistral-small-4-119b", "IQ3_M"),
+        ("t5-base", "Q4_K_M"),
+    ):
         model = presets.model(slug)
         file, costs = model.counts.formats.gguf, costs_of(model.counts)
         assert costs.weight_bytes(format) == file.size(format) == costs.split_weight_bytes(1, format)
@@ -82,8 +88,22 @@ def test_a_format_is_meant_in_any_case(name):
 
 
 def test_what_has_no_file_says_so():
-    with pytest.raises(Problem, match="opt.*has no GGUF format here"):
+    with pytest.raises(Problem, match="opt.*has no GGUF format here: llama.cpp's converter has no class for it"):
         presets.model("opt-125m").counts.formats.size(presets.model("opt-125m").counts.weights[0], "Q4_0")
+    for name in WITHOUT:
+        assert is_known(name) and name not in BY_TYPE, name
+    for slug, why in (("deepseek-v4-flash", "FP4 to MXFP4"), ("rwkv-4-169m", "this is RWKV 4"), ("bert-base", "head")):
+        with pytest.raises(Problem, match=why):
+            file_of(slug)
+    with pytest.raises(Problem, match="no more decoder layers than encoder layers"):
+        file_of("t5", golden("t5").raw)
+
+
+def test_every_model_of_the_catalog_has_a_file_or_a_reason():
+    for slug in presets.readable():
+        config = presets.preset(slug).config
+        if config is not None and (model_type := presets.model(slug).model_type) not in ("gpt3",):
+            assert model_type in BY_TYPE or model_type in WITHOUT, slug
 
 
 def test_a_tensor_without_a_counterpart_is_named():

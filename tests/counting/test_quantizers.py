@@ -23,7 +23,7 @@ BYTES = {"F32": 4, "BF16": 2, "F16": 2, "I64": 8, "I32": 4, "U32": 4, "I8": 1, "
 # What stands beside a matrix, by the end of its name.
 BESIDE = re.compile(
     r"\.(weight\.(absmax|quant_map|nested_absmax|nested_quant_map)|SCB|weight_format|weight_scale|weight_global_scale|"
-    r"input_scale|input_global_scale|weight_shape|weight_packed|qweight|qzeros|scales|g_idx|biases)$"
+    r"input_scale|input_global_scale|weight_shape|weight_packed|qweight|qzeros|scales|g_idx|biases|_weight_(qdata|scale|zero_point))$"
 )
 DESCRIPTION = ".quant_state."  # of bitsandbytes, in JSON
 # Layers of MLX that hold all experts, or what it cuts a matrix into.
@@ -74,7 +74,7 @@ def test_every_format_is_held_against_a_library():
     """Or differs from one that is by the size of a group alone."""
     held = {kind for _, kind in CASES}
     rest = {re.sub(r"g\d+$", "g", name) for name in QUANTIZERS} - {re.sub(r"g\d+$", "g", name) for name in held}
-    assert rest == {"fp8-block", "mxfp4-experts"}, "which published files hold"
+    assert rest == {"fp8-block", "mxfp4-experts", "torchao-int4"}, "published files hold two, its source the third"
     assert len({slug for slug, _ in CASES}) >= 15
 
 
@@ -99,7 +99,7 @@ def test_what_mlx_makes_of_experts_is_said_only_where_it_is_known():
 
 def test_a_config_that_says_so_is_read_alike():
     """What bitsandbytes and MLX write into a config; experts of transformers 4 are not known."""
-    for slug, kind in (("llama", "nf4-dq"), ("llama", "llm.int8"), ("qwen3", "mlx-4bit")):
+    for slug, kind in (("llama", "nf4-dq"), ("llama", "llm.int8"), ("qwen3", "mlx-4bit"), ("qwen3", "torchao-int8")):
         raw = {**GOLDEN[slug]["config"], "quantization_config": QUANTIZERS[kind]}
         published = costs_of(presets.make(slug, raw).counts)
         assert published.weight_bytes("published") == costs_of(read(slug).counts).weight_bytes(kind)
@@ -112,6 +112,43 @@ def test_a_config_that_says_so_is_read_alike():
     assert found["model.layers.0.mlp.gate_proj.weight"] == "mlx-8bit"
     assert found["model.layers.1.mlp.gate_proj.weight"] == "mlx-4bit"
     assert found["lm_head.weight"] == "bfloat16"
+
+
+def test_what_torchao_says_in_a_config_is_read():
+    """Its 4 bits as its source has them: half a byte a weight, and a scale and a zero point in 16 bits for each group;
+    a row that is no whole groups stays in 16 bits. What another layout holds is not guessed.
+    """
+    layer = ("model.layers.0.self_attn.q_proj.weight", 512, 256)  # of the small Llama, in the shape [out, in]
+    for said, rows in (
+        (QUANTIZERS["torchao-int4"], 256 // 2 + 256 // 128 * 4),
+        (QUANTIZERS["torchao-int8"], 256 + 4 + 1),
+        (torchao("Int8WeightOnlyConfig", {"_type": "PerGroup", "_data": {"group_size": 64}}), 256 + 4 * (4 + 1)),
+        (torchao("Float8WeightOnlyConfig", {"_type": "PerRow", "_data": {"dim": -1}}), 256 + 4),
+        (torchao("Int4WeightOnlyConfig", group_size=96), 256 * 2),
+    ):
+        sizes = {name: size for name, _, size in weights_of("llama", said)}
+        assert sizes[layer[0]] == layer[1] * rows and sizes["lm_head.weight"] == 1024 * 256 * 2
+    of_matrix = torchao("Float8DynamicActivationFloat8WeightConfig", [{"_type": "PerTensor"}, {"_type": "PerTensor"}])
+    assert {name: size for name, _, size in weights_of("llama", of_matrix)}[layer[0]] == 512 * 256 + 4
+    for wrong in (
+        torchao("IntxWeightOnlyConfig"),
+        torchao("Int4WeightOnlyConfig", int4_packing_format="tile_packed_to_4d"),
+        torchao("Int8WeightOnlyConfig", {"_type": "PerBlock"}),
+        QUANTIZERS["torchao-int8"] | {"include_input_output_embeddings": True},
+        QUANTIZERS["torchao-int8"] | {"quant_type": "int8_weight_only"},
+    ):
+        with pytest.raises(Problem, match="quant_type|granularity"):
+            weights_of("llama", wrong)
+
+
+def torchao(kind, granularity=None, **more):
+    data = {"granularity": granularity, **more}
+    return {"quant_method": "torchao", "quant_type": {"default": {"_type": kind, "_version": 2, "_data": data}}}
+
+
+def weights_of(slug, said):
+    model = presets.make("x", {**GOLDEN[slug]["config"], "quantization_config": said})
+    return list(weights.tensors(costs_of(model.counts), "published"))
 
 
 def weights_by_name(model: presets.Model):

@@ -70,6 +70,8 @@ def served(said: Answer) -> None:
     assert said["fits"] == (said["most_bytes"] <= said["limit_bytes"]) and said["may_fit"] >= said["fits"]
     longest, context = said["longest_context"], said["conditions"]["context"]
     assert (longest is None or longest >= context) == said["fits"], f"longest context {longest}"
+    most, batch = said["largest_batch"], said["conditions"]["batch"]
+    assert (most is None or most >= batch) == said["fits"], f"largest batch {most}"
     if pool := said["pool"]:
         assert pool["least_bytes"] <= pool["most_bytes"] and pool["least_tokens"] <= pool["most_tokens"]
         assert pool["least_texts"] <= pool["most_texts"]

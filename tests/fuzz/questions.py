@@ -85,11 +85,19 @@ def model(rng: random.Random) -> Any:
     return rng.choice((*NO_FILES, text(rng)))
 
 
+OF_TORCHAO = ("Int4WeightOnlyConfig", "Int8WeightOnlyConfig", "Float8WeightOnlyConfig", "x", None, 4)
+GRANULARITIES: tuple[Any, ...] = (
+    *(None, 128, 0, -1, True, "x", [], [3], {}, {"_type": "PerRow"}, {"_type": []}, [{"_type": "PerTensor"}] * 2),
+    *({"_type": "PerGroup"}, {"_type": "PerGroup", "_data": {"group_size": 64}}, {"_type": "PerGroup", "_data": 3}),
+)
+
+
 def quantization(rng: random.Random) -> Any:
     """How a config says that its weights are quantized."""
     names = [module(rng) for _ in range(rng.choice((0, 1, 2, 5)))] * rng.choice((1, 1, 1, 1, 2000))
     scheme: dict[str, Any] = {"num_bits": rng.choice((4, 8, 3)), "type": rng.choice(("int", "float")), "group_size": 32}
-    said: dict[str, Any] = {"quant_method": rng.choice((*METHODS, "x", None)), rng.choice(KEPT): names}
+    said: dict[str, Any] = {"quant_method": rng.choice((*METHODS, "torchao", "x", None)), rng.choice(KEPT): names}
+    ours = {rng.choice(("granularity", "group_size", "x")): rng.choice(GRANULARITIES)}
     said |= rng.choice(
         (
             {"weight_block_size": [128, 128]},
@@ -98,6 +106,7 @@ def quantization(rng: random.Random) -> Any:
             {"quantized_layers": {name: {"quant_algo": rng.choice(("FP8", "NVFP4"))} for name in names}},
             {"config_groups": {"g": {"targets": rng.choice((["Linear"], names)), "weights": scheme}}, "format": "x"},
             {"dynamic": {f"-:{name}": {} for name in names}, "bits": 4},
+            {"quant_type": {"default": {"_type": rng.choice(OF_TORCHAO), "_version": 2, "_data": ours}}},
         )
     )
     if rng.random() < 0.5:

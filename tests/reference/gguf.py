@@ -41,14 +41,18 @@ MODELS = """
     ernie-4.5-21b-a3b exaone-4.0-32b falcon-180b falcon-h1-0.5b gemma-2b gemma-4-26b-a4b gemma-4-e2b gemma3-1b
     gemma3-27b glm-4-9b glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b gpt2-xl granite-3.1-1b-a400m granite-3.3-8b
     granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1 kimi-k2 kimi-linear-48b-a3b laguna-xs-2.1
-    lfm2-1.2b lfm2-8b-a1b llama-65b llama2-70b llama4-scout mamba-2.8b mellum2-12b minicpm3-4b minimax-m2
+    lfm2-1.2b lfm2-8b-a1b ling-3.0-flash llama-65b llama2-70b llama4-scout mamba-2.8b mellum2-12b minicpm3-4b minimax-m2
     mistral-small-24b mistral-small-4-119b mixtral-8x22b mpt-7b nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b
     olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-4-mini pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b
     qwen3-235b-a22b qwen3-next-80b-a3b qwen3-vl-30b-a3b qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b
-    solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b youtu-llm-2b
+    solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b t5-base t5-large t5-small
+    youtu-llm-2b
 """.split()
-# Golden checkpoints' configs with changes, for types that no preset has: the converter takes four streams alone.
-SMALL = {"gemma3n": ("gemma3n_text", {"altup_num_inputs": 4, "vocab_size": 105})}
+# Golden checkpoints' configs with changes, for what no preset has: the converter takes four streams alone; a gated T5.
+SMALL = {
+    "gemma3n": ("gemma3n_text", {"altup_num_inputs": 4, "vocab_size": 105}),
+    "t5-gated": ("t5", {"num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+}
 FORMATS = """
     Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS MXFP4_MOE Q3_K_L Q3_K_M Q3_K_S IQ3_M IQ3_S
     IQ3_XS IQ3_XXS Q2_K Q2_K_S IQ2_M IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S TQ2_0 TQ1_0
@@ -56,6 +60,7 @@ FORMATS = """
 
 # What the class of a type is called in a config.json, where transformers does not say.
 CLASSES = {
+    "bailing_hybrid": "BailingMoeV3ForCausalLM",
     "gemma3n_text": "Gemma3nForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
     "gemma4_text": "Gemma4ForCausalLM",
@@ -72,10 +77,12 @@ CLASSES = {
     "qwen3_5_text": "Qwen3_5ForCausalLM",
     "qwen3_vl_moe_text": "Qwen3VLMoeForConditionalGeneration",
     "qwen3_vl_text": "Qwen3VLForConditionalGeneration",
+    "t5": "T5ForConditionalGeneration",
 }
 # Types whose presets have the names of transformers, which stacks the experts that the maker's files have one by one.
 GATE_UP_DOWN = ("gate_proj", "up_proj", "down_proj")
 STACKED = {
+    "bailing_hybrid": GATE_UP_DOWN,
     "hy_v3": GATE_UP_DOWN,
     "kimi_linear": ("w1", "w3", "w2"),
     "laguna": GATE_UP_DOWN,
@@ -86,6 +93,12 @@ STACKED = {
 }
 # The same for names: what a file of the maker's says instead.
 RENAMED = {
+    "bailing_hybrid": {
+        "embed_tokens": "word_embeddings",
+        "self_attn.": "attention.",
+        "forget_gate.": "",
+        "gate.e_score_correction_bias": "gate.expert_bias",
+    },
     "bitnet": {"mlp.ffn_sub_norm": "mlp.ffn_layernorm", "self_attn.attn_sub_norm": "self_attn.inner_attn_ln"},
     "ernie4_5_moe": {"mlp.gate.moe_statics": "mlp.moe_statics"},
     "kimi_linear": {
@@ -102,8 +115,16 @@ RENAMED = {
 }
 # What the converter asks of a config and the preset, or transformers, leaves out; it changes no tensor.
 FILLED = {
+    "bailing_hybrid": {
+        "gated_attention_proj_granularity_type": "head_wise",
+        "moe_shared_expert_intermediate_size": 768,
+        "no_kda_lora": True,
+        "score_function": "sigmoid",
+        "norm_topk_prob": True,
+    },
     "gpt_neox": {"rotary_pct": 0.25},
     "qwen3_vl_moe_text": {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}},
+    "t5": {"decoder_start_token_id": 0},
 }
 # The same of tensors: constants, which the converter writes as keys.
 CONSTANTS = {"apertus": ("mlp.act_fn.beta", "mlp.act_fn.eps")}
@@ -130,7 +151,7 @@ def checkpoint_of(ours: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
             for e in range(shape[0]):
                 for part in parts:
                     yield f"{before}.{e}.{part}.weight", (shape[1] // len(parts), shape[2])
-        elif model_type == "kimi_linear" and name.endswith("conv1d.weight"):
+        elif model_type in ("bailing_hybrid", "kimi_linear") and name.endswith("conv1d.weight"):
             for part in "qkv":
                 yield name.replace("conv1d", f"{part}_conv1d"), (shape[0] // 3, *shape[1:])
         elif model_type == "mistral4" and ".experts." in name:  # which its files have stacked, and the preset has not
@@ -212,6 +233,7 @@ def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
     return architecture, tensors, {key: value.value for key, value in keys.items()}
 
 
+IN_LAYER = re.compile(r"((?:enc\.|dec\.)?blk)\.(\d+)\.(?!attn_rel_b)")  # whose layers are alike
 LINE = re.compile(r"\[ *\d+/ *\d+\] +(\S+) +- \[.*?\], type = +(\w+), size = .*?(?:\((\w+)\))?$")
 SUM = re.compile(r"quant size += +([\d.]+) MiB \(([\d.]+) BPW\)")
 
@@ -242,11 +264,11 @@ def collapsed(types: Mapping[str, str]) -> dict[str, dict[str, list[int]]]:
     """The types by tensor, `{i}` for the layer: {name: {type: layers}}, no layers for a tensor that no layer has."""
     found: dict[str, dict[str, list[int]]] = {}
     for name, kind in types.items():
-        layer = re.match(r"blk\.(\d+)\.", name)
-        pattern = f"blk.{{i}}.{name[layer.end() :]}" if layer else name
+        layer = IN_LAYER.match(name)
+        pattern = f"{layer[1]}.{{i}}.{name[layer.end() :]}" if layer else name
         layers = found.setdefault(pattern, {}).setdefault(kind, [])
         if layer:
-            layers.append(int(layer[1]))
+            layers.append(int(layer[2]))
     return found
 
 
@@ -319,7 +341,7 @@ def model_of(slug: str, program: Path) -> dict[str, Any]:
             needing += [format] if needs_matrix else []
     shapes: dict[str, set[tuple[int, ...]]] = {}
     for name, (shape, _) in kept.items():
-        shapes.setdefault(re.sub(r"^blk\.\d+", "blk.{i}", name), set()).add(shape)
+        shapes.setdefault(IN_LAYER.sub(r"\1.{i}.", name), set()).add(shape)
     packed = compact(formats)
     in_order = [sorted(shapes[name]) for name in packed["names"]]
     head = {} if raw is None else {"config": raw}

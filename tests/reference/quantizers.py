@@ -2,7 +2,7 @@
 repository, adds to `tests/golden/quantizers.json`. LIBRARY is one of torch, gptq, mlx; each in an environment with its
 own packages, and none of this project's:
 
-    torch: pip install torch transformers accelerate bitsandbytes compressed-tensors
+    torch: pip install torch transformers accelerate bitsandbytes compressed-tensors torchao
     gptq:  pip install torch transformers gptqmodel
     mlx:   pip install mlx[cpu] mlx-lm, and a folder of checkpoints that `torch` has left: --checkpoints FOLDER
 
@@ -120,6 +120,16 @@ def bitsandbytes(path: Path, out: Path, kind: str) -> None:
     AutoModelForCausalLM.from_pretrained(path, quantization_config=said, device_map="cpu").save_pretrained(out)
 
 
+def torchao(path: Path, out: Path, kind: str) -> None:
+    """Without its four bits, which it quantizes on an accelerator alone."""
+    from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig
+    from transformers import AutoModelForCausalLM, TorchAoConfig
+
+    said = {"torchao-int8": Int8WeightOnlyConfig, "torchao-float8": Float8WeightOnlyConfig}[kind]()
+    model = AutoModelForCausalLM.from_pretrained(path, quantization_config=TorchAoConfig(said), device_map="cpu")
+    model.save_pretrained(out)
+
+
 def separated(model: Any) -> Any:
     """A model whose stacked experts are linear layers, as gptqmodel and llm-compressor make them first."""
     from defuser import convert_model
@@ -230,6 +240,7 @@ LIBRARIES: dict[str, tuple[Callable[[Path, Path, str], None], tuple[str, ...]]] 
     "bitsandbytes": (bitsandbytes, ("nf4", "nf4-dq", "llm.int8")),
     "compressed-tensors": (compressed_tensors, tuple(SCHEMES)),
     "gptqmodel": (gptq, ("gptq-4bit-g128", "gptq-4bit-g32", "gptq-8bit-g64", "gptq-3bit-g128", "awq-4bit-g128")),
+    "torchao": (torchao, ("torchao-int8", "torchao-float8")),
     "mlx-lm": (mlx, ("mlx-4bit", "mlx-8bit", "mlx-3bit", "mlx-6bit")),
 }
 
@@ -237,7 +248,11 @@ LIBRARIES: dict[str, tuple[Callable[[Path, Path, str], None], tuple[str, ...]]] 
 def main(library: str, folder: str, *only: str) -> None:
     made = json.loads(FILE.read_bytes()) if FILE.exists() else {}
     write, kinds = LIBRARIES[library]
-    there = checkpoints(Path(folder)) if library == "bitsandbytes" else ((name, Path(folder) / name) for name in MODELS)
+    there = (
+        checkpoints(Path(folder))
+        if library in ("bitsandbytes", "torchao")
+        else ((name, Path(folder) / name) for name in MODELS)
+    )
     for name, path in there:
         said = made.setdefault(name, {"config": MODELS[name], "files": {}})
         said["config"] = MODELS[name]

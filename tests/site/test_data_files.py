@@ -187,6 +187,39 @@ def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
     assert all(len(slugs) < len(SLUGS) // 2 for slugs in nulls.values()), nulls
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_throughput_and_speculative_decoding_are_as_the_api_answers(files):
+    """The rates of `splits`, and the ratios of `speculative` with free drafts; the largest batch fits, one more does
+    not.
+    """
+    ends = 0
+    for slug in SLUGS:
+        costs, model = json.loads(files[f"data/v1/{slug}.json"])["costs"], ep.load(slug)
+        for machine, context in (("h100", 4096), ("h100", 131072), ("b200", 4096), ("rtx-4090", 4096)):
+            bound, rates = (costs[key][str(context)][machine] for key in ("bounds_at", "throughput_at"))
+            asked = {"on": machine, "devices": bound["devices"], "context": context}
+            for batch, rate in rates.items():
+                (row,) = (
+                    row
+                    for row in ep.splits(model, **asked, batch=int(batch), weights="bfloat16")
+                    if {name: row[name] for name in bound["split"]} == bound["split"]
+                )
+                seconds = max(row[f"decode_{name}_seconds"] or 0 for name in ("compute", "memory", "link"))
+                assert row["fits"] and rate == pytest.approx(int(batch) / seconds, rel=1e-5)
+            if rates and bound["devices"] == 1:
+                most, ends = max(map(int, rates)), ends + 1
+                assert not ep.fits(model, **asked, batch=most + 1, weights="bfloat16")
+            assert machine != "b200" or rates["1"] > 0
+        for batch, ratios in costs["verify_ratio_at"]["4096"].items():
+            for drafted, ratio in ratios.items():
+                answer = ep.speculative(
+                    model, None, "h100", 0.7, int(drafted), 4096, int(batch), "bfloat16",
+                    devices=costs["bounds_at"]["4096"]["h100"]["devices"],
+                ).to_dict()  # fmt: skip
+                assert ratio == pytest.approx(answer["verify_seconds"] / answer["plain_seconds_per_token"], rel=1e-5)
+    assert ends > len(SLUGS)
+
+
 ENGINES = "vllm", "llama.cpp", "transformers", "mlx"
 ALL_LINEAR = {"rank": 16, "target_modules": "all-linear"}
 

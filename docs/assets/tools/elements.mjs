@@ -57,7 +57,7 @@ export function select(name, groups, value, attributes = {}) {
 export const labelled = (text, field, ...after) => make("label", {}, make("span", {}, text), field, ...after)
 
 /**
- * The rows of a table; a head that begins with # is of numbers.
+ * The rows of a table; a head that begins with # is of numbers. Roles are said, since a style may show them as blocks.
  * @param {string[]} head
  * @param {Row[]} rows
  */
@@ -65,12 +65,14 @@ export const lines = (head, rows) =>
   rows.map(row =>
     make(
       "tr",
-      { class: row.cls ?? null },
+      { class: row.cls ?? null, role: "row" },
       row.map((cell, i) =>
         make(
           i ? "td" : "th",
           {
             scope: i ? null : "row",
+            role: i ? "cell" : "rowheader",
+            "data-head": i ? head[i].replace(/^#/, "") : null, // beside the cell where rows are stacked
             class: i && head[i].startsWith("#") ? "num" : null,
             "data-sort": cell instanceof HTMLElement ? cell.dataset.sort : null,
           },
@@ -90,7 +92,7 @@ export const table = (caption, head, rows) =>
     { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": caption },
     make(
       "table",
-      { class: "ep-table" },
+      { class: head.length > 2 ? "ep-table ep-wide" : "ep-table", role: "table" },
       make("caption", {}, caption),
       make(
         "thead",

@@ -125,7 +125,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
 
   const line = make("p", { class: "ep-answer", role: "status" }),
     refused = refusals(),
-    tables = make("div"),
+    tables = make("div", { class: "ep-stacks" }),
     notes = make("p", { class: "ep-conventions" }),
     own = make("fieldset", { class: "ep-row" })
   const shared = {

@@ -32,6 +32,7 @@ COLUMNS = {
     "graphs": "CUDA graphs",
     "context": "CUDA context",
 }
+UNUSED = "of which fragmentation"
 
 
 def engine_table(
@@ -55,6 +56,7 @@ def engine_table(
         except Problem as problem:
             refused[model.slug] = problem.what
     keys = [key for key in COLUMNS if any(t.key == key for s in served.values() for t in s.terms)]
+    has_unused = any(t.unused for s in served.values() for t in s.terms)
 
     def cells(model: Model, costs: Costs) -> list[object]:
         if model.slug in refused:
@@ -62,13 +64,14 @@ def engine_table(
         serving = served[model.slug]
         found = {t.key: t for t in serving.terms}
         return [
-            *(_cell(found[key]) if key in found else text("–") for key in keys),
+            *(cell for key in keys for cell in _cells(found.get(key), has_unused and key == "cache")),
             text(rounding.decimal_range(serving.least, serving.most)),
             *_room(serving),
         ]
 
     pooled = any(s.pool for s in served.values())
-    columns = ["Model", *map(number, (COLUMNS[key] for key in keys)), number("Total")]
+    heads = [head for key in keys for head in (COLUMNS[key], *([UNUSED] if has_unused and key == "cache" else []))]
+    columns = ["Model", *map(number, heads), number("Total")]
     columns += [number(f"Sequences of {given.tokens:,} tokens")] if pooled else []
     terms = {t.key: t for s in served.values() for t in s.terms}
     texts = f"{given.batch:,} sequences of " if given.batch > 1 else ""
@@ -78,6 +81,7 @@ def engine_table(
         conventions(
             "A figure without a mark is exact; ~ marks an estimate by a stated rule, “to” a measured range.",
             *(html("{}: {}.{}", COLUMNS[key], _rule(terms[key]), _source(terms[key])) for key in keys[1:]),
+            f"{UNUSED}: what blocks of the cache hold beyond the rows of the tokens." if has_unused else "",
             formats_note(disclosure.models(slugs), given.format, given.dtype),
             beyond_note(slugs, [given.tokens]),
             UNITS,
@@ -99,6 +103,13 @@ def _device(on: str) -> tuple[str, int, str]:
     """A device's name, memory and vendor. Raises `Problem`."""
     found = named(on, accelerators())
     return found.name, found.memory_bytes, "" if found.accelerator is None else found.accelerator.vendor
+
+
+def _cells(term: Term | None, with_unused: bool) -> list[Html]:
+    """A term's bytes, and behind them those of it that are unused."""
+    if term is None:
+        return [text("–")] * (1 + with_unused)
+    return [_cell(term), *([text(rounding.decimal_bytes(term.unused))] if with_unused else [])]
 
 
 def _cell(term: Term) -> Html:

@@ -32,7 +32,7 @@ def measured_table() -> Html:
             [
                 html("{}<br>{}", model_name(m.model), small(m.format)),
                 f"{several}{machine.name}",
-                html("{:,} + {:,}<br>{}", m.input, m.output, small(of_text)),
+                html("{} + {:,}<br>{}", "?" if m.input is None else f"{m.input:,}", m.output, small(of_text)),
                 html("{} {}{}", m.engine, m.version, html("<br>{}", small(m.date)) if m.date else ""),
                 rounding.significant(Fraction(m.tokens_per_second)),
                 rounding.significant(most),
@@ -60,7 +60,8 @@ def measured_table() -> Html:
                 "the longer of two times: to compute it, and to move the bytes of its steps. At full load, the batch "
                 "is as large as the memory holds, with each sequence halfway through its output. In a mixture of "
                 "experts, all sequences choose the same experts. Devices share the work evenly and communicate in no "
-                "time. The cache is in the smallest type that the program may have used."
+                "time. The cache is in the smallest type that the program may have used. Where a source gives no "
+                "prompt length, the bound is that without a prompt."
             ),
             html("Sources. {}.", joined(named, "; ")),
             joined(
@@ -93,7 +94,7 @@ def bound(m: Measurement) -> Fraction:
 
 def conditions(m: Measurement) -> Conditions:
     """Those of a step halfway through the output, with as many texts as were written at once."""
-    middle = max(1, m.input + m.output // 2)
+    middle = max(1, (m.input or 0) + m.output // 2)
     given = Conditions(middle, m.batch or 1, m.format, m.dtype, m.devices, accelerator(m.machine))
     return given if m.batch else replace(given, batch=_most_at_once(model_costs(presets.model(m.model)), given))
 

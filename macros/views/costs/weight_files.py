@@ -19,7 +19,9 @@ from .cells import UNITS, bytes_if_known, checked_context, cost_table, model_cos
 # Formats that llama.cpp makes without an importance matrix, the largest first.
 USUAL = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M", "Q2_K")
 COMPARED = "Q8_0 Q6_K Q5_K_M Q4_K_M IQ4_XS Q3_K_M Q2_K gptq awq nf4-dq mlx-4bit".split()
-BY_QUANTIZERS = "gptq awq w4a16 nf4 nf4-dq llm.int8 fp8-block fp8-channel nvfp4-linear mlx-4bit".split()
+BY_QUANTIZERS = (
+    "gptq awq w4a16 nf4 nf4-dq llm.int8 fp8-block fp8-channel nvfp4-linear torchao-int4 torchao-int8 mlx-4bit".split()
+)
 NO_FILE = "no such file"
 IN_WORDS = {
     Kind.EXPERT: "experts",

@@ -6,6 +6,7 @@ import { asked } from "../../model.mjs"
 import { bytes, choice, exact, grouped, make, py } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
+const UNUSED = "what its blocks hold beyond the rows of the tokens"
 const titled = (/** @type {string} */ name) => TITLES.read(name, name)
 
 export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
@@ -36,11 +37,16 @@ export async function answer({ state, model, name, given, on }) {
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
   const does = most <= limit ? "fits" : least <= limit ? "may fit" : "does not fit"
-  const rows = [...serving.terms].map(term => [
-    term.name,
-    term.how.value ?? term.how,
-    range(term.least, term.most),
-    term.source ? make("a", { href: term.source, rel: "noreferrer" }, term.rule) : term.rule,
+  const rows = [...serving.terms].flatMap(term => [
+    [
+      term.name,
+      term.how.value ?? term.how,
+      range(term.least, term.most),
+      term.source ? make("a", { href: term.source, rel: "noreferrer" }, term.rule) : term.rule,
+    ],
+    ...(term.unused
+      ? [["of which fragmentation", term.how.value ?? term.how, exact(term.unused, "bytes"), UNUSED]]
+      : []),
   ])
   const settings = py.entries(serving.settings).map(([option, value]) => `${option} ${py.str(value)}`)
   return {
