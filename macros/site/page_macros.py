@@ -40,7 +40,7 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, fact_sheet, families, model_page
+from ..views.models import catalogue, fact_sheet, families, gallery, model_page
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -83,6 +83,7 @@ VIEWS = {
     fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
+    gallery: "architecture_gallery gallery_summary types_not_drawn",
     growth: "growth_figure",
     independent: "independent_summary independent_table",
     kv_cache: "cache_formula cache_layers cache_table kv_cache",
