@@ -40,7 +40,7 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, fact_sheet, families, gallery, model_page
+from ..views.models import atlas, catalogue, fact_sheet, families, gallery, model_page
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -66,6 +66,7 @@ TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)
 # The macros that are views as they are, by module.
 VIEWS = {
     arithmetic: "dot_product matrix_cell matrix_product",
+    atlas: "choice_chart timeline",
     bytes_moved: "bytes_table",
     capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at sentence_table",
     catalogue: "catalogue",
