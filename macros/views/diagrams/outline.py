@@ -7,9 +7,10 @@ around each part. What a box is comes from the steps in it, nothing from the nam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...cache.memory import memoized
@@ -35,6 +36,7 @@ TITLE, LINE = 21, 20  # sizes of text, before that
 HEIGHT = {TITLE: 26, LINE: 24}
 PADDING, WIDEST, LEAST, STEP = 11, 290, 200, 20
 RADIUS = 15
+NEARLY = 0.9  # of the parts of one title and kind
 MOST = 5  # lines below a title
 WORDS_OF_ANY = {"linear layer", "activation function", "weighted sum", "causal mask", "MLP"}
 OF_ACTIVATIONS = {word for role in ACTIVATIONS for word in role.term.split(", ")}
@@ -136,12 +138,16 @@ def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
 
 
 def implied_words(outlines: Iterable[Outline]) -> dict[Named, frozenset[str]]:
-    """What every part of a title and kind has, in these outlines."""
-    found: dict[Named, list[frozenset[str]]] = {}
+    """What nearly every part of a title and kind has, in these outlines."""
+    found: dict[Named, list[Part]] = {}
     for one in outlines:
         for part in one.parts():
-            found.setdefault((part.title, part.kind), []).append(frozenset(part.more))
-    return {name: reduce(frozenset.__and__, words) for name, words in found.items() if len(words) > 1}
+            found.setdefault((part.title, part.kind), []).append(part)
+    implied: dict[Named, frozenset[str]] = {}
+    for name, parts in found.items():
+        counts = Counter(word for part in parts for word in part.more)
+        implied[name] = frozenset(word for word, n in counts.items() if 1 < n >= NEARLY * len(parts))
+    return implied
 
 
 @memoized

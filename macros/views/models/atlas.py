@@ -22,6 +22,7 @@ from ..kit.svg import (
     Frame,
     Scale,
     axes,
+    box_distance,
     doublings,
     element,
     figure,
@@ -34,7 +35,7 @@ from ..kit.svg import (
     powers,
     svg,
 )
-from ..kit.text_boxes import text_box
+from ..kit.text_boxes import Box, text_box
 from ..trace.layers import n_layers
 from ..trace.parts import is_sparse
 from .families import DENSE, SPARSE, STATE, kind_of
@@ -42,6 +43,9 @@ from .model_page import cache_growth
 
 KINDS = DENSE, SPARSE._replace(title="mixture of experts"), STATE
 FEW = 5  # models of a year that make a median
+NAME = 11  # the size of a name
+# Where a name stands beside its point, and which end of it is there.
+BESIDE = ((-7, -4, "end"), (0, -8, "middle"), (7, -4, "start"), (-7, 12, "end"), (7, 12, "start"), (0, 17, "middle"))
 
 
 class Dated(NamedTuple):
@@ -210,7 +214,7 @@ def _timeline(links: tuple[str | None, ...]) -> Html:
         name="Timeline",
     )
     draw = _drawn(points, links, "parameters", sentence, record[1:], False, powers)
-    caption = html("Each point is a model, by its date of release. Named are those larger than all before them.")
+    caption = html("Each point is a model, by its date of release. Named, where there is room, are those larger than all before.")
     return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
 
 
@@ -335,7 +339,7 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
             return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
         if most < 2**18:
             return [(v, said) for v, said in doublings(max(least, 1), most)] if least >= 0.7 else _plain(least, most)
-    return [(10.0**k, rounding.decimal_bytes(10**k)) for k in range(0, 12) if least <= 10**k <= most]
+    return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(0, 12) if least <= 10**k <= most]
 
 
 def _steps(least: float, most: float) -> list[float]:
@@ -364,7 +368,7 @@ def _drawn(
     def draw(frame: Frame) -> Html:
         left, top, right, bottom = frame.plot
         is_wide = frame.width > 400
-        y = Scale(min(ys) / 1.3, max(ys) * 1.7, bottom, top)
+        y = Scale(min(ys) / 1.3, max(ys) * 2.4, bottom, top)
         if is_by_size:
             x = Scale(min(xs) / 1.3, max(xs) * 1.3, left + 12, right)
             x_ticks, x_title = powers(x.least, x.most), "parameters"
@@ -387,7 +391,7 @@ def _drawn(
             d = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in line)
             drawn.append(element("path", d=d, fill="none", stroke="currentColor", stroke_width="1.8"))
             drawn += [line_marker("square", a, b, "currentColor") for a, b in line]
-        drawn += _names(named, x, y, frame)
+        drawn += _names(named, x, y, places, frame)
         below, height = legend(kinds, frame.height + 12)
         if len(medians) > 1:
             below += line_marker("square", 10, height - 4, "currentColor")
@@ -400,17 +404,20 @@ def _drawn(
     return draw
 
 
-def _names(named: Iterable[Point], x: Scale, y: Scale, frame: Frame) -> list[Html]:
-    """The names of some points, the last first, where they do not run into each other."""
-    taken: list[tuple[float, float, float, float]] = []
+def _names(
+    named: Iterable[Point], x: Scale, y: Scale, places: Sequence[tuple[float, float]], frame: Frame
+) -> list[Html]:
+    """The names of some points, the last first, where there is room beside them: over no name and no other point."""
+    left, top, _, bottom = frame.plot
+    taken: list[Box] = [(a - 3, b - 3, a + 3, b + 3) for a, b in places]
     drawn: list[Html] = []
     for point in reversed(list(named)):
         px, py = x(point.x), y(float(point.value))
-        for dx, dy, side in ((-7, -5, "end"), (7, -5, "start"), (-7, 13, "end"), (7, 13, "start")):
-            box = text_box(px + dx, py + dy, point.one.name, side, 11)
-            is_inside = frame.plot[0] + 4 <= box[0] and box[2] <= frame.width and box[3] <= frame.plot[3] and box[1] >= 2
-            if is_inside and all(box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1] for t in taken):
+        for dx, dy, side in BESIDE:
+            box = text_box(px + dx, py + dy, point.one.name, side, NAME)
+            is_inside = left + 4 <= box[0] and box[2] <= frame.width and top + 14 <= box[1] and box[3] <= bottom
+            if is_inside and all(box_distance(box, other) > 0 for other in taken):
                 taken.append(box)
-                drawn.append(label(px + dx, py + dy, point.one.name, side, 11, halo=True))
+                drawn.append(label(px + dx, py + dy, point.one.name, side, NAME, halo=True))
                 break
     return drawn

@@ -182,7 +182,7 @@ def gallery_summary() -> Html:
     for entry in entries:
         marked.update({part.title for part in entry.outline.parts() if not part.is_common})
     plain = [entry for entry in entries if all(part.is_common for part in entry.outline.parts())]
-    often = [html("{} ({:,})", title[:1].lower() + title[1:], n) for title, n in marked.most_common(4)]
+    often = [html("{} ({:,})", title[:1].lower() + title[1:] if title[1:].islower() else title, n) for title, n in marked.most_common(4)]
     first = min(entry.year for entry in plain)
     return html(
         "Of {:,} drawings, {:,} have only boxes of the common block: {}. The first of them is from {}. Most often "
