@@ -30,7 +30,8 @@ OF_PLAIN_VALUES = set(
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
-    views/diagrams/model_diagrams:to_section views/guide/matmul:drawing views/kit/equations:math
+    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn
+    views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
     views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
     views/kit/text_width:text_width views/reference/claims:claims views/reference/claims:formulas

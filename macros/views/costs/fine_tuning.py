@@ -132,7 +132,9 @@ def fine_tuning_fits(
     methods = ("full", "lora", "qlora")
 
     def cells(model: Model, costs: object) -> list:
-        takes = [sum(training_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods]
+        takes = [
+            sum(training_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods
+        ]
         return [
             html("{}<br>{}", rounding.decimal_bytes(n), small("fits" if n <= size else "does not fit")) for n in takes
         ]

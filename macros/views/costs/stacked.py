@@ -180,7 +180,9 @@ def _stacked(
     below_it, height = _legend(areas.values(), HEIGHT + 12)
     described = "; ".join(_ends(name, shares) for name in areas)
     title = f"{step}: shares of the FLOPs of {model.name}"
-    return svg(height, joined([*drawn, below_it]), title, f"From {lengths[0]:,} to {lengths[-1]:,} tokens: {described}.")
+    return svg(
+        height, joined([*drawn, below_it]), title, f"From {lengths[0]:,} to {lengths[-1]:,} tokens: {described}."
+    )
 
 
 def _ends(name: str, shares: Sequence[dict[str, int]]) -> str:
@@ -240,8 +242,11 @@ def training_chart(
         ", ".join(fits) or "none",
     )
     rows = [
-        [stage, *(rounding.decimal_bytes(of_stage[term]) if of_stage[term] else "–" for term in terms),
-         rounding.decimal_bytes(totals[stage])]
+        [
+            stage,
+            *(rounding.decimal_bytes(of_stage[term]) if of_stage[term] else "–" for term in terms),
+            rounding.decimal_bytes(totals[stage]),
+        ]
         for stage, of_stage in found.items()
     ]
     as_table = table(

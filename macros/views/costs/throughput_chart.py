@@ -146,7 +146,8 @@ def _throughput_chart(
     caption = html(
         "{} on {}{}: best throughput in tokens per second by batch size, at {:,} tokens of context, and by context, at "
         "a batch size of {:,}. Then the roofline: FLOPs per second by FLOPs per byte, with decode as a path of batch "
-        "sizes and prefill of one sequence as a path of prompt lengths. All axes are logarithmic. Hollow points do not fit in memory.",
+        "sizes and prefill of one sequence as a path of prompt lengths. All axes are logarithmic. Hollow points do not "
+        "fit in memory.",
         model.name,
         several,
         f", {split.said}" if devices > 1 else "",
@@ -289,8 +290,12 @@ def _roofline(costs: Costs, given: Conditions, split: Split, points: list[Point]
     drawn += [_mark("circle", x(a), y(b), "currentColor", p.has_room) for (a, b), p in zip(places, points)]
     by_prompt = [(x(a), y(b)) for a, b in of_prompts]
     drawn += [_path(by_prompt, PROMPTS.colour, 1), *(mark(PROMPTS, *place) for place in by_prompt)]
-    drawn.append(label(by_prompt[-1][0] - 6, by_prompt[-1][1] + 14, _tokens(prompts[-1].context), "end", 10.5, halo=True))
-    labeled: list[tuple[float, float]] = [by_prompt[-1]]  # where batches are named: those that are far enough from the one before
+    drawn.append(
+        label(by_prompt[-1][0] - 6, by_prompt[-1][1] + 14, _tokens(prompts[-1].context), "end", 10.5, halo=True)
+    )
+    labeled: list[tuple[float, float]] = [
+        by_prompt[-1]
+    ]  # where batches are named: those that are far enough from the one before
     for (a, b), p in zip(places, points):
         if all(hypot(x(a) - px, y(b) - py) > 34 for px, py in labeled):
             labeled.append((x(a), y(b)))

@@ -13,10 +13,12 @@ from typing import NamedTuple
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.presets import Model
+from ...engine.errors import Problem
 from ..charts.catalogue_entries import feed_forward_matrices, year
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import unknown
-from ..kit.html import Html, Link, anchor, block, html, joined, number, table, tag
+from ..kit.conventions import caveat
+from ..kit.html import Html, Link, anchor, block, conventions, html, joined, number, table, tag
 from ..kit.shapes import var
 from ..kit.svg import (
     Frame,
@@ -76,8 +78,8 @@ def dated_models() -> tuple[Dated, ...]:
 
 class Choice(NamedTuple):
     """Something that a model’s maker chose: its name, how a sentence, a chart and a table call it, what it is of a
-    model (None where there is no such choice), how a value is written, and whether the chart shows it against
-    parameters instead of years."""
+    model (None where there is no such choice), how a value is written, and whether it is a cost, which the chart
+    shows against parameters instead of years."""
 
     name: str
     phrase: str
@@ -85,7 +87,7 @@ class Choice(NamedTuple):
     column: Html
     get: Callable[[Model], Fraction | int | None]
     write: Callable[[Fraction | int], str] = rounding.significant
-    is_by_size: bool = False
+    is_cost: bool = False
     left_out: str = ""
 
 
@@ -139,8 +141,8 @@ CHOICES = (
         html("KV cache, bytes per token"),
         lambda model: cache_growth(model) or None,
         rounding.decimal_bytes,
-        is_by_size=True,
-        left_out="Models whose cache does not grow are left out. Bytes are those of the first tokens, at 2 per element.",
+        is_cost=True,
+        left_out="Models whose cache does not grow are left out. Bytes: what the first tokens add, at 2 per element.",
     ),
     Choice(
         "vocabulary",
@@ -181,41 +183,47 @@ class Point(NamedTuple):
 # The charts
 
 
-def timeline(link: Link | None = None) -> Html:
-    """Every model’s parameters by the date of release, with the largest of their time named."""
-    return _timeline(_links(link))
+def timeline(since: int | None = None, link: Link | None = None) -> Html:
+    """Every model’s parameters by the date of release, or since a year, with the largest of their time named."""
+    if since is not None and not any(one.year >= since for one in dated_models()):
+        raise Problem(f"since = {since!r}: no model is as new", "give an earlier year")
+    return _timeline(since or 0, _links(link))
 
 
 @memoized
-def _timeline(links: tuple[str | None, ...]) -> Html:
-    models = dated_models()
-    points = [
-        Point(one, one.year, one.model.counts.total, f"{one.name}: {rounding.short(one.model.counts.total)} parameters")
-        for one in models
-    ]
+def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
+    points, to = [], []
+    for one, address in zip(dated_models(), links):
+        if one.year >= since:
+            total = one.model.counts.total
+            points.append(Point(one, one.year, total, f"{one.name}: {rounding.short(total)} parameters"))
+            to.append(address)
     record: list[Point] = []
     for point in points:
         if not record or point.value > record[-1].value:
             record.append(point)
     sentence = _by_year_sentence(points, rounding.short, "The median", "parameters")
-    rows = [
-        [
-            anchor(one.name, to),
-            values.date(presets.preset(one.model.slug).released),
-            f"{one.model.counts.total:,}",
-            f"{one.model.counts.active:,}",
-        ]
-        for one, to in zip(models, links)
-    ]
+    rows = [[*_row(point, address), f"{point.one.model.counts.active:,}"] for point, address in zip(points, to)]
     as_table = table(
-        f"{len(models)} models in the order of release",
+        f"{len(points)} models in the order of release",
         ["Model", "Released", number("Parameters"), number("Active")],
         rows,
         name="Timeline",
     )
-    draw = _drawn(points, links, "parameters", sentence, record[1:], False, powers)
-    caption = html("Each point is a model, by its date of release. Named, where there is room, are those larger than all before.")
+    draw = _drawn(points, to, "parameters", sentence, record, False, powers)
+    caption = html(
+        "Each point is a model, by its date of release. Named, where there is room, are those larger than all before."
+    )
     return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
+
+
+def _row(point: Point, address: str | None) -> list[object]:
+    model = point.one.model
+    return [
+        anchor(model.name, address),
+        values.date(presets.preset(model.slug).released),
+        f"{model.counts.total:,}",
+    ]
 
 
 def choice_chart(choice: str, link: Link | None = None) -> Html:
@@ -233,32 +241,25 @@ def _choice_chart(name: str, links: tuple[str | None, ...]) -> Html:
     points, to = [], []
     for one, address in zip(dated_models(), links):
         if (value := choice.get(one.model)) is not None:
-            at = one.model.counts.total if choice.is_by_size else one.year
+            at = one.model.counts.total if choice.is_cost else one.year
             points.append(Point(one, at, value, f"{one.name}: {choice.write(value)}"))
             to.append(address)
-    if choice.is_by_size:
+    if choice.is_cost:
         sentence = _by_size_sentence(points, choice)
     else:
         sentence = _by_year_sentence(points, choice.write, f"The median {choice.phrase}", "")
     lowest, highest = _ends(points)
-    rows = [
-        [
-            anchor(point.one.name, address),
-            values.date(presets.preset(point.one.model.slug).released),
-            f"{point.one.model.counts.total:,}",
-            choice.write(point.value),
-        ]
-        for point, address in zip(points, to)
-    ]
+    rows = [[*_row(point, address), choice.write(point.value)] for point, address in zip(points, to)]
     as_table = table(
         html("{}: {} models in the order of release", choice.axis, len(points)),
         ["Model", "Released", number("Parameters"), number(choice.column)],
         rows,
         name=choice.axis,
     )
-    draw = _drawn(points, to, choice.axis, sentence, [lowest, highest], choice.is_by_size, _ticks)
+    draw = _drawn(points, to, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
     caption = html("Each point is a model. {}", choice.left_out)
-    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
+    notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
+    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True), notes)
 
 
 def _links(link: Link | None) -> tuple[str | None, ...]:
@@ -283,21 +284,21 @@ def _by_year_sentence(points: Sequence[Point], write: Callable[[Fraction | int],
     medians = _medians(points)
     lowest, highest = _ends(points)
     unit = f" {unit}" if unit else ""
-    (first, was), (last, now) = list(medians.items())[0], list(medians.items())[-1]
-    moved = "rose" if now > was else "fell" if now < was else "is the same"
-    between = f"from {write(_whole(was))}{unit} in {first} to {write(_whole(now))}{unit} in {last}"
-    if moved == "is the same":
-        between = f"in {first} and in {last}, {write(_whole(now))}{unit}"
-    return html(
-        "{} {} {}. Lowest: {}, {}. Highest: {}, {}.",
-        what,
-        moved,
-        between,
+    ends = html(
+        "Lowest: {}, {}. Highest: {}, {}.",
         lowest.one.name,
         write(lowest.value),
         highest.one.name,
         write(highest.value),
     )
+    if len(medians) < 2:
+        return ends
+    (first, was), *_, (last, now) = medians.items()
+    moved = "rose" if now > was else "fell" if now < was else "is the same"
+    between = f"from {write(_whole(was))}{unit} in {first} to {write(_whole(now))}{unit} in {last}"
+    if moved == "is the same":
+        between = f"in {first} and in {last}, {write(_whole(now))}{unit}"
+    return html("{} {} {}. {}", what, moved, between, ends)
 
 
 def _whole(value: Fraction) -> Fraction | int:
@@ -312,8 +313,8 @@ def _by_size_sentence(points: Sequence[Point], choice: Choice) -> Html:
     near = [p for p in points if middle / 2 <= p.one.model.counts.total <= middle * 2]
     low, high = _ends(near)
     return html(
-        "Among {} models of {} to {} parameters it differs by a factor of {}: from {} in {} to {} in {}. Lowest of all: "
-        "{}, {}. Highest: {}, {}.",
+        "Among {} models of {} to {} parameters it differs by a factor of {}: from {} in {} to {} in {}. Lowest of "
+        "all: {}, {}. Highest: {}, {}.",
         len(near),
         rounding.short(int(middle / 2), 2),
         rounding.short(int(middle * 2), 2),
@@ -339,7 +340,7 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
             return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
         if most < 2**18:
             return [(v, said) for v, said in doublings(max(least, 1), most)] if least >= 0.7 else _plain(least, most)
-    return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(0, 12) if least <= 10**k <= most]
+    return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(12) if least <= 10**k <= most]
 
 
 def _steps(least: float, most: float) -> list[float]:
@@ -399,7 +400,9 @@ def _drawn(
             height += 16
         role = "group" if is_wide and any(links) else "img"
         by = "parameters" if is_by_size else "date of release"
-        return svg(height, joined([*drawn, below]), f"{title} by {by}", sentence.striptags(), frame.width, frame.cls, role)
+        return svg(
+            height, joined([*drawn, below]), f"{title} by {by}", sentence.striptags(), frame.width, frame.cls, role
+        )
 
     return draw
 

@@ -15,6 +15,7 @@ from ...catalogue.presets import Model
 from ...engine.architectures import architectures
 from ..diagrams.outline import COMMON, SCALE, Outline, drawn, implied_words, outline
 from ..kit import disclosure, rounding, values
+from ..kit.arguments import several
 from ..kit.html import Html, Link, block, code, conventions, html, joined, linked, tag
 from ..kit.svg import element
 from ..trace.layers import n_layers
@@ -46,21 +47,25 @@ def gallery_entries() -> tuple[Entry, ...]:
     for model in sorted(disclosure.models(presets.paths()), key=_release):
         by_type.setdefault(model.model_type, []).append(model)
     standing = {name: _standing_for(models) for name, models in by_type.items()}
-    outlines = {name: outline(model) for name, model in standing.items()}
-    implied = implied_words(outlines.values())
     types = architectures()
     alike: dict[object, list[str]] = {}
     for name, architecture in types.items():
         if name not in by_type:
             alike.setdefault(architecture.forward, []).append(name)
-    shown: set[object] = set()
-    entries: list[Entry] = []
-    for name, model in sorted(standing.items(), key=lambda item: _release(item[1])):
-        forward = types[name].forward
-        others = () if forward in shown else tuple(alike.get(forward, ()))
-        shown.add(forward)
-        entries.append(Entry(name, model, len(by_type[name]), others, outlines[name].but(implied)))
-    return tuple(entries)
+    outlines = [outline(model) for model in standing.values()]
+    implied = implied_words(outlines)
+    entries = [
+        Entry(name, model, len(by_type[name]), tuple(alike.pop(types[name].forward, ())), whole.but(implied))
+        for (name, model), whole in zip(standing.items(), outlines)
+    ]
+    return tuple(sorted(entries, key=lambda entry: _release(entry.model)))
+
+
+@memoized
+def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
+    """Models as they are, in this order."""
+    implied = implied_words(outline(entry.model) for entry in gallery_entries())
+    return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in disclosure.models(slugs))
 
 
 def _release(model: Model) -> tuple[str, int]:
@@ -74,21 +79,24 @@ def _standing_for(models: list[Model]) -> Model:
     return models[kinds.index(usual)]
 
 
-def architecture_gallery(link: Link | None = None) -> Html:
-    """Every model type of the catalog as a small drawing, with a filter by kind and year; boxes that the block of Llama
-    does not have are marked."""
-    entries = gallery_entries()
+def architecture_gallery(models: object = None, link: Link | None = None) -> Html:
+    """Every model type of the catalog as a small drawing, with a filter by kind and year, or a few models; boxes that
+    Llama’s block does not have are marked."""
+    entries = gallery_entries() if models is None else _entries_of(several(models, "models"))
     return block(
-        _form(entries),
+        _form(entries) if models is None else "",
         tag("ul", *(_card(entry, link) for entry in entries), cls="ep-gallery"),
         conventions(
+            "Each drawing is that of one model: the first of its type with the kind of attention that most models of "
+            "the type have."
+            if models is None
+            else "",
             html(
-                "Each drawing is that of one model: the first of its type with the kind of attention that most models "
-                "of the type have. Orange boxes differ from the layers of {}: “+” is in the part besides, “−” is "
-                "missing. A box with several names stands for layers of several kinds, each with its number of layers. "
-                "Circles are additions to the residual stream.",
+                "Orange boxes differ from the layers of {}: “+” is in the part besides, “−” is missing. A box with "
+                "several names stands for layers of several kinds, each with its number of layers. Circles are "
+                "additions to the residual stream.",
                 presets.preset(COMMON).name,
-            )
+            ),
         ),
     )
 
@@ -182,7 +190,10 @@ def gallery_summary() -> Html:
     for entry in entries:
         marked.update({part.title for part in entry.outline.parts() if not part.is_common})
     plain = [entry for entry in entries if all(part.is_common for part in entry.outline.parts())]
-    often = [html("{} ({:,})", title[:1].lower() + title[1:] if title[1:].islower() else title, n) for title, n in marked.most_common(4)]
+    often = [
+        html("{} ({:,})", title[:1].lower() + title[1:] if title[1:].islower() else title, n)
+        for title, n in marked.most_common(4)
+    ]
     first = min(entry.year for entry in plain)
     return html(
         "Of {:,} drawings, {:,} have only boxes of the common block: {}. The first of them is from {}. Most often "
