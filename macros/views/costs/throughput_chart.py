@@ -20,7 +20,7 @@ from ...counting.splits import Split
 from ..kit import disclosure, rounding
 from ..kit.arguments import item_bytes, weight_format, whole_number
 from ..kit.conventions import caveat
-from ..kit.html import Html, block, conventions, html, joined, number, table
+from ..kit.html import Html, block, conventions, heading, html, joined, number, table
 from ..kit.svg import (
     ACCENT,
     DATA,
@@ -62,14 +62,15 @@ class Point(NamedTuple):
     has_room: bool
     flops: int
     moved: int
+    new: int = 1  # tokens of each sequence
 
-    def rate(self, seconds: Fraction | None) -> float | None:
+    def rate(self, seconds: Fraction | None) -> Fraction | None:
         """Tokens per second, if a step takes so long."""
-        return float(self.batch / seconds) if seconds else None
+        return self.batch * self.new / seconds if seconds else None
 
     @property
     def tokens_per_second(self) -> Fraction:
-        return self.batch / self.limits.seconds
+        return self.batch * self.new / self.limits.seconds
 
 
 def throughput_chart(
@@ -110,37 +111,26 @@ def _throughput_chart(
     end = model.longest_context[0] or CONTEXTS[-1]
     lengths = [n for n in CONTEXTS if n <= end] or [end]
     by_context = [_point(costs, split, given.at(n)) for n in lengths]
+    by_prompt = [_point(costs, split, replace(given, batch=1).at(n), n) for n in _prompts(context)]
     several = f"{devices:,} × {machine.name}" if devices > 1 else machine.name
     panels = [
         _rates(by_batch, "batch", f"{model.name} on {several}: best tokens per second by batch size"),
         _rates(by_context, "context", f"{model.name} on {several}: best tokens per second by context")
         if len(by_context) > 1
         else None,
-        _roofline(costs, given, split, by_batch, f"{model.name} on {several}: roofline"),
+        _roofline(costs, given, split, by_batch, by_prompt, f"{model.name} on {several}: roofline"),
     ]
     has_links = any(p.limits.links for p in by_batch)
-    rows = [
-        [
-            f"{p.batch:,}",
-            f"{p.context:,}",
-            *(
-                "–" if not seconds else rounding.significant(p.batch / seconds)
-                for seconds in (p.limits.memory, p.limits.compute, *([p.limits.links] if has_links else []))
-            ),
-            rounding.significant(p.tokens_per_second),
-            p.limits.limited_by.partition(" ")[0],
-            "yes" if p.has_room else "no",
-        ]
-        for p in (
-            *by_batch,
-            *(p for p in by_context if (p.batch, p.context) not in {(q.batch, context) for q in by_batch}),
-        )
-    ]
+    listed_points = (
+        *by_batch,
+        *(p for p in by_context if (p.batch, p.context) not in {(q.batch, context) for q in by_batch}),
+    )
     columns = ["Context", "Bandwidth", "Compute", *(["Links"] if has_links else []), "Bound"]
     as_table = table(
         html("Best tokens per second, {} on {}", model.name, several),
         [number("Batch size"), *map(number, columns), "Limited by", "Fits"],
-        rows,
+        [_row(p, has_links) for p in listed_points],
+        [heading("Prefill of one sequence", len(columns) + 3), *(_row(p, has_links) for p in by_prompt)],
         name=f"Throughput of {model.name}",
     )
     caption = html(
@@ -171,8 +161,19 @@ def _point(costs: Costs, split: Split, given: Conditions, new: int = 1) -> Point
     has_room = sum(costs.split_bytes(split, given).values()) <= given.machine.memory_bytes
     flops = costs.least_flops(new, given.tokens) * given.batch
     return Point(
-        given.batch, given.tokens, limits(costs, split, new, given), has_room, flops, costs.bytes_moved(new, given)
+        given.batch, given.tokens, limits(costs, split, new, given), has_room, flops, costs.bytes_moved(new, given), new
     )
+
+
+def _row(p: Point, has_links: bool) -> list[str]:
+    rates = [p.rate(seconds) for seconds in (p.limits.memory, p.limits.compute, *([p.limits.links] * has_links))]
+    return [
+        f"{p.batch:,}",
+        f"{p.context:,}",
+        *("–" if not rate else rounding.significant(rate) for rate in (*rates, p.tokens_per_second)),
+        p.limits.limited_by.partition(" ")[0],
+        "yes" if p.has_room else "no",
+    ]
 
 
 def _place(p: Point) -> tuple[float, float]:
@@ -242,7 +243,7 @@ def _rates(points: list[Point], along: str, title: str) -> Html:
     at_bound = [(x(value), y(rate)) for value, rate in zip(values, bound)]
     drawn.append(_path(at_bound, "var(--ep-rule, #8886)", 8))
     for kind, rates in lines:
-        places = [(x(value), y(rate)) for value, rate in zip(values, rates)]
+        places = [(x(value), y(float(rate))) for value, rate in zip(values, rates)]
         drawn.append(_path(places, kind.colour, 1.8, DASHES.get(kind.title)))
         drawn += [line_marker(kind.shape, *place, kind.colour) for place in places[1::4]]
     drawn += [_mark("circle", *place, "currentColor", p.has_room) for place, p in zip(at_bound, points)]
@@ -268,13 +269,15 @@ def _axis(along: str) -> str:
     return "batch size" if along == "batch" else "context, tokens"
 
 
-def _roofline(costs: Costs, given: Conditions, split: Split, points: list[Point], title: str) -> Html:
-    """FLOPs per second against FLOPs per byte: the roof of all devices, and the batch as a path below it."""
+def _roofline(
+    costs: Costs, given: Conditions, split: Split, points: list[Point], prompts: list[Point], title: str
+) -> Html:
+    """FLOPs per second against FLOPs per byte: the roof of all devices; decode by batch size, and prefill by length, as
+    paths below it."""
     machine: Accelerator = given.machine
     peak = (machine.peak(*costs.formats.types(given.format)) or 0) * split.devices
     rate = machine.bytes_per_second * split.devices
     places = [_place(p) for p in points]
-    prompts = [_point(costs, split, replace(given, batch=1).at(n), n) for n in _prompts(given.tokens)]
     of_prompts = [_place(p) for p in prompts]
     ridge = peak / rate if peak else places[-1][0]
     x = Scale(min(0.5, places[0][0] / 2), max(ridge, places[-1][0], of_prompts[-1][0]) * 3, PLOT[0], PLOT[2])

@@ -202,7 +202,7 @@ def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
     for point in points:
         if not record or point.value > record[-1].value:
             record.append(point)
-    sentence = _by_year_sentence(points, rounding.short, "The median", "parameters")
+    sentence = _by_year_sentence(points, _count, "The median", "parameters")
     rows = [[*_row(point, address), f"{point.one.model.counts.active:,}"] for point, address in zip(points, to)]
     as_table = table(
         f"{len(points)} models in the order of release",
@@ -215,6 +215,10 @@ def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
         "Each point is a model, by its date of release. Named, where there is room, are those larger than all before."
     )
     return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
+
+
+def _count(value: Fraction | int) -> str:
+    return rounding.short(int(value))
 
 
 def _row(point: Point, address: str | None) -> list[object]:
@@ -273,10 +277,10 @@ def _ends(points: Sequence[Point]) -> tuple[Point, Point]:
 
 def _medians(points: Iterable[Point]) -> dict[int, Fraction]:
     """The median of each year that has enough models."""
-    by_year: dict[int, list[Fraction | int]] = {}
+    by_year: dict[int, list[Fraction]] = {}
     for point in points:
-        by_year.setdefault(int(point.one.year), []).append(point.value)
-    return {y: Fraction(median(of_year)) for y, of_year in by_year.items() if len(of_year) >= FEW}
+        by_year.setdefault(int(point.one.year), []).append(Fraction(point.value))
+    return {y: median(of_year) for y, of_year in by_year.items() if len(of_year) >= FEW}
 
 
 def _by_year_sentence(points: Sequence[Point], write: Callable[[Fraction | int], str], what: str, unit: str) -> Html:
