@@ -38,8 +38,8 @@ from ..kit.svg import (
     svg,
 )
 from ..words import descriptions
-from .cells import CAUSAL, GB, model_costs, sequences_text
-from .fine_tuning import LEFT_OUT, ZERO, training_terms
+from .cells import CAUSAL, model_costs, sequences_text
+from .fine_tuning import ZERO, training_split, training_terms
 
 # By their place: no two are alike without color.
 STYLES = (
@@ -241,20 +241,6 @@ def training_chart(
         machine.name,
         ", ".join(fits) or "none",
     )
-    rows = [
-        [
-            stage,
-            *(rounding.decimal_bytes(of_stage[term]) if of_stage[term] else "–" for term in terms),
-            rounding.decimal_bytes(totals[stage]),
-        ]
-        for stage, of_stage in found.items()
-    ]
-    as_table = table(
-        html("Memory to train {} on the fullest of {:,} devices", model.name, devices),
-        ["Stage", *map(number, titles), number("Total")],
-        rows,
-        name=f"Training memory of {model.name} by stage",
-    )
 
     def draw(frame: Frame) -> Html:
         areas = _areas(titles, "training", model.slug, devices, context, batch, recompute, on, frame.cls)
@@ -284,22 +270,17 @@ def training_chart(
         title = f"Training memory of {model.name} by stage"
         return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls)
 
-    caption = html("{}, {}. Dashed: the memory of one {}.", model.name, setups["ddp"].said, machine.name)
-    return block(
-        tag("p", sentence),
-        figure([framed(draw)], caption, as_table, is_wide=True),
-        conventions(
-            html(
-                "{} per device. {}. Recomputation: {}.",
-                sequences_text(batch, context)[:1].upper() + sequences_text(batch, context)[1:],
-                OPTIMIZERS[setups["ddp"].optimizer].said,
-                RECOMPUTED[recompute],
-            ),
-            LEFT_OUT,
-            html("{}.", GB),
-            caveat([model.slug]),
-        ),
+    caption = html(
+        "{}, {}, {} per device. {}. Recomputation: {}. Dashed: the memory of one {}.",
+        model.name,
+        setups["ddp"].said,
+        sequences_text(batch, context),
+        OPTIMIZERS[setups["ddp"].optimizer].said,
+        RECOMPUTED[recompute],
+        machine.name,
     )
+    as_table = training_split(model.slug, devices, context=context, batch=batch, recompute=recompute)
+    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
 
 
 def _round_step(most: int) -> int:

@@ -23,7 +23,7 @@ from .catalogue import iso_date
 from .model_page import experts_and_attention
 from .traits import experts
 
-WIDE = 540  # a drawing that takes the place of two
+WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes the place of two, or does on a phone
 
 
 class Entry(NamedTuple):
@@ -115,7 +115,7 @@ def _card(entry: Entry, link: Link | None) -> Html:
         tag("p", f"{kind}, {attention}" if attention else kind),
         tag("p", types, more),
         _drawing(entry),
-        cls="wide" if drawn(entry.outline).width > WIDE else None,
+        cls=next((cls for cls, least in WIDTHS if drawn(entry.outline).width > least), None),
         data_kind=kind,
         data_attention=attention,
         data_year=entry.year,
