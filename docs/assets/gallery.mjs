@@ -2,7 +2,11 @@
 // What is chosen stands in the address. Without this script every drawing stands there.
 
 const number = new Intl.NumberFormat("en")
-const plain = (/** @type {string?} */ s) => (s ?? "").toLowerCase().replace(/[\s_]+/g, " ").trim()
+const plain = (/** @type {string?} */ s) =>
+  (s ?? "")
+    .toLowerCase()
+    .replace(/[\s_]+/g, " ")
+    .trim()
 
 function mount(/** @type {HTMLUListElement} */ list) {
   if (list.dataset.mounted) return
@@ -17,7 +21,9 @@ function mount(/** @type {HTMLUListElement} */ list) {
 
   function filter() {
     const given = values(),
-      words = plain(given.find ?? "").split(" ").filter(Boolean)
+      words = plain(given.find ?? "")
+        .split(" ")
+        .filter(Boolean)
     let shown = 0
     cards.forEach((card, i) => {
       const { kind, attention = "", year } = card.dataset
@@ -88,7 +94,8 @@ function choosing(list, cards) {
       }
       bar.hidden = !chosen.length
       open.hidden = chosen.length < 2
-      said.textContent = chosen.length < 2 ? `${chosen.map(nameOf)}: choose a second drawing.` : chosen.map(nameOf).join(" and ")
+      said.textContent =
+        chosen.length < 2 ? `${chosen.map(nameOf)}: choose a second drawing.` : chosen.map(nameOf).join(" and ")
     })
   }
 }
