@@ -369,7 +369,7 @@ OF_SHAPES = set(
     bits_per_weight_table formula parameter_formula matmul
     matmul_figure pipeline_diagram block_diagram family_chart model_intro model_sources model_checked model_cards
     preset_file layer_range calc cost model_link config_file parts_chart size_chart shape_history_chart
-    timeline architecture_gallery gallery_summary types_not_drawn
+    timeline architecture_gallery gallery_summary
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     coverage_summary coverage_types coverage_mechanisms

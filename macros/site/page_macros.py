@@ -86,7 +86,7 @@ VIEWS = {
     fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
-    gallery: "architecture_gallery gallery_summary types_not_drawn",
+    gallery: "architecture_gallery gallery_summary",
     growth: "growth_figure",
     independent: "independent_summary independent_table",
     kv_cache: "cache_formula cache_layers cache_table kv_cache",

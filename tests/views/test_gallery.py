@@ -8,8 +8,10 @@ from html import unescape
 from statistics import median
 
 import pytest
+from reference.unlisted import unlisted
 
 from macros.catalogue import presets
+from macros.catalogue.small_configs import small_configs
 from macros.counting.costs import of as costs_of
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
@@ -121,34 +123,42 @@ def test_a_drawing_holds_its_texts_and_is_equal_for_equal_outlines():
 # The gallery
 
 
-def test_every_type_of_the_catalog_is_a_card_that_leads_to_a_model_of_it():
+def test_every_type_is_a_card_and_leads_to_a_model_of_the_catalog():
     page = unescape(gallery.architecture_gallery(link=lambda slug: f"../{slug}/"))
-    cards = re.findall(r"<li.*?</li>", page, re.S)
-    types = {presets.model(slug).model_type for slug in SLUGS}
-    assert len(cards) == len(types)
-    for card, entry in zip(cards, gallery.gallery_entries()):
-        assert f'<a href="../{entry.model.slug}/">' in card and f"<code>{entry.model_type}</code>" in card
+    cards, entries = re.findall(r"<li.*?</li>", page, re.S), gallery.gallery_entries()
+    assert len(cards) == len(entries)
+    for card, entry in zip(cards, entries):
+        is_listed = entry.model.preset is not None
+        assert (
+            f'<a href="../{entry.model.slug}/">' in card
+        ) == is_listed and f"<code>{entry.model_type}</code>" in card
         assert entry.model.model_type == entry.model_type and f'data-year="{entry.year}"' in card
         said = re.search(r"<desc>(.*?)</desc>", card)[1]
-        assert re.search(r'role="img"', card) and "<title>" in card and "Token embedding" in said
+        assert 'role="img"' in card and "<title>" in card and "LM head" in said
         assert all(part.title in said for part in entry.outline.parts() if part.title != "+")
-    years = [entry.year for entry in gallery.gallery_entries()]
+        assert ("no model in the catalog" in card) != is_listed
+        assert is_listed or not re.search(r"× \d|\d layer", card)
+    years = [entry.year or "9" for entry in entries]
     assert years == sorted(years)
+    assert {e.model_type for e in gallery.catalog_entries()} == {presets.model(slug).model_type for slug in SLUGS}
 
 
-def test_every_supported_type_is_drawn_or_listed():
-    listed = set(re.findall(r"<code>(.*?)</code>", gallery.types_not_drawn()))
-    drawn = {name for e in gallery.gallery_entries() for name in (e.model_type, *e.others)}
-    assert drawn | listed == set(architectures()) and not drawn & listed
-    assert gallery.types_not_drawn().startswith(f"{len(listed)} types")
+def test_every_supported_type_is_drawn_once():
+    drawn = [name for e in gallery.gallery_entries() for name in (e.model_type, *e.others)]
+    assert sorted(drawn) == sorted(architectures())
+
+
+def test_small_configs_are_those_that_are_compared_of_the_types_without_a_model():
+    assert small_configs() == unlisted(), "python -m tests.reference.unlisted"
 
 
 def test_the_summary_counts_the_drawings():
-    entries = gallery.gallery_entries()
+    entries = gallery.catalog_entries()
     with_attention = [e for e in entries if any(p.title == "Attention" and not p.is_common for p in e.outline.parts())]
     same = [e.model_type for e in entries if all(p.is_common for p in e.outline.parts())]
     said = plain(gallery.gallery_summary())
-    assert f"Of {len(entries)} drawings, {len(same)} have" in said and f"attention ({len(with_attention)})" in said
+    assert f"Of {len(entries)} types" in said and f", {len(same)} have" in said
+    assert f"attention ({len(with_attention)})" in said
     assert "llama" in same and all(name in said for name in same)
 
 

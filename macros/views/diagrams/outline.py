@@ -129,6 +129,14 @@ class Outline(NamedTuple):
         )
         return self._replace(stacks=stacks)
 
+    def without_numbers(self) -> Outline:
+        """Without the numbers of layers, where those are made up."""
+        stacks = tuple(
+            (title, tuple(Spot(tuple((part, 0) for part, _ in p.parts), p.is_sum) for p in spots))
+            for title, spots in self.stacks
+        )
+        return self._replace(stacks=stacks)
+
 
 def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
     counts: dict[Part, int] = {}
@@ -354,7 +362,7 @@ def drawn(outline: Outline) -> Drawn:
 
 def _lines(place: Spot) -> Iterator[Line]:
     for part, n in place.parts:
-        title = f"{part.title} × {n}" if len(place.parts) > 1 else part.title
+        title = f"{part.title} × {n}" if n and len(place.parts) > 1 else part.title
         for line in wrapped_lines(title, WIDEST, TITLE, BOLD):
             yield Line(line, TITLE, not part.is_common)
         for said in part.lines:
