@@ -8,22 +8,15 @@ import json
 
 from macros.catalogue import presets
 from macros.catalogue.small_configs import FILE
-from macros.engine.architectures import architectures
 
-from .configs import configs
+from .configs import MULTIMODAL, configs
 
 
 def unlisted() -> dict[str, dict]:
-    """The config of each type whose forward pass no model of the catalog has; of types that share one, the first."""
-    listed = [presets.model(slug) for slug in presets.paths() if presets.preset(slug).config is not None]
-    forwards = {model.architecture.forward for model in listed}
-    found: dict[str, dict] = {}
-    for name, raw in configs().items():
-        forward = architectures()[name].forward
-        if forward not in forwards:
-            forwards.add(forward)
-            found[name] = raw
-    return found
+    """The config of each such type; that of a multimodal type is its text model's, which has a type of its own."""
+    known = [presets.model(slug) for slug in presets.paths() if presets.preset(slug).config is not None]
+    listed = {model.model_type for model in known}
+    return {name: raw for name, raw in configs().items() if name not in listed and name not in MULTIMODAL}
 
 
 if __name__ == "__main__":

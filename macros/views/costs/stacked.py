@@ -120,14 +120,14 @@ def flops_chart(model: Model) -> Html:
         name=f"Shares of the FLOPs of {model.name}",
     )
     caption = html(
-        "{}: shares of the FLOPs by context length, on a logarithmic axis. Left decode of one token, right prefill of "
-        "the whole context.",
+        "{}: shares of the FLOPs by context length, on a logarithmic axis. First decode of one token, then prefill "
+        "of the whole context.",
         model.name,
     )
     return block(
         tag("p", _half(model, lengths, steps)),
         figure(panels, caption, as_table),
-        conventions(*FLOP_CONVENTIONS, CAUSAL, caveat([model.slug])),
+        conventions(FLOP_CONVENTIONS[0], "Logits of the last token only.", CAUSAL, caveat([model.slug])),
     )
 
 
