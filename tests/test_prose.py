@@ -330,6 +330,7 @@ MADE_OF = "GPT-3’s paper alternates dense attention"
 AMONG_SEVERAL = {
     "cache_table": {},
     "cache_chart": {},
+    "cache_kinds_chart": {},
     "training_flops": {},
     **dict.fromkeys(("inference_table", "fitting_file_table"), {"context": 1024}),
     "adapter_table": {},
@@ -341,7 +342,8 @@ OF_ONE = set(
     """
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
     walkthrough model_sheet what_if training_split fine_tuning_memory
-    offload_table speculative_table throughput_chart memory_chart model_changes cite_numbers
+    offload_table speculative_table throughput_chart memory_chart model_changes cite_numbers flops_chart
+    training_chart
     """.split()
 )
 ELSEWHERE = {
@@ -354,6 +356,7 @@ ELSEWHERE = {
     "python_example": lambda call, slug: call(f"ep.load({slug!r})"),
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "traffic_table": lambda call, slug: call(slug, devices=1),
+    "choice_chart": lambda call, slug: call("KV cache"),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }
 # Views of the block of a Llama, and of models that are named in them: none has a caveat.
@@ -367,6 +370,7 @@ OF_SHAPES = set(
     bits_per_weight_table formula parameter_formula matmul
     matmul_figure pipeline_diagram block_diagram family_chart model_intro model_sources model_checked model_cards
     preset_file layer_range calc cost model_link config_file parts_chart size_chart shape_history_chart
+    timeline architecture_gallery gallery_summary
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     coverage_summary coverage_types coverage_mechanisms

@@ -32,6 +32,7 @@ from ..views.costs import (
     published_costs,
     several_devices,
     speculative,
+    stacked,
     throughput_chart,
     time_bounds,
     training,
@@ -41,7 +42,17 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, cited_numbers, fact_sheet, families, model_changes, model_page
+from ..views.models import (
+    atlas,
+    cache_kinds,
+    catalogue,
+    cited_numbers,
+    fact_sheet,
+    families,
+    gallery,
+    model_changes,
+    model_page,
+)
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -67,7 +78,9 @@ TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)
 # The macros that are views as they are, by module.
 VIEWS = {
     arithmetic: "dot_product matrix_cell matrix_product",
+    atlas: "choice_chart timeline",
     bytes_moved: "bytes_table",
+    cache_kinds: "cache_kinds_chart",
     capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at sentence_table",
     catalogue: "catalogue",
     catalogue_charts: "shape_history_chart size_chart",
@@ -85,6 +98,7 @@ VIEWS = {
     fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
+    gallery: "architecture_gallery gallery_summary",
     growth: "growth_figure",
     independent: "independent_summary independent_table",
     kv_cache: "cache_formula cache_layers cache_table kv_cache",
@@ -114,6 +128,7 @@ VIEWS = {
     several_devices: "message_table offload_table prefix_table traffic_table",
     size_counts: "which_number",
     speculative: "speculative_table",
+    stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",

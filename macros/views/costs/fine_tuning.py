@@ -38,7 +38,8 @@ def _adapters(model: Model, rank: int, targets: object) -> Adapters:
     return low_rank.adapters(model.counts, model.architecture, model.model_type, Adapter(rank, names))
 
 
-def _terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
+def training_terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
+    """Bytes of training on the fullest device, term by term."""
     known = low_rank.modules(model.counts, model.architecture, model.model_type)
     trained = None if setup.method == "full" else _adapters(model, rank, ALL_LINEAR)
     return device_terms(model_costs(model), setup, trained, known)
@@ -87,7 +88,7 @@ def fine_tuning_memory(
     setup = Setup(context, whole_number(batch, "batch"), recompute=recompute)
     methods = ("full", "lora", "qlora")
     found = {
-        name: _terms(model, Setup(setup.sequence, setup.micro_batch, recompute=recompute, method=name), rank)
+        name: training_terms(model, Setup(setup.sequence, setup.micro_batch, recompute=recompute, method=name), rank)
         for name in methods
     }
     names = dict.fromkeys(name for terms in found.values() for name in terms if terms[name])
@@ -131,7 +132,9 @@ def fine_tuning_fits(
     methods = ("full", "lora", "qlora")
 
     def cells(model: Model, costs: object) -> list:
-        takes = [sum(_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods]
+        takes = [
+            sum(training_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods
+        ]
         return [
             html("{}<br>{}", rounding.decimal_bytes(n), small("fits" if n <= size else "does not fit")) for n in takes
         ]
@@ -174,7 +177,7 @@ def training_split(
         )
         for name in SHARDINGS
     }
-    found = {name: _terms(model, setup) for name, setup in setups.items()}
+    found = {name: training_terms(model, setup) for name, setup in setups.items()}
     rows: list[Row | list] = [
         [term[:1].upper() + term[1:], *(_size(found[name][term]) for name in SHARDINGS)] for term in found["ddp"]
     ]

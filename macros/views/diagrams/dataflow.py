@@ -73,6 +73,7 @@ class Box:
     title: str
     times: int
     content: list[Item | Box] = field(default_factory=list)
+    node: Node | None = None
 
     def items(self) -> Iterator[Item]:
         for c in self.content:
@@ -132,7 +133,8 @@ class Drawing:
             if node in inner:
                 inside = self._content(inner[node], draws)
                 if inside:
-                    content.append(Box(self._box_title(node, inner[node]), len(node.layers or (0,)), inside))
+                    title = self._box_title(node, inner[node])
+                    content.append(Box(title, len(node.layers or (0,)), inside, node))
                 continue
             operation = operations.get(node)
             if operation is None and last is not None and node.step and last.node.role is node.role:

@@ -178,8 +178,8 @@ def drawing_svg(laid: Laid, address: Callable[[Item], str | None]) -> Html:
 
 @lru_cache(maxsize=1024)
 def _lines(layout: Layout) -> Html:
-    tips = joined(_tip(line) for line in layout.lines if line.has_tip)
-    return element("path", cls="ep-lines", d=joined(map(_path, layout.lines)), stroke="currentColor") + element(
+    tips = joined(tip(line) for line in layout.lines if line.has_tip)
+    return element("path", cls="ep-lines", d=joined(map(rounded_path, layout.lines)), stroke="currentColor") + element(
         "path", cls="ep-tips", d=tips, fill="currentColor"
     )
 
@@ -247,7 +247,7 @@ def _cylinder(half: float, high: float) -> str:
     return f"M-{x} -{y}v{_number(2 * (high - LID))}{lid}V-{y}a{x} {LID} 0 0 0 -{_number(2 * half)} 0{lid}"
 
 
-def _path(line: Line) -> str:
+def rounded_path(line: Line) -> str:
     """A line with round turns."""
     (x, y), *rest = line.points
     d = [f"M{_number(x)} {_number(y)}"]
@@ -268,7 +268,7 @@ def _to(x: float, to_x: float, to_y: float) -> str:
     return f"V{_number(to_y)}" if abs(to_x - x) < 0.05 else f"H{_number(to_x)}"
 
 
-def _tip(line: Line) -> str:
+def tip(line: Line) -> str:
     """A triangle at a line's end."""
     (x, y), (end_x, end_y) = line.points[-2:]
     if abs(end_x - x) > abs(end_y - y):

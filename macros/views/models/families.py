@@ -201,7 +201,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
     step = 1 if x_ends[1] - x_ends[0] <= 4 else 2
     year_ticks = [(v, str(v)) for v in range(int(x_ends[0]), int(x_ends[1]) + 1, step)]
-    kinds_of_models = [_kind(m) for m in models]
+    kinds_of_models = [kind_of(m) for m in models]
 
     def draw(frame: Frame) -> Html:
         left, top, right, bottom = frame.plot
@@ -255,7 +255,8 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     return figure([framed(draw)], caption, as_table, is_wide=True)
 
 
-def _kind(m: Model) -> Kind:
+def kind_of(m: Model) -> Kind:
+    """How a model is marked in charts of models."""
     if has_fixed_state(m):
         return STATE
     return SPARSE if is_sparse(m) else DENSE
