@@ -243,7 +243,7 @@ def test_the_spread_of_scores():
     assert largest_share(scores / width**0.5) < 0.5
     spread = width**0.5
     assert 10_000 < np.exp(spread) < 100_000, "“tens of thousands”"
-    assert f"{spread:.3g}: two of them typically lie so far apart" in page("what-happens/attention-deep-dive.md")
+    assert f"{spread:.3g}: two of them are typically that far apart" in page("what-happens/attention-deep-dive.md")
     assert 0.5 * spread < np.median(np.abs(scores[:, 0] - scores[:, 1])) < 1.5 * spread
 
 
