@@ -393,7 +393,7 @@ def test_a_caveat_stands_beside_every_cost(slug):
         assert (made_of in said) == has_one, name
         # No engine's cache of what an encoder read is known; beyond a table of positions nothing is said at all.
         not_known = name == "engine_table" and reads_source and not end_before(presets.model(slug), 1024)
-        assert ("for this model is not known here" in said) == not_known
+        assert ("no rule is known for the cache of" in said) == not_known
     if made_of is MADE_OF and has_one:
         assert [name for name, call in ELSEWHERE.items() if made_of not in call(MACROS[name], slug)] == []
     if has_one:

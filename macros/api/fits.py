@@ -50,7 +50,7 @@ def amount(text: str, option: str) -> int:
     """Bytes from an amount such as 24GB. Raises `Problem`."""
     if (said := memory_of(text)) and said.size:
         return said.size
-    raise Problem(f"{option} {shorten(text)}: no amount of memory", "write it as in 24GB")
+    raise Problem(f"{option} {shorten(text)}: not an amount of memory", "write it as in 24GB")
 
 
 @dataclass(frozen=True)

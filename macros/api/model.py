@@ -53,7 +53,7 @@ def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.M
         return presets.load(model)
     path = os.fspath(model) if isinstance(model, os.PathLike) else None
     if not isinstance(path, str):
-        raise Problem(f"{shorten(model)} is no model", "give a preset's slug, a path, or the keys of a config.json")
+        raise Problem(f"{shorten(model)} is not a model", "give a preset's slug, a path, or the keys of a config.json")
     return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))  # so that it is not a slug
 
 
@@ -278,7 +278,7 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers as Python's."""
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"{shorten(value)} is no value of a config.json")
+    raise TypeError(f"{shorten(value)} is not a value of a config.json")
 
 
 class Parameters(Tabular):

@@ -134,10 +134,10 @@ class Offloaded(Tabular):
         if self.computed_seconds is None:
             return ""
         rate = significant(self.given.batch / self.computed_seconds)
-        said = f"At most {rate} tokens per second where the processor computes what its memory holds"
+        said = f"At most {rate} tokens per second if the CPU computes the host’s part"
         if self.moved_seconds is not None and self.placed.host_read:
             moved = significant(self.given.batch / self.moved_seconds)
-            said += f", and {moved} where it is moved to the accelerator for each token"
+            said += f", and {moved} if that part is moved to the accelerator for each token"
         return f"{said}."
 
 

@@ -157,7 +157,7 @@ def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
             raise Problem("--source: the model has no encoder", "leave it out")
         return None
     bands = sizes.get("n_bands")
-    what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
+    what = "token ids separated by commas" if bands is None else "a .npy file of a spectrogram"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
         raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")
     if given is None:
@@ -189,7 +189,7 @@ def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[in
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
             raise Problem(
                 f"{option}: {part.strip()[:40]!r} is not a token id",
-                "give whole numbers with commas between, such as 464,3139,286",
+                "give whole numbers separated by commas, such as 464,3139,286",
             )
         tokens.append(int(part))
         if tokens[-1] >= vocabulary:

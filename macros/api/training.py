@@ -138,7 +138,7 @@ class Training(Tabular):
             if self.run.joules is not None:
                 said.append(
                     f"At {self.run.watts:,} W a device that is {significant(self.run.joules / 3_600_000)} kWh, without "
-                    "processors, links and cooling."
+                    "CPUs, links and cooling."
                 )
         return " ".join(said)
 

@@ -61,6 +61,6 @@ def log() -> dict[str, str]:
     how = re.search(r"(\d+) steps of (\d+) texts", text)
     digest = re.search(r"sha256 of model.safetensors: (\w+)", text)
     if not (figures and held and how and digest):
-        raise Problem("the log of the training is not what it was", "train again", str(FOLDER / "training.log"))
+        raise Problem("the training log does not have the expected lines", "train again", str(FOLDER / "training.log"))
     names = ("trained", "never trained", "first sentence", "left out", "combinations", "steps", "batch", "digest")
     return dict(zip(names, (*figures.groups(), *held.groups(), *how.groups(), digest[1])))

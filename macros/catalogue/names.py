@@ -26,7 +26,9 @@ def check_name(name: str, key: str) -> None:
             f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without", key
         )
     if name != " ".join(name.split()):
-        raise Problem(f"{shorten(name)} has spaces that do not show", "write one between two words, and none else", key)
+        raise Problem(
+            f"{shorten(name)} has leading, trailing or double spaces", "write one space between two words", key
+        )
 
 
 def check_family(family: str) -> None:
@@ -48,7 +50,7 @@ def check_slug(slug: str) -> None:
         allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
         raise Problem(f"{shorten(slug)} is not a slug", allowed)
     if slug in TAKEN:
-        raise Problem(f"{shorten(slug)} is not a slug: another file of the site is called so", "choose another")
+        raise Problem(f"{shorten(slug)} is not a slug: another file of the site has that name", "choose another")
 
 
 def check_path(path: str) -> None:

@@ -21,7 +21,7 @@ from ..engine.files import opened, read_json, size_of
 from ..engine.layouts import Layout, Place
 
 INDEX = "model.safetensors.index.json"
-NOT_AS_LISTED = "download the file again: what it lists cannot be in it"
+NOT_AS_LISTED = "download the file again: it cannot hold what it lists"
 # The types of the format, with the bits of a number of each.
 BITS = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
@@ -85,7 +85,7 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
         try:
             listed = header(file)
             if twice := [name for name in listed if name in there]:
-                also = f"lists what {there[twice[0]].name} lists too: {_some(twice)}"
+                also = f"lists tensors that {there[twice[0]].name} also lists: {_some(twice)}"
                 raise Problem(also, "give the files of one set of weights")
             found = oddities(listed, file)
             if is_strict and found:
@@ -99,7 +99,7 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
                 by_type[tensor.dtype] += numbers
                 shapes[name] = tensor.shape
     if not shapes:
-        raise Problem("no tensor is listed that has a number", "give the files of the weights", str(path))
+        raise Problem("all tensors that are listed are empty", "give the files of the weights", str(path))
     source = f"headers of its {len(files)} safetensors files" if len(files) > 1 else f"header of {files[0].name}"
     return Stored(by_type.total(), source, dict(by_type), shapes, tuple(odd))
 
@@ -146,11 +146,11 @@ def oddities(listed: Mapping[str, Tensor], file: Path) -> list[str]:
     if gaps:
         said.append(f"bytes that belong to no tensor: {_listing(gaps)}")
     if none := [name for name, tensor in listed.items() if not math.prod(tensor.shape)]:
-        said.append(f"without a number, and not counted: {_some(none)}")
+        said.append(f"empty, and not counted: {_some(none)}")
     with opened(file) as begun:
         behind = size_of(file) - (8 + int.from_bytes(begun.read(8), "little") + end)
     if behind > 0:
-        said.append(f"{behind:,} bytes behind the last tensor")
+        said.append(f"{behind:,} bytes after the last tensor")
     return said
 
 
@@ -217,7 +217,7 @@ def _files(folder: Path) -> list[Path]:
     if missing := [name for name in names if not os.path.isfile(folder / name)]:
         raise Problem(
             f"{INDEX} names {len(names)} files, and {len(missing)} of them are not here: {_some(missing)}",
-            "download the first megabytes of each, their headers are enough; or give the index alone",
+            "download the first megabytes of each: their headers are enough; or give the index alone",
             str(folder),
         )
     return [folder / name for name in names]
@@ -253,7 +253,7 @@ def _of_index(path: Path) -> Stored:
     if total is None:
         raise Problem(
             "metadata has no total_parameters, and a number of bytes is no number of parameters",
-            "give a folder with the first megabytes of each file, their headers are enough",
+            "give a folder with the first megabytes of each file: their headers are enough",
             str(path),
         )
     if type(total) is not int or not 0 < total <= LARGEST_OFFSET:
@@ -304,7 +304,7 @@ def _of_others(others: Mapping[str, Place]) -> str:
     for name, place in others.items():
         kinds.setdefault(_NUMBER.sub("{i}", name), _NUMBER.sub("{i}", place.cuts[0].stored))
     said = _listing([f"{named(stored)} for {named(ours)}" for ours, stored in kinds.items()], 3)
-    return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} by other names or in other pieces: {said}"
+    return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} under other names or in other pieces: {said}"
 
 
 def _shapes(asked: Mapping[str, Sequence[int]], shapes: Mapping[str, Sequence[int]], apart: list[str]) -> str:

@@ -122,7 +122,7 @@ class WordList(Tokenizer):
             if word not in self.ids:
                 raise Problem(
                     f"{shorten(word)} is not one of the {len(self.ids)} words that this model knows",
-                    "write a sentence of those that it was trained on",
+                    "write one of the sentences that it was trained on",
                 )
         return [self.ids[word] for word in words]
 
@@ -162,9 +162,9 @@ class OfLibrary(Tokenizer):
             )
             said = msgspec.json.decode(done.stdout)
         except subprocess.TimeoutExpired:
-            said = {"error": f"cannot be read: the library tokenizers is not done after {MOST_SECONDS} s"}
+            said = {"error": f"cannot be read: the library tokenizers did not finish within {MOST_SECONDS} s"}
         except (OSError, msgspec.DecodeError):
-            said = {"error": "cannot be read: the library tokenizers broke off"}
+            said = {"error": "cannot be read: the library tokenizers stopped without an answer"}
         if "error" in said:
             raise Problem(said["error"], "download the file again, or give --tokens", str(self.path))
         return said["made"]

@@ -17,7 +17,7 @@ def answer(asked):
         tokenizer.no_padding()
         tokenizer.no_truncation()
         if "text" in asked:
-            doing = "cannot cut the text"
+            doing = "cannot tokenize the text"
             return {"made": tokenizer.encode(asked["text"]).ids}
         doing = "cannot put tokens together"
         return {"made": [tokenizer.decode(ids, skip_special_tokens=False) for ids in asked["ids"]]}

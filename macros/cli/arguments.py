@@ -223,7 +223,7 @@ def _split(commands) -> None:
     for name, what in (
         ("tensor", "devices that share each matrix"),
         ("pipeline", "stages of layers"),
-        ("data", "groups of devices with sequences of their own"),
+        ("data", "groups of devices, each with its own sequences"),
     ):
         splitting.add_argument(f"--{name}", type=_devices, metavar="N", help=f"{what} (default 1)")
     splitting.add_argument(
@@ -242,7 +242,7 @@ def _speculative(commands) -> None:
         f"{MODEL}\n"
         "DRAFT proposes tokens one by one, and TARGET checks them in one step. Without a draft, proposals cost "
         "nothing.\n"
-        "The times are the least on the machine, from each model's own shapes.",
+        "The times are lower bounds on the machine, from each model's own shapes.",
         "every-parameter speculative llama3.3-70b llama3.2-1b --acceptance 0.8 --draft-tokens 5 --on h200",
     )
     speculating.add_argument("target", metavar="TARGET")

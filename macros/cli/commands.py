@@ -117,7 +117,7 @@ def describe(options) -> int:
 def compare(options) -> int:
     """Models side by side, a column of each."""
     if len(options.models) < 2:
-        raise Problem("compare needs two models or more", f"{named(options.models[0])} alone is what describe is for")
+        raise Problem("compare needs two models or more", f"for {named(options.models[0])} alone, use describe")
     on = memory(options.on) if options.on else None
     given = conditions(options, on)
     models = [loaded(name, options.context) for name in options.models]

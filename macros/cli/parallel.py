@@ -102,4 +102,4 @@ def speculated(answer: Speculative) -> list[Block]:
         ["the target alone", duration(found.plain.seconds)],
         ["speedup at best", significant(found.speedup)],
     ]
-    return [answer.sentence, Title("least times"), Grid((WORDS, NUMBER), rows)]
+    return [answer.sentence, Title("minimum times"), Grid((WORDS, NUMBER), rows)]

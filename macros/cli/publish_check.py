@@ -54,7 +54,7 @@ class Page(NamedTuple):
     names: frozenset[str]  # what a `#` can lead to
     policy: str | None
     canonical: str | None
-    endless: str  # what begins and does not end, and hides all behind it
+    endless: str  # what begins and is not closed, and hides everything after it
 
 
 def _spoken(html: str) -> tuple[str, str]:
@@ -124,7 +124,7 @@ class Site:
             if path.endswith(".html") and path not in self.large
         }
         if HOME in self.large:
-            raise Problem(f"larger than {decimal_bytes(LARGEST_PAGE)}", "build the site anew", str(folder / HOME))
+            raise Problem(f"larger than {decimal_bytes(LARGEST_PAGE)}", "rebuild the site", str(folder / HOME))
         self.address = self.pages[HOME].canonical
         self.root = self.address or NOWHERE
 
@@ -150,14 +150,14 @@ def finds(folder: Path, largest: int) -> Iterator[Problem]:
     yield from _whole(site)
     for path, size in sorted(site.sizes.items()):
         if size > largest:
-            yield Problem(f"{decimal_bytes(size)}, and {decimal_bytes(largest)} is the most", "make it smaller", path)
+            yield Problem(f"{decimal_bytes(size)}, more than {decimal_bytes(largest)}", "make it smaller", path)
         if path in site.large:
             yield Problem(f"not read: larger than {decimal_bytes(LARGEST_PAGE)}", "make it smaller", path)
         elif path.endswith(".css"):
             yield from _of(site, path, _imported(site.text(path)))
     for path, page in site.pages.items():
         if page.endless:
-            yield Problem(f"{page.endless} does not end, and hides all behind it", "close it", path)
+            yield Problem(f"{page.endless} is not closed, and hides everything after it", "close it", path)
         if page.policy is None:
             yield Problem("no content security policy", "build without PUBLISHED=no", path)
         yield from _of(site, path, page.addresses)
@@ -166,7 +166,7 @@ def finds(folder: Path, largest: int) -> Iterator[Problem]:
 def _whole(site: Site) -> Iterator[Problem]:
     """What a site lacks as a whole."""
     if LOST not in site.sizes:
-        yield Problem(f"no {LOST}", "a host has nothing of the site's to show for a wrong address", LOST)
+        yield Problem(f"no {LOST}", "a host has no page of the site to show for a wrong address", LOST)
     is_read = MAP in site.sizes and MAP not in site.large
     mapped = [found.strip() for found in re.findall(r"<loc>([^<]*)</loc>", site.text(MAP))] if is_read else []
     if not mapped:
@@ -176,7 +176,7 @@ def _whole(site: Site) -> Iterator[Problem]:
     for address in mapped:
         path = site.inside(urljoin(site.root, unescape(address)))
         if path is None or site.file(path) is None:
-            yield Problem(f"names {address}, where no page is", "build the site anew", MAP)
+            yield Problem(f"names {address}, but the site has no such page", "rebuild the site", MAP)
 
 
 def _imported(style: str) -> Iterable[Address]:
@@ -205,7 +205,7 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
         if path is None:
             host = urlsplit(whole).hostname or ""
             if is_loaded and host != urlsplit(site.root).hostname:
-                yield Problem(f"loads {text}", "put the file beside the pages: the policy allows no other host", source)
+                yield Problem(f"loads {text}", "add the file to the site: the policy allows no other host", source)
             elif host in _LOCAL_HOSTS and host != urlsplit(site.root).hostname:
                 yield Problem(f"leads to {text}", "nobody else has that address", source)
             elif host == urlsplit(site.root).hostname and (is_loaded or not to.netloc):
@@ -213,9 +213,9 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
             continue
         file = site.file(path)
         if file is None:
-            yield Problem(f"{text} is not there", "correct the link, or add the file", source)
+            yield Problem(f"{text} does not exist", "correct the link, or add the file", source)
         elif to.fragment and file in site.pages and not _has(site.pages[file], to.fragment):
-            yield Problem(f"{text}: {file} has nothing of that name", "correct what stands behind #", source)
+            yield Problem(f"{text}: {file} has no such anchor", "correct the part after #", source)
 
 
 def _has(page: Page, fragment: str) -> bool:

@@ -64,7 +64,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
         if model.head:
             raise Problem(
                 f"architectures = {shorten(model.head.name)}: a preset has the architecture's own head",
-                "take the config.json of the model that it stands on",
+                "use the config.json of its base model",
             )
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}

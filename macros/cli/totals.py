@@ -45,7 +45,7 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
         if there.shapes is not None:
             renamed = renaming(model.architecture, model.config, model.head)
             found = differences(model.counts, Layout(model.architecture, there.shapes, renamed))
-            said += found.said or ["the same names and shapes, both ways"]
+            said += found.said or ["the same names and shapes in both directions"]
             is_same &= not (found.missing or found.apart or (found.rest and not extra))  # their numbers are the extra's
             if not found.said:
                 text = re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)

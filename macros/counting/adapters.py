@@ -368,8 +368,8 @@ def _adapted(m: Module, layers: tuple[int, ...], adapter: Adapter, times: int = 
     is_parameter = m.kind in (Kind.STACK, Kind.OTHER)
     if adapter.dora and is_parameter:
         raise Problem(
-            f"DoRA of {m.name}: PEFT has none for experts in stacks and their routers",
-            "name other target modules, such as those of attention, or take LoRA",
+            f"DoRA of {m.name}: PEFT has none for stacked experts and their routers",
+            "name other target modules, such as those of attention, or use LoRA",
         )
     rank = adapter.rank * times
     each = rank * (m.outputs + m.inputs) * m.members

@@ -437,9 +437,9 @@ def _check_plain(costs: Costs, given: Conditions, name: str) -> None:
     """Raises `Problem` for what an engine's plain cache does not hold."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.reads_source:
-        raise Problem(f"the cache of {name} for this model is not known here", "leave out --engine")
+        raise Problem(f"no rule is known for the cache of {name} with this model", "leave out --engine")
     if name == "mlx" and any("chunk" in symbol for k in kept for symbol in k.shape[0].expr.symbols):
-        raise Problem("the cache of mlx for chunks is not known here", "leave out --engine")
+        raise Problem("no rule is known for the cache of mlx with chunks", "leave out --engine")
     if given.dtype not in CACHE_BYTES or CACHE_BYTES[given.dtype] < 2:
         raise Problem(f"the plain cache of {name} is not quantized, and cache = {given.dtype}", "give bfloat16")
 

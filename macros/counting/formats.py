@@ -106,7 +106,7 @@ FORMATS: dict[str, Format] = {
             (128,),
             16,
             ("int8",),
-            "a whole number of 8 bits, and a float16 scale for each 128 weights of a row",
+            "a whole number of 8 bits, and a float16 scale for every 128 weights of a row",
         ),
         Format(
             "int4",
@@ -114,7 +114,7 @@ FORMATS: dict[str, Format] = {
             (128,),
             16,
             ("int4", "int8", "fp8"),
-            "a whole number of 4 bits, and a float16 scale for each 128 weights of a row",
+            "a whole number of 4 bits, and a float16 scale for every 128 weights of a row",
         ),
         Format(
             "mxfp4",
@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
             (32,),
             8,
             ("fp4", "fp8"),
-            "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
+            "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for every 32 weights of a row "
             "(OCP Microscaling, v1.0)",
         ),
         Format(
@@ -131,8 +131,8 @@ FORMATS: dict[str, Format] = {
             (16,),
             8,
             ("fp4", "fp8"),
-            "1 sign, 2 exponent and 1 fraction bit, an fp8 scale for each 16 weights of a row, and a float32 scale for "
-            "each matrix",
+            "1 sign, 2 exponent and 1 fraction bit, an fp8 scale for every 16 weights of a row, and a float32 scale "
+            "for each matrix",
             32,
         ),
     )

@@ -79,7 +79,7 @@ class GgufFile:
         """`symbols` are the model's sizes by name."""
         if model_type not in BY_TYPE:
             raise Problem(
-                f"{shorten(model_type)} has no GGUF format here", "ask for another format, such as bfloat16 or int4"
+                f"no GGUF format is known for {shorten(model_type)}", "ask for another format, such as bfloat16 or int4"
             )
         weights = tuple(weights)
         self.architecture: str = BY_TYPE[model_type]
@@ -221,7 +221,7 @@ class GgufFile:
         else:
             blocks, made = "", self._outside(stem)
         if made is None:
-            raise Problem(f"{w.name}: llama.cpp has no tensor for it here", "ask for another format than GGUF")
+            raise Problem(f"{w.name}: no GGUF tensor is known for it", "ask for a format other than GGUF")
         how, _, names = made.rpartition(":")
         if names == "-":
             return []

@@ -85,7 +85,7 @@ class Setting:
             raise Problem(f"llama.cpp has no cache of type {self.dtype}", f"give one of {known}")
         block, size = BLOCKS[name]
         if head % block:
-            what = f"llama.cpp makes no cache in {self.dtype} of heads of {head:,} elements: no multiple of {block}"
+            what = f"llama.cpp makes no {self.dtype} cache for heads of {head:,} elements, not a multiple of {block}"
             raise Problem(what, "give float16")
         return elements // block * size
 
@@ -94,7 +94,7 @@ def architecture(costs: Costs) -> str:
     """llama.cpp's name of the model. Raises `Problem` where it has no such model, or keeps it otherwise."""
     name = costs.counts.formats.gguf.architecture
     if costs.counts.waiting or any(k.tokens != 1 for k in costs.counts.kept) or costs.reads_source:
-        raise Problem(f"llama.cpp's cache of {name} is not known here", "leave out --engine")
+        raise Problem(f"no rule is known for llama.cpp's cache of {name}", "leave out --engine")
     return name
 
 

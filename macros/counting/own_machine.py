@@ -49,15 +49,15 @@ def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
     given: dict[str, Amount] = {}
     for part in parts[1:] if base else parts:
         if part in known:
-            raise Problem(f"{shorten(part)}: a machine is named first, and there is one", "leave one out")
+            raise Problem(f"{shorten(part)}: only one machine can be named, and it comes first", "leave one out")
         said = amount(part)
         if said is None:
             if len(parts) == 1:
                 return None
-            what = "no amount of memory, bandwidth or compute"
+            what = "not an amount of memory, bandwidth or compute"
             raise Problem(f"{shorten(part)}: {what}", nearest(part, known, f"write it as in {EXAMPLE}"))
         if said.size == 0:
-            raise Problem(f"{shorten(part)} is nothing", "give an amount above 0")
+            raise Problem(f"{shorten(part)} is zero", "give an amount above 0")
         if said.kind in given:
             what = KINDS[said.kind] if said.kind in KINDS else f"a peak of {said.kind}"
             raise Problem(f"{shorten(part)}: {what} was given before it", "give one")
@@ -168,7 +168,7 @@ def _peak(part: str, kind: str) -> Amount | None:
     if not unit or unit[0] not in POWERS or what not in ("flop", "op"):
         return None
     if what == "op" and not kind:
-        raise Problem(f"{shorten(part)}: operations of no type", f"say which, as in int8:{part}")
+        raise Problem(f"{shorten(part)}: operations without a type", f"say which, as in int8:{part}")
     said = f"{number[1]} {unit[0].upper()}{what.upper()}S"
     return Amount(kind or "bfloat16", int(number[0] * POWERS[unit[0]]), f"{kind} {said}" if kind else said)
 

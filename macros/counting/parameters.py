@@ -180,7 +180,7 @@ class Counts:
         for k in self.kept:
             width = int((k.row or k.shape)[-1])
             if k.item_bytes is None and width % BLOCK_OF_CACHE != 0:
-                what = f"cache: {k.holds} has rows of {width}, no whole blocks of {BLOCK_OF_CACHE}"
+                what = f"cache: {k.holds} has rows of {width}, not a multiple of {BLOCK_OF_CACHE}"
                 raise Problem(what, "ask for a cache without blocks, such as bfloat16 or fp8")
 
     @cached_property

@@ -79,7 +79,7 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
             "modules_to_save": given.modules_to_save,
         }
         if said := [name for name, value in of_adapters.items() if value]:
-            raise Problem(f"{said[0]}: training in full has no adapters", "give a method too: lora, dora or qlora")
+            raise Problem(f"{said[0]}: full training has no adapters", "give a method too: lora, dora or qlora")
         return setup, None
     return setup, Adapter(
         whole("rank", given.rank or RANK, MOST_RANK),

@@ -111,7 +111,7 @@ class Optimizer:
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer("AdamW: momentum and variance in 32 bits", _adamw),
-    "adamw-8bit": Optimizer("8-bit AdamW: both in 8 bits, with a scale for each 256", _adamw_8bit),
+    "adamw-8bit": Optimizer("8-bit AdamW: both in 8 bits, with a scale for every 256 numbers", _adamw_8bit),
     "adafactor": Optimizer("Adafactor: one number per row and column of a matrix, no momentum", _adafactor),
     "muon": Optimizer("Muon: momentum of matrices inside layers, AdamW for the rest", _muon),
     "sgd": Optimizer("SGD without momentum: no state", lambda t: 0),

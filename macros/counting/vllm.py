@@ -99,7 +99,7 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
     """How vLLM cuts a model's cache. Raises `Problem` where its pages are not known here."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 or k.holds is INDEX for k in kept) or costs.reads_source:
-        raise Problem("vLLM's pages of this model's cache are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out --engine")
     of_layers: dict[tuple[int | None, bool, int], set[int]] = {}
     attention: dict[int, list[CacheEntry]] = {}
     states: dict[int, list[CacheEntry]] = {}
@@ -115,7 +115,7 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
     ]
     state = {_state_bytes(costs, entries) for entries in states.values()}
     if len(state) > 1:
-        raise Problem("vLLM's pages of states of several sizes are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out --engine")
     if state:
         return _with_states(kinds, len(states), state.pop(), setting.states)
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
@@ -157,7 +157,7 @@ def _as_large(kinds: list[Layers]) -> list[Layers]:
     """Pages of one size: a block of smaller rows holds more tokens."""
     page = max(kind.page for kind in kinds)
     if any(page % kind.page for kind in kinds):
-        raise Problem("vLLM's pages of layers whose rows do not divide are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of layers whose rows do not divide", "leave out --engine")
     return [Layers(k.number, page, k.block * (page // k.page), k.window, k.is_chunk, k.states) for k in kinds]
 
 

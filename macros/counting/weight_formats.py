@@ -224,7 +224,7 @@ class WeightFormats:
             quantization = read(raw)
             assert quantization is not None
             if quantization.experts_unknown and any(kind is Kind.EXPERT for kind in self.kinds.values()):
-                what = f"what {name} makes of the experts of {shorten(self.model_type)} is not known here"
+                what = f"no rule is known for how {name} stores the experts of {shorten(self.model_type)}"
                 raise Problem(what, "ask for another format, such as Q4_K_M or gptq-4bit-g128")
             self._quantizers[name] = quantization
         return self._quantizers[name]

@@ -24,7 +24,7 @@ CONVENTIONS = {
     "weight_bytes": "every tensor once: matrices in the format with its scales, norms and biases in 16 bits",
     "published_weight_bytes": "every trained tensor once, in the format that quantization_config says, with its "
     "scales; the rest in 16 bits",
-    "kv_cache": "2 bytes for each element, but for states that the architecture keeps in a type of its own",
+    "kv_cache": "2 bytes for each element, except states that the architecture keeps in another type",
     "parameters.stored": "the numbers in the published file, scales included; without one, parameters and buffers",
 }
 

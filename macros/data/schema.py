@@ -316,7 +316,7 @@ def _costs() -> Schema:
             ),
             engine_bytes=_said(
                 _object(
-                    context=_said(COUNT, "tokens of the one text"),
+                    context=_said(COUNT, "tokens of the one sequence"),
                     memory_bytes=_said(COUNT, "of the machine, by which vLLM chooses its batch"),
                     **dict.fromkeys(engines(), _or_null(_terms())),
                 ),
@@ -350,10 +350,10 @@ def _costs() -> Schema:
             ),
             decode_moves_at=_at(moved),
             prefill_moves_at=_at(moved),
-            bounds_at=_said(_at(_object(**dict.fromkeys(common(), bound))), "the least times, by accelerator"),
+            bounds_at=_said(_at(_object(**dict.fromkeys(common(), bound))), "the minimum times, by accelerator"),
             **_figures("costs"),
         ),
-        "keys in _at hold a value for each context",
+        "keys that end in _at have a value for each context",
     )
 
 

@@ -40,7 +40,7 @@ def read_array(path: Path, shape: Sequence[int]) -> Array:
 def check_array(dtype: np.dtype, found: Sequence[int], shape: Sequence[int]) -> None:
     """Raise `Problem` for an array of something else than numbers, or of another shape."""
     if dtype.kind not in NUMBERS:
-        raise Problem(f"holds {shorten(str(dtype))}, and no fractions or whole numbers", "give an array of float32")
+        raise Problem(f"holds {shorten(str(dtype))}, not floating-point or whole numbers", "give an array of float32")
     if tuple(found) != tuple(map(int, shape)):
         raise Problem(f"is {shorten(list(found))}, and not {list(map(int, shape))}", "give an array of this shape")
 
@@ -50,7 +50,7 @@ def as_float32(numbers: Array) -> Array:
     with np.errstate(all="ignore"):
         single = numbers.astype(np.float32)
     if not np.isfinite(single).all():
-        raise Problem("holds NaN, infinity, or a number that float32 has not", "give finite numbers")
+        raise Problem("holds NaN, infinity, or a number beyond float32", "give finite numbers")
     return single
 
 

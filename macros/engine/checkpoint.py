@@ -255,7 +255,7 @@ class Files(Mapping[str, Array]):
             import_module("ml_dtypes")  # gives NumPy the type bfloat16
             try:
                 if not path.is_file():
-                    raise FileNotFoundError if not path.exists() else OSError("it is no file")
+                    raise FileNotFoundError if not path.exists() else OSError("it is not a file")
                 _check_header(path)
                 self.open[path] = safe_open(path, framework="np")
                 self.names[path] = dict.fromkeys(self.open[path].keys())
@@ -277,7 +277,7 @@ class Files(Mapping[str, Array]):
         file = self._file(path)
         if name not in self.names[path]:
             raise Problem(
-                f"has no tensor {named(name)}, and the index says that it does", "download the file again", str(path)
+                f"has no tensor {named(name)}, although the index lists it", "download the file again", str(path)
             )
         dtype = file.get_slice(name).get_dtype()
         if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # whole numbers are buffers: tables of a hash

@@ -77,7 +77,7 @@ class NotByToken(Problem):
 
 def not_by_token() -> NotByToken:
     return NotByToken(
-        "its layers keep something else than a row of each token", "numbers are shown of models with plain attention"
+        "its layers keep something other than a row per token", "numbers are shown only for models with plain attention"
     )
 
 

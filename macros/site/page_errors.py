@@ -31,9 +31,9 @@ def printable(value: object, page: str) -> object:
     kind = type(value)
     if callable(value):
         name = getattr(value, "__name__", None) or kind.__name__
-        raise Problem(f"{name} is a macro, and is not called", f"write {{{{ {name}() }}}} with its arguments", page)
+        raise Problem(f"{name} is a macro that is not called", f"write {{{{ {name}() }}}} with its arguments", page)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and not hasattr(kind, "__html__"):
-        raise Problem(f"{kind.__name__} is no text", "write what of it is meant", page)
+        raise Problem(f"{kind.__name__} is not text", "write which part of it to print", page)
     return value
 
 
@@ -106,7 +106,7 @@ def in_plain_words(message: str) -> str:
     if re.match("""unexpected char ('"'|"'")""", message):
         return "a text is not closed: a quotation mark is missing"
     if behind := re.fullmatch("expected token 'end of print statement', got (.+)", message):
-        return f"between the braces stands {behind[1]} after the call"
+        return f"unexpected {behind[1]} after the call, between the braces"
     return message
 
 

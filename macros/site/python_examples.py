@@ -35,7 +35,7 @@ def python_example(lines: str, given: str = "", is_refused: bool = False) -> Htm
     if problem:
         printed.append(f"Problem: {problem}")
     shown = (text(line).replace("  ", html("&#32;&#32;")) for line in printed)
-    return listing("Python, with what it gives", joined(shown, LINE_END))
+    return listing("Python and its output", joined(shown, LINE_END))
 
 
 def _run(lines: str, names: dict[str, Any]) -> tuple[list[str], Problem | None]:

@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
     """Write the folder that is named; the exit status."""
     try:
         if len(arguments) != 1 or arguments[0].startswith("-"):
-            raise Problem("one folder is asked for", "call it as `python -m macros.site FOLDER`", "macros.site")
+            raise Problem("expected one folder", "call it as `python -m macros.site FOLDER`", "macros.site")
         count = write(Path.cwd(), Path(arguments[0]))
     except Problem as problem:
         print(problem, file=sys.stderr)

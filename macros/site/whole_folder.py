@@ -29,7 +29,7 @@ class WholeFolder:
         """Raises `Problem` where a file stands there, and OSError where nothing can be written beside it."""
         self.target = Path(os.path.realpath(target))
         if os.path.lexists(self.target) and not self.target.is_dir():
-            raise Problem("is a file, and is to be a folder", "give another path, or remove it", str(target))
+            raise Problem("is a file, but has to be a folder", "give another path, or remove it", str(target))
         self.target.parent.mkdir(parents=True, exist_ok=True)
         for place in {self.target, Path(os.path.abspath(target))}:  # a link may have taken a folder's place
             _tidy(place)

@@ -138,6 +138,6 @@ def test_a_cache_has_the_scales_of_its_blocks(name):
 
 
 def test_rows_that_are_no_whole_blocks_are_refused_as_llama_cpp_does():
-    with pytest.raises(Problem, match="rows of 80, no whole blocks of 32"):
+    with pytest.raises(Problem, match="rows of 80, not a multiple of 32"):
         presets.model("phi-2").counts.cache_bytes(4096, CACHE_BYTES["q8_0"])
     assert cache_meant("F16") == "float16" and cache_meant("bf16") == "bfloat16" and cache_meant("q9") == "q9"

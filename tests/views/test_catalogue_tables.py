@@ -455,7 +455,7 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     assert ("gives the reference logits" in said) == (model.model_type in tested)
     assert ("were not checked against a reference checkpoint" in said) == (model.model_type not in tested)
     listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
-    assert ("equal the reference list both ways" in said) == listed.exists()
+    assert ("equal the reference list in both directions" in said) == listed.exists()
     if listed.exists():
         assert ("Names and shapes were compared with the published file’s, tensor by tensor." in said) == (
             json.loads(listed.read_bytes())["names"] == "published"

@@ -40,7 +40,7 @@ class CodeGen(GPTJ):
         if self.n_heads % PARTS:
             raise Problem(
                 f"n_head = {int(self.n_heads)}: expected a multiple of {PARTS}",
-                "correct it: the matrix of queries, values and keys is laid out in so many parts",
+                "correct it: the matrix of queries, values and keys is laid out in that many parts",
             )
 
 

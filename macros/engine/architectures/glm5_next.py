@@ -94,7 +94,7 @@ class Glm5Next(GlmMoEDsa):
         Otherwise(
             "index_kpool_always_select_tail",
             other_than("index_kpool_always_select_tail", True),
-            "the tokens of the first pool see nothing and get no number here, where transformers 5.23 gives them one",
+            "the tokens of the first pool see nothing and get no number here, whereas transformers 5.23 gives them one",
         ),
     )
 

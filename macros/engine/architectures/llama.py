@@ -106,7 +106,7 @@ class InternLM3(Llama):
         if self.attention_bias != self.mlp_bias:
             raise Problem(
                 f"qkv_bias = {str(self.attention_bias).lower()} and bias = {str(self.mlp_bias).lower()}",
-                "one of the two for both: an output projection that differs from the others is not known",
+                "use one value for both: no known model has an output projection that differs from the others",
             )
 
 

@@ -53,9 +53,7 @@ def single_table(usual: float) -> Otherwise:
         plain = {"rope_type": "default", "type": "default", "rope_theta": raw.get("rope_theta", usual)}
         return any(value != plain.get(name) for name, value in table.items())
 
-    return Otherwise(
-        "rope_parameters", differs, "transformers 5.23 takes nothing from it where it is one table for all layers"
-    )
+    return Otherwise("rope_parameters", differs, "transformers 5.23 ignores it if it is one table for all layers")
 
 
 def _table(value: object) -> Table:
@@ -70,5 +68,5 @@ EXPERTS_ACTIVATION = Otherwise(
 NEVER_TIED = Otherwise(
     "tie_word_embeddings",
     other_than("tie_word_embeddings", False),
-    "transformers 5.23 ties nothing of this type, and has a head of its own",
+    "transformers 5.23 ties no weights of this type, and has a separate head",
 )

@@ -98,7 +98,7 @@ def _entry(block: str, place: str) -> Entry:
     named, _, meaning = block.strip().partition("\n:   ")
     terms = [re.fullmatch(r"`?([^`{}:]+?)`?( +\{ *\.tip *\})?", line.strip()) for line in named.splitlines()]
     if not meaning or None in terms:
-        how = "write the terms, a line each, and below them `:   ` and what they mean"
+        how = "write each term on its own line, and below them `:   ` and their meaning"
         raise Problem(f"no entry of the glossary: {block.strip()[:60]}", how, place)
     link = re.search(r"\. See \[[^\]]*\]\(([^)]*)\)\.?$", meaning)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|[`*]", r"\1", " ".join(meaning.split()))

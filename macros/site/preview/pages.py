@@ -128,7 +128,7 @@ class Preview:
                 probe.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            mend = "stop what is there, or give another with mkdocs serve -a 127.0.0.1:8001"
+            mend = "stop the program that uses it, or choose another address with mkdocs serve -a 127.0.0.1:8001"
             raise PluginError(f"nothing can be served at {host}:{port}: {reason}; {mend}") from None
 
     def on_serve(self, server, config, builder, **kwargs):
@@ -249,7 +249,7 @@ class Preview:
             raise PluginError(
                 f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before"
             )
-        log.info(f"{name} was edited: the server starts again")
+        log.info(f"{name} was edited: the server restarts")
         self.served.close()
         shutil.rmtree(self.served.made_dir, ignore_errors=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -26,7 +26,7 @@ class Hosts:
         names = said.replace(",", " ").split() if isinstance(said, str) else said or []
         names = [name.lower() if isinstance(name, str) else name for name in names] if isinstance(names, list) else None
         if names is None or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
-            mend = "write names without a port, such as preview.example.org, or .example.org for all below"
+            mend = "write names without a port, such as preview.example.org, or .example.org for all subdomains"
             raise PluginError(f"mkdocs.yml: {SETTING} = {said!r:.60}: expected names of hosts; {mend}")
         self.names = {bound.lower(), "localhost", ".localhost", *names}
 

@@ -91,7 +91,10 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
     )
     return figure(
         panels,
-        html("Every model of the catalog. Both axes are logarithmic, so a straight line of slope two is a square."),
+        html(
+            "Every model of the catalog. Both axes are logarithmic, so growth with the square is a straight line of "
+            "slope two."
+        ),
         as_table,
     )
 

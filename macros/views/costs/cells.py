@@ -26,8 +26,8 @@ EXPERTS = (
 )
 
 SPLITS = (
-    "TP: tensor parallel, EP: expert parallel, DP: data parallel, PP: pipeline parallel, in stages that take turns at "
-    "a token."
+    "TP: tensor parallel, EP: expert parallel, DP: data parallel, PP: pipeline parallel, in stages that a token "
+    "passes one after another."
 )
 
 

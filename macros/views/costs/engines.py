@@ -149,7 +149,7 @@ def engine_buffers_table() -> Html:
             f"One model of each architecture; {len(records.recorded())} models were compared, in {settings:,} settings "
             "of context, sequences, step, attention and type of the cache. A test holds KV, state and output buffers "
             "equal to the byte in each.",
-            "Printed by llama.cpp as llama-cpp-python 0.3.36 has it, for models of the real shapes.",
+            "Printed by the llama.cpp of llama-cpp-python 0.3.36, for models with the real shapes.",
         ),
     )
 

@@ -46,7 +46,7 @@ def format_table() -> Html:
         [
             f.name,
             f.bits,
-            f"{f.scale_bits} bits for each {' × '.join(map(str, f.block))}" if f.block else "none",
+            f"{f.scale_bits} bits for every {' × '.join(map(str, f.block))}" if f.block else "none",
             rounding.significant(f.bits_per_weight, 5).rstrip("0").rstrip("."),
             rounding.decimal_bytes(Fraction(10**9) * f.bits_per_weight / 8),
             f.why[:1].upper() + f.why[1:],

@@ -48,7 +48,7 @@ def published_costs(about: str | None = None) -> Html:
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
     others = "; a row that differs is tested to differ" if any(claim.differs for claim in claims) else ""
     return block(
-        cost_table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
+        cost_table("Costs as papers state them, and as the forward passes give them", columns, rows, "Published costs"),
         conventions(
             f"Each computed figure is tested to be within the rounding of the stated one{exceptions}{others}.",
             caveat(claim.model for claim in claims),

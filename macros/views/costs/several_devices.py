@@ -226,7 +226,7 @@ def _message_table(model: Model, degrees: tuple, context: int | None, batch: int
         conventions(
             COLLECTIVES,
             "Decode: one token of each sequence. Only the last token has logits, in prefill too.",
-            f"Tokens are dispatched in {dispatch}, with a scale of 4 bytes for each 128 numbers."
+            f"Tokens are dispatched in {dispatch}, with a scale of 4 bytes for every 128 numbers."
             if dispatch == "fp8"
             else "",
             beyond_note_of_model(model, context),

@@ -65,7 +65,7 @@ def _speculative_table(
 ) -> Html:
     proposing = disclosure.model(draft) if draft else None
     if draft and proposing is None:
-        raise Problem(f"{draft}: nothing is known of its sizes", "give another draft")
+        raise Problem(f"{draft}: its sizes are not known", "give another draft")
     context, machine = context_or_usual(model, context), listed(on)
     given = Conditions(context, batch, format, dtype, devices, machine)
     target, proposes = model_costs(model), proposing and model_costs(proposing)

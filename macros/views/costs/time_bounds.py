@@ -31,8 +31,8 @@ from .cells import (
 )
 
 BOUNDS = html(
-    "Lower bounds. They assume dense peaks, full bandwidth, no time for anything else, and "
-    "communication in no time. Programs are slower."
+    "Lower bounds. They assume dense peaks and full bandwidth, with no time for communication or anything else. "
+    "Programs are slower."
 )
 
 
@@ -104,7 +104,7 @@ def accelerator_table(common: bool = False) -> Html:
                 "Peaks are dense, the highest that the source gives for a type. Structured sparsity, which some "
                 "datasheets count, would double them. FLOPs per byte: the 16-bit peak over bandwidth. Memory: the "
                 "vendor’s figure, with 1 GB as 10<sup>9</sup> bytes. Links: both directions and all links of one "
-                "accelerator together. A dash: no source that was read states it."
+                "accelerator together. A dash: no source states it."
             ),
             joined(notes, " "),
             html(

@@ -103,7 +103,7 @@ def usual_design(slug: str, room: int, context: int) -> Design:
         designs(slug, whole_number(room, "room"), whole_number(context, "context")),
     )
     if not fitting:
-        raise Problem(f"no design of {slug} has room in {room} GB with a context of {context:,}", "give it more")
+        raise Problem(f"no design of {slug} fits in {room} GB with a context of {context:,}", "give it more memory")
     return min(fitting, key=lambda d: max(d.shape / usual, usual / d.shape))
 
 
@@ -134,7 +134,7 @@ def design_table(model: Model, room: int, context: int) -> Html:
         ),
         conventions(
             html("Two bytes a number; the cache of one sequence of {:,} tokens; GB is 10<sup>9</sup> bytes.", context),
-            "Marked: the width over depth nearest to that of the median dense model of the catalog,",
+            "Marked: the ratio of width to depth that is nearest to that of the median dense model of the catalog,",
             f"{usual_width_over_depth()}.",
         ),
     )

@@ -144,6 +144,6 @@ def mathml(latex: str, display: bool = False) -> str:
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
         raise Problem(
             f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
-            "mend it, or write \\$ for a dollar sign",
+            "correct it, or write \\$ for a dollar sign",
         ) from None
     return _without_styles(element)

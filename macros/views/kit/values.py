@@ -138,7 +138,7 @@ def calc(
             )
         if owner not in asked:
             raise Problem(
-                f"{owner!r} in {expression!r} is no model", nearest(owner, asked, f'add the argument {owner}="…"')
+                f"{owner!r} in {expression!r} is not a model", nearest(owner, asked, f'add the argument {owner}="…"')
             )
         return number(asked[owner], name, context)
 

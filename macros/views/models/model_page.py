@@ -119,7 +119,7 @@ def model_checked(slug: str) -> Html:
     if listed:
         compare(counts, listed)
         n = sum(int(w.copies) for w in counts.weights + counts.buffers)
-        names = html("All {:,} tensors, names and shapes, equal the reference list both ways.", n)
+        names = html("All {:,} tensors, names and shapes, equal the reference list in both directions.", n)
     else:
         names = text("There is no reference list of tensors.")
     lines = [total, names, names_line(model), logit_check(model)]
@@ -298,7 +298,7 @@ def verification() -> Html:
             n_tensors += sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
-            "The published total, exact, is what the forward pass gives, with every difference named row by row",
+            "The forward pass gives the exact published total, with every difference listed row by row",
             sum(f.exact for f in figures),
         ),
         (
@@ -307,7 +307,7 @@ def verification() -> Html:
         ),
         ("No total is published", len(known) - len(figures)),
         (
-            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", n_tensors),
+            html("Names and shapes of all tensors equal a reference list in both directions: {:,} tensors", n_tensors),
             n_listed,
         ),
         ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
@@ -354,7 +354,7 @@ def published_origins() -> Html:
     rows = [(kind, rounding.grouped(found[kind])) for kind in kinds]
     whole = Row(["All models with a published total", rounding.grouped(found.total())], "total")
     return table(
-        "Where the published totals stand", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
+        "Sources of the published totals", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
     )
 
 

@@ -132,7 +132,7 @@ def claims_table(group: str, link: Link | None = None) -> Html:
         f"{len(claims()[group])} claims",
         ["Claim, and why it is right or wrong", number("Claimed"), number("Computed"), number("Difference")],
         [_claim(claim, link) for claim in claims()[group]],
-        name=f"Claims and what is computed: {group.replace('-', ' ')}",
+        name=f"Claims and computed figures: {group.replace('-', ' ')}",
         cls="ep-table ep-claims",
     )
 

@@ -136,7 +136,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
         rows.append(_step(tensor_name(name), n, html("a buffer: stored, not trained")))
         explained += n
     for extra in published.extra:
-        why = "counted there, no part of this forward pass" if extra.count > 0 else "not counted there"
+        why = "counted there, not part of this forward pass" if extra.count > 0 else "not counted there"
         rows.append(_step(extra.name, extra.count, why))
         explained += extra.count
     rest = html("unexplained: {}", rounding.grouped(published.parameters - explained))

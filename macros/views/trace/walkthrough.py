@@ -112,7 +112,7 @@ def recap(model: Model, tokens: int = 5) -> Html:
             rows.append(_station(item, values))
     return table(
         html("The shapes on the way through {}", model.name),
-        ["Station", "What it gives", "In numbers"],
+        ["Step", "Output shape", "In numbers"],
         rows,
         name=f"Shapes on the way through {model.name}",
     )

@@ -71,7 +71,7 @@ export async function answer({ state, model, name, given, on, site, link }) {
     ],
     tables: [
       {
-        caption: "Least times",
+        caption: "Minimum times",
         head: ["Step", "#Time", "Limited by"],
         rows: [
           ["Draft, all steps", secondsOf(found.draft_seconds, seconds), found.draft?.limited_by ?? "–"],
