@@ -23,7 +23,7 @@ MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or 
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that reports a wrong call in one line."""
+    """An argument parser that reports a wrong call in one line."""
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")
@@ -448,7 +448,7 @@ def _conditions(
     written: tuple[str, ...] = ("table", "json"),
     weights: str | None = PUBLISHED,
 ) -> None:
-    """Context, batch size, formats, and how the answer is printed."""
+    """Context, batch size, formats, and the output format."""
     command.add_argument(
         "--format", choices=written, default="table", help=f"table (default), {' or '.join(written[1:])}"
     )
@@ -462,7 +462,8 @@ def _conditions(
 
 
 def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
-    """`--format-weights` and `--dtype` are what `describe` first called them. Without a format, `best` is one."""
+    """The formats of weights and cache; `--format-weights` and `--dtype` are their first names in `describe`. `best` is
+    a format where none is given."""
     default = weights or f"{PUBLISHED}; in a list {BEST}, the first that fits"
     command.add_argument(
         *("--weights", "--format-weights"),
@@ -501,7 +502,7 @@ def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
 
 
 def _weights(text: str) -> str:
-    """A format of weights, in upper or lower case."""
+    """A weight format, in upper or lower case."""
     meant = format_meant(text)
     if not isinstance(meant, str) or meant not in WEIGHTS:
         known = f"one of {', '.join(WEIGHTS)}"
@@ -510,12 +511,12 @@ def _weights(text: str) -> str:
 
 
 def _weights_or_best(text: str) -> str:
-    """The same, or the best that fits."""
+    """The same, or `best`."""
     return BEST if text.lower() == BEST else _weights(text)
 
 
 def _cache(text: str) -> str:
-    """A type of the cache, in upper or lower case."""
+    """A cache type, in upper or lower case."""
     meant = cache_meant(text)
     if not isinstance(meant, str) or meant not in CACHE_BYTES:
         known = f"one of {', '.join(CACHE_BYTES)}"
@@ -530,7 +531,7 @@ def _at_least_one(text: str) -> int:
 
 
 def _tokens(text: str) -> int:
-    """A number of tokens; a k behind it counts in 1,024, as names of contexts do."""
+    """A number of tokens; a trailing k means 1,024, as in the names of contexts."""
     thousands = text[-1:] in ("k", "K")
     n = _at_least_one(text[:-1] if thousands else text) * (1024 if thousands else 1)
     if n > MOST_TOKENS:

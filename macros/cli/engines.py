@@ -1,4 +1,4 @@
-"""What an engine adds, for reading: the sentence, each term with how it is known, and what is left for the cache."""
+"""An engine's overhead, for readers: the sentence, each term with how it is known, and the memory left for the cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .printing import EXACT, ROUND, WORDS, Block, Column, Grid
 
 
 def blocks(answer: EngineFit) -> list[Block]:
-    """The answer for reading."""
+    """The answer for readers."""
     rows = [
         (t.name, t.how.value, said(t.least, t.most, is_exact=t.how is How.EXACT), _digits(t.least, t.most, t.how))
         for t in answer.terms
@@ -24,5 +24,5 @@ def blocks(answer: EngineFit) -> list[Block]:
 
 
 def _digits(least: int, most: int, how: How) -> str:
-    """Every digit of what is exact, and of no other figure."""
+    """Every digit of an exact figure; empty for any other."""
     return grouped(least) if how is How.EXACT and least == most else ""

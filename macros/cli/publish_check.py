@@ -1,6 +1,6 @@
-"""A built site looked at before it is published: each find is a line, and nothing is fetched.
+"""Checks a built site before it is published: one line per problem, and no network access.
 
-Only the files are read. What they say of the site's address is asked of the home page, which names its own.
+Only the files are read. The home page gives the site's own address.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LOCAL_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "::1"}
 
 
 class Address(NamedTuple):
-    """An address that a page names: as it stands there, and whether a browser fetches it by itself."""
+    """An address in a page: its text, and whether a browser fetches it by itself."""
 
     text: str
     is_loaded: bool
 
 
 class Page(NamedTuple):
-    """What is asked of a page's HTML."""
+    """The facts that are checked about a page's HTML."""
 
     addresses: frozenset[Address]
     names: frozenset[str]  # what a `#` can lead to
@@ -58,7 +58,7 @@ class Page(NamedTuple):
 
 
 def _spoken(html: str) -> tuple[str, str]:
-    """A page without what does not count, and what of that does not end."""
+    """A page without comments and scripts, and the first of them that is not closed."""
     parts, at = list[str](), 0
     while begin := _SILENT.search(html, at):
         kind = (begin[1] or "").lower()
@@ -72,9 +72,8 @@ def _spoken(html: str) -> tuple[str, str]:
 
 
 def _tags(html: str) -> Iterator[tuple[str, str, bool]]:
-    """Each element that may name an address, with its attributes, and whether it ends; behind one that does not is
-    none.
-    """
+    """Each element that may contain an address, with its attributes, and whether it is closed; the text after an
+    element that is not closed has none."""
     at, ends = 0, True
     while ends and (begin := _TAG.search(html, at)):
         at = begin.end()
@@ -110,7 +109,7 @@ def read(html: str) -> Page:
 
 
 class Site:
-    """The files of a folder and the address at which they will be, as far as the home page says it."""
+    """The files of a folder and their future address, as far as the home page states it."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -132,12 +131,12 @@ class Site:
         return (self.folder / path).read_text("utf-8", errors="replace")
 
     def file(self, path: str) -> str | None:
-        """The file that a server gives for a path below the site's root; None for none."""
+        """The file that a server sends for a path below the site's root, or None."""
         tried = (f"{path}{HOME}",) if not path or path.endswith("/") else (path, f"{path}/{HOME}")
         return next((name for name in tried if name in self.sizes), None)
 
     def inside(self, whole: str) -> str | None:
-        """The path below the site's root of a whole address; None for one that is elsewhere."""
+        """The path of a full address below the site's root, or None for an address elsewhere."""
         to, root = urlsplit(whole), urlsplit(self.root)
         if (to.scheme, to.netloc) != (root.scheme, root.netloc) or not f"{to.path}/".startswith(root.path):
             return None
@@ -145,7 +144,7 @@ class Site:
 
 
 def finds(folder: Path, largest: int) -> Iterator[Problem]:
-    """What is wrong with a built site, each as a `Problem` whose place is the file below its folder."""
+    """The problems of a built site, each as a `Problem` whose place is the file below its folder."""
     site = Site(folder)
     yield from _whole(site)
     for path, size in sorted(site.sizes.items()):
@@ -164,7 +163,7 @@ def finds(folder: Path, largest: int) -> Iterator[Problem]:
 
 
 def _whole(site: Site) -> Iterator[Problem]:
-    """What a site lacks as a whole."""
+    """The problems of a site as a whole."""
     if LOST not in site.sizes:
         yield Problem(f"no {LOST}", "a host has no page of the site to show for a wrong address", LOST)
     is_read = MAP in site.sizes and MAP not in site.large
@@ -184,7 +183,7 @@ def _imported(style: str) -> Iterable[Address]:
 
 
 def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Problem]:
-    """The addresses of a file that lead nowhere, or load from elsewhere."""
+    """The addresses in a file that lead nowhere, or load from elsewhere."""
     # 404.html is shown at any address, so that what is relative in it means nothing.
     here = urljoin(site.root, source.removesuffix(HOME))
     for text, is_loaded in sorted(addresses):
@@ -219,6 +218,6 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
 
 
 def _has(page: Page, fragment: str) -> bool:
-    """Whether a `#` leads somewhere; `#:~:text=` and what scripts make of one are not looked up."""
+    """Whether a `#` leads somewhere; `#:~:text=` and anchors that scripts create are not checked."""
     name = fragment.partition(":~:")[0]
     return not name or name in page.names or unquote(name) in page.names
