@@ -1,7 +1,7 @@
-"""llama.cpp's buffers: cache and state for the whole context at the start, the logits, and the buffer that its graph
-computes in.
+"""llama.cpp's buffers: cache and state for the whole context at the start, the logits, and the compute buffer of its
+graph.
 
-Read in llama.cpp as `llama-cpp-python` 0.3.36 has it: `src/llama-context.cpp`, `llama-kv-cache.cpp`,
+Source: llama.cpp in `llama-cpp-python` 0.3.36: `src/llama-context.cpp`, `llama-kv-cache.cpp`,
 `llama-kv-cache-iswa.cpp`, `llama-memory-recurrent.cpp`, `llama-graph.cpp`, `ggml/src/ggml-alloc.c`; defaults in
 `common/common.h` and `tools/server/server-context.cpp`.
 """
@@ -41,9 +41,8 @@ NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # of types, as
 
 @dataclass(frozen=True)
 class Setting:
-    """Under which options a context is made: tokens of all sequences, how many these are, whether they share one cache
-    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give.
-    """
+    """The options of a context: tokens of all sequences, the number of sequences, whether they share one cache
+    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits per step."""
 
     context: int
     sequences: int = 1
@@ -55,7 +54,7 @@ class Setting:
 
     @property
     def streams(self) -> int:
-        """How many caches there are."""
+        """The number of caches."""
         return 1 if self.is_unified else self.sequences
 
     @property
@@ -65,7 +64,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a step, a multiple of the sequences."""
+        """Tokens of a step, a multiple of the number of sequences."""
         return padded(self._step, self.sequences)
 
     @property
@@ -78,7 +77,8 @@ class Setting:
         return padded(min(self.cells, kept), CELLS)
 
     def row_bytes(self, elements: int, head: int) -> int:
-        """Bytes of a row of the cache, of heads of so many elements. Raises `Problem` where the type has none such."""
+        """Bytes of a row of the cache, for heads with this many elements. Raises `Problem` if the type does not allow
+        it."""
         name = NAMES.get(self.dtype, self.dtype).upper()
         if name not in BLOCKS or name == "I32":
             known = ", ".join([*NAMES, "q8_0", "q4_0"])
@@ -91,7 +91,7 @@ class Setting:
 
 
 def architecture(costs: Costs) -> str:
-    """llama.cpp's name of the model. Raises `Problem` where it has no such model, or keeps it otherwise."""
+    """llama.cpp's name for the model. Raises `Problem` if it has no such model, or caches it differently."""
     name = costs.counts.formats.gguf.architecture
     if costs.counts.waiting or any(k.tokens != 1 for k in costs.counts.kept) or costs.reads_source:
         raise Problem(f"no rule is known for llama.cpp's cache of {name}", "leave out --engine")
@@ -99,12 +99,12 @@ def architecture(costs: Costs) -> str:
 
 
 def has_windows(costs: Costs) -> bool:
-    """Whether llama.cpp keeps windows apart."""
+    """Whether llama.cpp has a separate cache for windows."""
     return architecture(costs) in WINDOWED
 
 
 def cache_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of keys and values, latents, and an indexer's keys: what it prints as KV buffer."""
+    """Bytes of keys and values, latents, and an indexer's keys: the KV buffer that it prints."""
     grows = [k for k in costs.counts.kept if k.row is not None]
     # without flash attention values lie transposed, in rows as wide as the widest layer's
     widest = max((row_of(k) for k in costs.trace.kept if k.holds is Holds.VALUES and k.row), default=0)
@@ -121,12 +121,12 @@ def cache_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def state_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of recurrent states and convolutions, in 32 bits: what it prints as RS buffer."""
+    """Bytes of recurrent states and convolutions, in 32 bits: the RS buffer that it prints."""
     return sum(_state(k) * len(k.layers) * STATE_BYTES * setting.sequences for k in costs.counts.kept if k.row is None)
 
 
 def _state(k: CacheEntry) -> int:
-    """Elements of a layer's state; of a convolution without the column that is shifted out."""
+    """Elements of a layer's state; for a convolution, without the column that is shifted out."""
     size = 1
     for d in k.shape:
         size *= int(d)
@@ -134,12 +134,12 @@ def _state(k: CacheEntry) -> int:
 
 
 def output_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the logits that it hands over: a row for each sequence."""
+    """Bytes of the logits that it returns: a row for each sequence."""
     return costs.counts.values()["vocab_size"] * OUTPUT_BYTES * setting.sequences
 
 
 def mask_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the masks, one for the layers that keep all and one for those with a window."""
+    """Bytes of the masks, one for the layers that keep all tokens and one for those with a window."""
     if all(k.row is None for k in costs.counts.kept):
         return 0
     windows = {window_of(costs, k) if has_windows(costs) else None for k in costs.counts.kept if k.row is not None}
@@ -148,7 +148,7 @@ def mask_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def compute_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the buffer that a step computes in, by the arrays that are alive at once in 32 bits: an estimate."""
+    """Bytes of the compute buffer of a step, from the arrays that are alive at the same time in 32 bits: an estimate."""
     values: dict[str, int] = dict(costs.counts.values(T=setting.tokens, S=setting.cells))
     if not has_windows(costs):
         for k in costs.counts.kept:
