@@ -169,7 +169,8 @@ def as_compared(sides: Sequence[Side], given: Conditions, on: Memory | None) -> 
 
 
 def as_what_if(before: Side, after: Side, given: Conditions, on: Memory | None) -> dict[str, Any]:
-    """The object that `what-if --format json` prints: the model, the changes, the changed model, the differences."""
+    """The object that `what-if --format json` prints: the model, the changes, the changed model, and the
+    differences."""
 
     def difference(
         then: Mapping[str, int | Fraction | None], now: Mapping[str, int | Fraction | None]

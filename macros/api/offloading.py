@@ -74,7 +74,7 @@ class Offloaded(Tabular):
 
     @property
     def table(self) -> Table:
-        """One row per term, in bytes, on the accelerator and in the host's memory; then the bytes that a token reads."""
+        """One row per term, in bytes, on the accelerator and in the host's memory; then the bytes per token."""
         rows = [
             {"term": name, "device_bytes": n, "host_bytes": self.placed.host.get(name, 0)}
             for name, n in self.placed.device.items()

@@ -1,4 +1,4 @@
-"""Several devices: how a model is split over them, and the bytes that they exchange, for programs and the command line."""
+"""Several devices: how a model is split over them, and the bytes that they exchange, for programs and the command."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Speculative(Tabular):
 def speculated(
     target: Model, draft: Model | None, given: Conditions, acceptance: Fraction, draft_tokens: int | None
 ) -> Speculative:
-    """The answer for this number of draft tokens, or for the best one. Raises `Problem` if the target cannot be split."""
+    """The answer for this number of draft tokens, or the best one. Raises `Problem` if the target cannot be split."""
     with problems_of(target):
         found = counted(costs_of(target.counts), draft and costs_of(draft.counts), acceptance, draft_tokens, given)
     return Speculative(target, draft, given, found)

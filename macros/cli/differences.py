@@ -33,7 +33,8 @@ def compared(before: str, after: str | None) -> Differences:
 
 
 def state(name: str) -> Objects:
-    """The models' objects from a folder such as `site/data/v1`, or from a revision. Raises `Problem` for anything else."""
+    """The models' objects from a folder such as `site/data/v1`, or from a revision. Raises `Problem` for anything
+    else."""
     return of_folder(Path(name)) if os.path.isdir(name) else of_revision(name)
 
 

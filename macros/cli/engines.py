@@ -1,4 +1,5 @@
-"""An engine's overhead, for readers: the sentence, each term with how it is known, and the memory left for the cache."""
+"""An engine's overhead, for readers: the sentence, each term with how it is known, and the memory left for the
+cache."""
 
 from __future__ import annotations
 

@@ -167,7 +167,8 @@ class Compute:
         return total
 
     def least_flops(self, new: int, context: int) -> int:
-        """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on time."""
+        """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on
+        time."""
         absorbed = self.causal_flops(new, context)
         return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
 

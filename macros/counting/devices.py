@@ -156,7 +156,8 @@ class Devices(Training):
         return 1 + max((i for call in self.trace.root.children for i in call.layers or ()), default=-1)
 
     def without_split(self, devices: int, batch: int = 1) -> Problem:
-        """The message that there is no split over this many devices, with the possible degrees and the nearest numbers."""
+        """The message that there is no split over this many devices, with the possible degrees and the nearest
+        numbers."""
         able = {s.devices for s in self._ordered if s.data <= batch}
         near = [*sorted(n for n in able if n < devices)[-1:], *sorted(n for n in able if n > devices)[:1]]
         tensors, stages = (", ".join(f"{n:,}" for n in degrees) for degrees in (self.tensors, self.stages))

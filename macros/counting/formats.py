@@ -149,7 +149,8 @@ OTHER_WEIGHTS = {**OTHER_NAMES, **OTHER_QUANTIZERS}
 
 
 def _of_block(name: str, elements: int, size: int) -> Format:
-    """The format of a GGUF type: its blocks are in a row, and the bits beyond whole bits per element are their scales."""
+    """The format of a GGUF type: its blocks are in a row, and the bits beyond whole bits per element are their
+    scales."""
     bits = size * 8 // elements
     fast = ("fp4", "fp8") if name == "MXFP4" else ("int4", "int8", "fp8") if bits <= 4 else ("int8",)
     if elements == 1:

@@ -148,7 +148,8 @@ def mask_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def compute_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the compute buffer of a step, from the arrays that are alive at the same time in 32 bits: an estimate."""
+    """Bytes of the compute buffer of a step, from the arrays that are alive at the same time in 32 bits: an
+    estimate."""
     values: dict[str, int] = dict(costs.counts.values(T=setting.tokens, S=setting.cells))
     if not has_windows(costs):
         for k in costs.counts.kept:

@@ -68,7 +68,8 @@ def _mxfp4(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _fp8(keys: Keys, raw: Keys) -> Quantization:
-    """Blocks with a scale each, or one scale for a matrix; in some models with the experts in four bits (DeepSeek V4)."""
+    """Blocks with a scale each, or one scale for a matrix; in some models with the experts in four bits (DeepSeek
+    V4)."""
     block: object = keys.get("weight_block_size")
     if block is None:
         is_static = keys.get("activation_scheme") == "static"  # then each matrix has a scale for its inputs too

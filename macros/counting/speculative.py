@@ -68,7 +68,8 @@ def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
 def speculated(
     target: Costs, draft: Costs | None, acceptance: Fraction, drafted: int | None, given: Conditions
 ) -> Speculation:
-    """The answer for this number of draft tokens, or for the best one. Raises `Problem` if the target cannot be split."""
+    """The answer for this number of draft tokens, or for the best one. Raises `Problem` if the target cannot be
+    split."""
     target.check_split(given)
     if drafted is None:
         return best_length(target, draft, acceptance, given)

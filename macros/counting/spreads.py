@@ -1,4 +1,5 @@
-"""A model on the devices of a split: bytes on the fullest device, messages and minimum times of the two kinds of step."""
+"""A model on the devices of a split: bytes on the fullest device, messages and minimum times of the two kinds of
+step."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ class Traffic(Compute):
         )
 
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held, used)."""
+        """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,
+        used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))

@@ -108,7 +108,8 @@ def _sizes(arrays: Iterable[ShapeArray]) -> Saved:
 
 
 def _saved(node: Node) -> list[ShapeArray]:
-    """The arrays that a call keeps for the backward pass; for a step with inner steps, those that the inner steps keep."""
+    """The arrays that a call keeps for the backward pass; for a step with inner steps, those that the inner steps
+    keep."""
     if node.keeps is Keeps.NOTHING:
         return []
     if node.keeps is Keeps.OUTPUT:

@@ -18,7 +18,8 @@ SECONDS_OF_HOUR = 3600
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: this many tokens on this many devices, at a share of their peak; energy if their power is given."""
+    """A training run: this many tokens on this many devices, at a share of their peak; energy if their power is
+    given."""
 
     flops: int
     devices: int

@@ -106,7 +106,8 @@ class WeightFormats:
         return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
-        """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up separate."""
+        """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
+        separate."""
         shape = w.shape if shape is None else shape
         if form.name in FORMATS and form is FORMATS[form.name] or form.name in GGUF_TYPES or len(shape) < 2:
             return shape
