@@ -538,7 +538,7 @@ def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monke
     )
     monkeypatch.setattr("macros.api.run_memory.of_this_machine", lambda: 10**9)
     assert re.search(f"{takes}, and this machine has 1.00 GB", refused(run("run", folder, "--tokens", many)))
-    assert "--memory 'much': no amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
+    assert "--memory 'much': not an amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
     monkeypatch.setattr("macros.api.run_memory.MUCH", 1000)
     status, _, err = run("run", folder, "--tokens", "1")
     assert status == 0 and re.search(r"m: 1 tokens take about .* kB of memory", err)

@@ -71,10 +71,10 @@ WRONG = {
     ),
     "a comment without an end": (
         {"a/index.html": HEAD + "<p id=b><!-- <a href=none/>"},
-        "a/index.html: <!-- does not end",
+        "a/index.html: <!-- is not closed",
     ),
-    "a script without an end": ({"a/index.html": HEAD + "<p id=b><script>1"}, "a/index.html: <script does not end"),
-    "a tag without an end": ({"a/index.html": HEAD + '<p id=b><a href="x>'}, "a/index.html: <a does not end"),
+    "a script without an end": ({"a/index.html": HEAD + "<p id=b><script>1"}, "a/index.html: <script is not closed"),
+    "a tag without an end": ({"a/index.html": HEAD + '<p id=b><a href="x>'}, "a/index.html: <a is not closed"),
     "a large file": ({"font.woff2": "f" * 3000}, "font.woff2: 3.00 kB, more than 2.00 kB"),
 }
 
@@ -93,7 +93,7 @@ def test_with_nothing_wrong_the_exit_status_is_0_and_else_1_or_2(tmp_path, capsy
     assert capsys.readouterr().out.splitlines()[1:] == ["1 found"]
     assert main(["publish-check", str(tmp_path / "a" / "b")]) == 2
     assert main(["publish-check", str(folder), "--largest", "much"]) == 2
-    assert "no built site" in (said := capsys.readouterr().err) and "--largest 'much': no amount" in said
+    assert "no built site" in (said := capsys.readouterr().err) and "--largest 'much': not an amount" in said
 
 
 def test_a_site_without_an_address_is_read_from_its_own_root(tmp_path):

@@ -36,7 +36,7 @@ def test_llama_cpp_prints_these_buffers(slug):
     assert len(recorded()[slug]) == 12
     for row in recorded()[slug]:
         if not isinstance(row, Buffers):
-            with pytest.raises(Problem, match="no multiple of 32"):
+            with pytest.raises(Problem, match="not a multiple of 32"):
                 llama_cpp.cache_bytes(costs(slug), row[0])
             continue
         setting = row.setting
