@@ -1,4 +1,4 @@
-"""The pages that are made from presets: one for each model and each family, and their place in the navigation.
+"""The pages that are generated from presets: one for each model and each family, and their place in the navigation.
 
 Plain data, for any builder: a page is its path below `docs/` and its Markdown.
 """
@@ -27,7 +27,7 @@ from . import data_files
 
 
 class Generated(NamedTuple):
-    """A file of the site that is not in `docs/`; what stands in it is computed when it is asked for."""
+    """A file of the site that is not in `docs/`; its content is computed on demand."""
 
     path: str  # where it would be in `docs/`
     make: Callable[[], str | bytes]
@@ -39,7 +39,7 @@ class Generated(NamedTuple):
 
 
 def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
-    """Every generated page. That of a wrong preset says what is wrong with it."""
+    """Every generated page. The page of a wrong preset shows the error."""
     paths = presets.paths()
     generated = [
         Generated(page_paths.page_of_file(paths[slug]), partial(page, slug), f"../{place(paths[slug])}")
@@ -54,12 +54,12 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
 
 
 def data() -> list[Generated]:
-    """The site as data, but for wrong presets."""
+    """The site as data, without wrong presets."""
     return [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if not problem(slug))]
 
 
 def page(slug: str) -> str:
-    """A model's page, or what is wrong with its preset."""
+    """A model's page, or the error of its preset."""
     wrong = problem(slug)
     return broken_page(slug, wrong) if wrong else model_page(slug)
 
@@ -82,9 +82,8 @@ def with_families(navigation: list[Any], size: Callable[[str], int] | None = Non
 
 
 def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
-    """The models of each family, in the order of release, of one day the smallest first: by their totals, unless told
-    another way, which may be a quicker one.
-    """
+    """The models of each family, in the order of release, on one day the smallest first: by their totals, or by
+    another, perhaps quicker, key."""
 
     def order(slug: str) -> tuple:
         return release_sort_key(presets.preset(slug)), (size or total)(slug), slug
@@ -96,7 +95,7 @@ def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
 
 
 def total(slug: str) -> int:
-    """How many parameters a model has; 0 where that cannot be known."""
+    """The number of parameters of a model; 0 if it cannot be known."""
     try:
         return _total(slug)
     except Problem:
@@ -109,7 +108,7 @@ def _total(slug: str) -> int:
 
 
 def problems() -> dict[str, Problem]:
-    """What is wrong with presets, by slug: they cannot be read, or give another total than the published one."""
+    """The errors of presets, by slug: they cannot be read, or do not give the published total."""
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
@@ -141,7 +140,7 @@ def header(title: str, description: str, is_wide: bool = False) -> str:
 
 
 def broken_page(slug: str, problem: Problem) -> str:
-    """What the live preview shows for a wrong preset."""
+    """The live preview's page for a wrong preset."""
     return (
         header(presets.preset(slug).name if slug in presets.readable() else slug, "This preset is wrong")
         + f'<p class="ep-error">{text(problem)}</p>\n'
@@ -211,7 +210,7 @@ def model_page(slug: str) -> str:
 
 
 def blocks(slug: str) -> list[str]:
-    """The diagram of each kind of layer, under a heading of its own where there are several."""
+    """The diagram of each kind of layer, each with a heading if there are several."""
     kinds = model_diagrams.layer_kinds(presets.model(slug))
     if len(kinds) == 1:
         return [section("One layer", macro_call("block_diagram", slug))]
@@ -238,12 +237,12 @@ def section(title: str, *content: str, level: int = 2) -> str:
 
 
 def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
-    """A heading and a long part below it, folded behind what it comes to."""
+    """A heading and a long part below it, folded behind a summary of its result."""
     return section(title, *details(fact_sheet.section_summary(slug, title), *content), level=level)
 
 
 def details(summary: str, *content: str) -> list[str]:
-    """What is shown once somebody opens it; the summary stands there before."""
+    """Content that shows once somebody opens it; the summary shows before."""
     return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
 
@@ -257,7 +256,7 @@ def macro_call(macro: str, name: str, *options: str) -> str:
 
 
 def jinja_literal(name: str) -> str:
-    """A name as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
+    """A name as a Jinja literal without Jinja syntax of its own: braces, quotes and percent signs are escaped."""
 
     def escaped(c: str) -> str:
         if c.isalnum() or c in " .-":

@@ -1,4 +1,4 @@
-"""What a model costs: weights, cache and FLOPs in one table, and a single figure for a sentence."""
+"""The costs of a model: weights, cache and FLOPs in one table, and a single figure for a sentence."""
 
 from __future__ import annotations
 

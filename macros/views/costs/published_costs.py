@@ -1,4 +1,4 @@
-"""Costs that papers state, each beside the same figure from the model's own forward pass."""
+"""Costs that papers state, each next to the same figure from the model's own forward pass."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .cells import cost_table, model_name
 
 
 def published_costs(about: str | None = None) -> Html:
-    """Costs that papers state, each beside the same figure from the model's own forward pass; `about` cache, compute or
-    memory only."""
+    """Costs that papers state, each next to the same figure from the model's own forward pass; `about` selects cache,
+    compute or memory."""
     if about is not None:
         one_of(about, ("cache", "compute", "memory"), "about")
     claims = [claim for claim in published.claims() if about in (None, _subject(claim))]
@@ -61,7 +61,7 @@ def _subject(claim: published.Claim) -> str:
 
 
 def compute(claim: published.Claim, formula: str) -> Fraction:
-    """What a formula of a claim's costs gives by the forward pass, in the claim's unit."""
+    """The forward pass's result for the formula of a claim, in the claim's unit."""
     given = Conditions(claim.context, dtype=claim.dtype)
     slugs = {None: claim.model, "other": claim.other}
 

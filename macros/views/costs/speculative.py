@@ -1,4 +1,4 @@
-"""Speculative decoding on a page: how many times as fast a draft makes a target at best."""
+"""Speculative decoding on a page: the largest speedup that a draft can give a target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def speculative_table(
     dtype: str = "bfloat16",
     devices: int = 1,
 ) -> Html:
-    """The speedup of speculative decoding at best, by acceptance rate and number of draft tokens; without a draft, of
+    """The largest speedup of speculative decoding, by acceptance rate and number of draft tokens; without a draft, for
     proposals that cost nothing."""
     item_bytes(dtype)
     return _speculative_table(

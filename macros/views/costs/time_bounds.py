@@ -37,12 +37,12 @@ BOUNDS = html(
 
 
 def _bound_cell(bound: Bound) -> Html:
-    """The time, and below it what limits it."""
+    """The time, and below it the limit."""
     return html("{}<br>{}", rounding.duration(bound.seconds), small(bound.limited_by.partition(" ")[0]))
 
 
 def _devices_cell(split: Split, by_sequences: Split | None) -> Html:
-    """How many devices, and below it how the model is split over them; with attention split by sequences too."""
+    """The number of devices, and below it the split of the model; also with attention split by sequences."""
     cell = html("{:,}{}", split.devices, html("<br>{}", small(split.letters)) if split.letters else "")
     if by_sequences is None or by_sequences == split or by_sequences.data == 1:
         return cell
@@ -54,8 +54,7 @@ KINDS_OF_PEAKS = "bfloat16", "fp8", "fp4", "int8", "int4"
 
 @memoized
 def accelerator_table(common: bool = False) -> Html:
-    """The accelerators: peaks, bandwidth, memory, FLOPs for each byte, links, sources; all, or those that are asked for
-    most."""
+    """The accelerators: peaks, bandwidth, memory, FLOPs per byte, links, sources; all, or the most common ones."""
     listed = (machines.common() if common else machines.accelerators()).values()
     used = [key for key in machines.sources() if any(key in a.sources for a in listed)]
 
@@ -116,7 +115,7 @@ def accelerator_table(common: bool = False) -> Html:
 
 
 def _expected_note(batch: int, least: Bound, expected: Bound) -> Html:
-    """Tokens per second at best with the experts that are expected, below those with the least."""
+    """Tokens per second at best with the expected number of experts, below those with the smallest."""
     if least == expected:
         return Html()
     return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
@@ -130,8 +129,8 @@ def time_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """The least time of prefill and of decoding one token, what limits each, and the batch size from which compute
-    does."""
+    """The minimum time of prefill and of decode of one token, the limit of each, and the batch size from which compute
+    limits."""
     chosen = tuple(machines.common()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 

@@ -70,7 +70,7 @@ def _step(title: object, n: int, why: object) -> Row:
 
 
 def _active(model: Model, total: Row) -> list[Row]:
-    """From the total to what a token uses, by both conventions, and what the maker gives."""
+    """From the total to the parameters that a token uses, by both conventions, and the maker's figure."""
     counts, published = model.counts, model.published
     idle: dict[tuple[str, int, int], list[Weight]] = {}
     for w in counts.weights:
@@ -107,7 +107,7 @@ def _active(model: Model, total: Row) -> list[Row]:
 
 
 def _tables(model: Model) -> list[tuple[Weight, str]]:
-    """The tables at either end of the model, each with what it is used for."""
+    """The tables at either end of the model, each with its use."""
     uses: dict[Weight, list[str]] = {}
     for node in model.trace.root.children:
         for role, what in (
@@ -144,7 +144,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
 
 
 def _contradiction(model: Model) -> Html | str:
-    """A config whose heads together are not as wide as the model: a design, or a slip of a paper."""
+    """A config whose heads together are not as wide as the model: a design, or an error in a paper."""
     sizes = model.counts.values()
     if not {"n_heads", "d_head", "d_model"} <= sizes.keys():
         return ""
