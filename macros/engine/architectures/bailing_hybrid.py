@@ -77,7 +77,7 @@ class Ling3(LatentsAndDelta):
         )
 
     def gate(self, x: Array, w: Weights) -> Array:
-        """The gate of each head's answer: [T D] -> [T N·H]."""
+        """The gate of each head's output: [T D] -> [T N·H]."""
         return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
 
 

@@ -58,7 +58,7 @@ def forward(w: Weights, ids: Array, c: CodeGen, cache: KVCache, last: bool = Tru
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: CodeGen, table: RopeTable) -> Array:
-    """One transformer block, both halves side by side: [T D] -> [T D]."""
+    """One transformer block, both halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
     return x + attention(y, w.at("attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 

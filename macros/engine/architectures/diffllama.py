@@ -1,4 +1,4 @@
-"""DiffLlama: Llama's block whose heads come in pairs, what the second of each sees taken away from the first's.
+"""DiffLlama: Llama's block whose heads come in pairs, with the second's output subtracted from the first's.
 
 Source: arXiv 2410.05258 (Differential Transformer); tensor names as transformers 5.
 """
@@ -95,7 +95,7 @@ def wide_values(v: Array) -> Array:
 
 @step(Role.DIFFERENTIAL_LAMBDA)
 def differential_lambda(w: Weights, width: int, start: float) -> Array:
-    """How much of the second head's answer is taken away: [H], [H], [H], [H] -> [1] (arXiv 2410.05258, 2.1)."""
+    """The factor of the second head's output: [H], [H], [H], [H] -> [1] (arXiv 2410.05258, 2.1)."""
     first, second = (
         np.exp((w(f"lambda_q{i}", width) * w(f"lambda_k{i}", width)).sum(axis=-1, keepdims=True)) for i in (1, 2)
     )

@@ -1,4 +1,4 @@
-"""Falcon-H1: in each layer attention and Mamba 2 side by side, on the same input, and many multipliers.
+"""Falcon-H1: in each layer attention and Mamba 2 in parallel, on the same input, and many multipliers.
 
 Source: arXiv 2507.22448; tensor names as transformers 5.
 """
@@ -158,7 +158,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: FalconH1, table: RopeTabl
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: FalconH1) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     of_gate, of_answer = c.feed_forward_inside
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias) * of_gate)
     wide = gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias)

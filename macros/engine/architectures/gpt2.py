@@ -69,7 +69,7 @@ class GPT2(Config):
 
     @property
     def act(self) -> Activation:
-        """The function that the name of the activation stands for."""
+        """The activation function that the config names."""
         return activation(self.activation)
 
     @property
@@ -128,5 +128,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPT2) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPT2) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return conv1d(c.act(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

@@ -63,7 +63,7 @@ class LatentsAndDelta(DeepSeekV3):
 
     @property
     def mixed(self) -> Sequence[Mixed]:
-        """In order: how tokens exchange information, and whether a layer has experts."""
+        """In order: the token mixer, and whether a layer has experts."""
         mixers = mixers_of(self.layer_types or self.types, self.n_layers, "linear")
         return [Mixed(mixer, "moe" if kind.moe else "dense") for mixer, kind in zip(mixers, self.kinds)]
 
@@ -120,7 +120,7 @@ class KimiLinear(LatentsAndDelta):
         return -rates * softplus(heads(step_size, N, H))
 
     def gate(self, x: Array, w: Weights) -> Array:
-        """The gate of each head's answer, from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
+        """The gate of each head's output, from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
         return linear(
             linear(x, w, "g_a_proj", self.d_linear_head), w, "g_b_proj", self.n_linear_heads * self.d_linear_head
         )

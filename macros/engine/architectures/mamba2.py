@@ -1,4 +1,4 @@
-"""Mamba 2: nothing but a state space, whose heads each have one rate of forgetting and a state of a whole matrix.
+"""Mamba 2: only a state space, whose heads each have one rate of forgetting and a state of a whole matrix.
 
 Source: arXiv 2405.21060; tensor names as transformers 5.
 """
@@ -68,7 +68,7 @@ def forward(w: Weights, ids: Array, c: Mamba2, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Mamba2) -> Array:
-    """One block, nothing but a mixer: [T D] -> [T D]."""
+    """One block, only a mixer: [T D] -> [T D]."""
     y = rms_norm(x, w, "norm", c.norm_eps)
     return x + mamba2(y, w.at("mixer"), cache, c, c.activation, c.norm_eps, STATE_BYTES)
 

@@ -1,9 +1,9 @@
-"""Whisper: an encoder reads a piece of sound, a decoder writes what was said, and looks at what was read.
+"""Whisper: an encoder reads a piece of sound, a decoder generates the words, and looks at the encoder's output.
 
 The sound comes as a spectrogram: for each hundredth of a second the loudness of some bands. Two convolutions make half
 as many vectors of it, which the encoder reads like tokens. It always reads the same length, silence included, so that
-`n_source` is a fact and no choice; how the two lengths go together is told in `t5`. The norms stand before the parts,
-and keys have no bias. Source: arXiv 2212.04356; tensor names as transformers.
+`n_source` is a fact and no choice; `t5` explains the two lengths. The norms stand before the parts, and keys have no
+bias. Source: arXiv 2212.04356; tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = Tru
 
 
 def encode(source: Array, w: Weights, c: Whisper, cache: KVCache) -> Array:
-    """What the encoder makes of the sound that it reads, each vector in the light of all: [2M B] -> [M D]."""
+    """The encoder's output for a sound, each vector in the context of all: [2M B] -> [M D]."""
     sound = w.at("model.encoder")
     x = conv_stem(source, sound, c)
     places = np.arange(x.shape[0], like=x)

@@ -1,7 +1,7 @@
-"""Zamba 2: Mamba 2, and one or two blocks of attention and feed-forward part that several layers share.
+"""Zamba 2: Mamba 2, and one or two blocks of attention and feed-forward network that several layers share.
 
-A shared block sees the token's embedding beside the vector that runs through the model. Each place where it is used has
-small adapters of its own.
+A shared block sees the token's embedding beside the vector of the residual stream. Each place where it is used has its
+own small adapters.
 
 Source: arXiv 2411.15242; tensor names as transformers 5, where a shared block has the name of its first layer.
 """
@@ -134,7 +134,7 @@ class Zamba2(Llama):
 
     @property
     def dt_limits(self) -> tuple[float, float]:
-        """Between which numbers a step size is kept; transformers leaves the bound out for single tokens."""
+        """The bounds of a step size; transformers omits them for single tokens."""
         return self.least_dt, math.inf
 
     @property
@@ -227,7 +227,7 @@ def attention(
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, shared: Weights, c: Zamba2, kind: Zamba2Layer, numbers: dict[int, int]) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     name = f"model.layers.{kind.owner}.shared_transformer.feed_forward.gate_up_proj_adapter_list"
     both = linear(x, shared, "gate_up_proj", 2 * c.d_ff, bias=c.bias) + adapter(x, w, c, name, 2 * c.d_ff, numbers)
     gate, up = np.split(both, 2, axis=-1)
