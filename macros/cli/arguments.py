@@ -167,7 +167,7 @@ def _fits(commands) -> None:
         "Without a MODEL, it lists the models of the catalog that fit, best first; without --on, the machines that\n"
         "hold the model. Each row has the first format that fits, from the published one to fewer bits.\n"
         "With --host, layers or routed experts can be in the host's memory: as few as needed, experts first, or as\n"
-        "many as --gpu-layers and --n-cpu-moe say. The answer then includes the least time per token.\n"
+        "many as --gpu-layers and --n-cpu-moe say. The answer then includes the minimum time per token.\n"
         "Exit status 0 if all fit, 1 if any does not or a list is empty.",
         "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100\n"
         "  every-parameter fits --on 24GB --context 32k\n"
@@ -212,8 +212,8 @@ def _split(commands) -> None:
         f"{MODEL}\n"
         "One row per split: the bytes on the fullest device, the bytes that one device sends for a decode step "
         "and for\n"
-        "prefill, and the least times. --tensor, --pipeline or --data choose one split and list its messages; routed\n"
-        "experts are divided over the devices of a stage.\n"
+        "prefill, and the minimum times. --tensor, --pipeline or --data choose one split and list its messages;\n"
+        "routed experts are divided over the devices of a stage.\n"
         "Exit status 0 if a split fits, 1 if none does, 2 if the sizes do not divide.",
         "every-parameter split deepseek-v3 --devices 16 --batch 64 --on h100",
     )

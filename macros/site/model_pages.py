@@ -199,7 +199,7 @@ def model_page(slug: str) -> str:
             macro_call("training_memory", slug),
             level=3,
         ),
-        section("The least time", macro_call("time_table", slug, accelerators), level=3),
+        section("Minimum time { #the-least-time }", macro_call("time_table", slug, accelerators), level=3),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
         "## Sources",
         macro_call("model_sources", slug),

@@ -394,8 +394,7 @@ FLOPS = {
     "recurrence": Convention(
         "This site counts a recurrence token by token, with the writes into the state. transformers writes by "
         "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a "
-        "chunk, "
-        "padding included.",
+        "chunk, padding included.",
         recurrence,
     ),
 }

@@ -48,7 +48,7 @@ class Field(NamedTuple):
         return treemap.Area(group.title, n_layers, group.count, rounding.short(group.count), share, tuple(tensors))
 
 
-@disclosure.view("where its parameters are")
+@disclosure.view("the distribution of its parameters")
 def area_map(model: Model, link: Link | None = None) -> Html:
     """The parameters of a model to scale; each area links to the page that explains the part."""
     return _figure(model, tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model)))

@@ -15,7 +15,7 @@ from .cells import EXPERTS, GB, beyond_note_of_model, context_or_usual, cost_tab
 
 
 @memoized
-@disclosure.view("what it moves")
+@disclosure.view("its memory traffic")
 def bytes_table(
     model: Model,
     context: int | None = None,

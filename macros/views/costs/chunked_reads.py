@@ -18,7 +18,7 @@ CHUNKS = 3  # how many of them are drawn
 
 
 @memoized
-@disclosure.view("what a step reads")
+@disclosure.view("its reads in a step")
 def read_chart(model: Model) -> Html:
     """The rows that a chunked layer stores and the rows that one new token reads, over three chunks of the context."""
     costs = costs_of(model.counts)

@@ -187,7 +187,7 @@ USUAL_DEVICES = 1, 2, 4, 8, 16
 
 
 @memoized
-@disclosure.view("how it is split")
+@disclosure.view("its split over devices")
 def split_table(
     model: Model,
     devices: tuple | None = None,

@@ -90,7 +90,7 @@ def traffic_table(
 
 
 @memoized
-@disclosure.view("what its devices send each other")
+@disclosure.view("the traffic between its devices")
 def _traffic_table(
     model: Model, devices: int, on: str, context: int | None, batch: int, format: str, dtype: str, dispatch: str
 ) -> Html:
@@ -173,7 +173,7 @@ def message_table(
 
 
 @memoized
-@disclosure.view("what its devices send each other")
+@disclosure.view("the traffic between its devices")
 def _message_table(model: Model, degrees: tuple, context: int | None, batch: int, dispatch: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
     tensor, pipeline, data = degrees
@@ -250,7 +250,7 @@ def offload_table(
 
 
 @memoized
-@disclosure.view("what a host’s memory may hold")
+@disclosure.view("its offload to a host")
 def _offload_table(model: Model, on: str, host: str, context: int | None, batch: int, format: str, dtype: str) -> Html:
     costs, context, card = model_costs(model), context_or_usual(model, context), listed(on)
     beside = named(host, accelerators())

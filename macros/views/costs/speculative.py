@@ -50,7 +50,7 @@ def speculative_table(
 
 
 @memoized
-@disclosure.view("how much faster a draft makes it")
+@disclosure.view("its speedup by a draft")
 def _speculative_table(
     model: Model,
     draft: str | None,
@@ -105,7 +105,7 @@ def _speculative_table(
         ),
         conventions(
             html("The expected tokens per step are below each speedup. {}.", formats_note([model], format, dtype)),
-            "Least times of the draft’s steps, one per draft token, and of the target’s step over all of them plus "
+            "Minimum times of the draft’s steps, one per draft token, and of the target’s step over all of them plus "
             "one, with logits for each; all at the same context.",
             "Experts read: the number that so many tokens are expected to choose." if target.has_routed else "",
             caveat([model.slug]),

@@ -1,4 +1,4 @@
-"""Accelerators, and the least time that a model takes on each: what reading and writing are limited by."""
+"""Accelerators, and the minimum time that a model takes on each, as memory or compute limits it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def time_table(
 
 
 @memoized
-@disclosure.view("the least time it takes")
+@disclosure.view("its minimum time")
 def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, format: str, dtype: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
     dtype = cache_type(dtype)
@@ -176,7 +176,7 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
     return block(
         cost_table(
             html(
-                "The least time for {}: {}, {}",
+                "Minimum time for {}: {}, {}",
                 model.name,
                 sequences_text(batch, context, dagger(context, model)),
                 formats_title([model], format, dtype),

@@ -40,7 +40,7 @@ def pipeline(model: Model, highlight: str | None = "d_model", link: Link | None 
     return figure(whole(model, checked(model, highlight)), f"{model.name}: from token ids to next-token scores", link)
 
 
-@disclosure.view("what is inside a layer")
+@disclosure.view("the diagram of a layer")
 def block(model: Model, kind: str | None = None, highlight: str | None = None, link: Link | None = None) -> Html:
     """One layer with every step in it; `kind` chooses one if a model has several kinds, such as "sliding"."""
     known = layer_kinds(model)

@@ -30,7 +30,7 @@ from ..tables.comparison import comparison
 CONTEXT, MACHINE = 8192, "h100"
 
 
-@disclosure.view("what follows from other hyperparameters")
+@disclosure.view("the effect of other hyperparameters")
 def changes_table(model: Model) -> Html:
     """A model with its width or depth doubled, with fewer or more key/value heads, with experts, with a window: each
     next to the published model."""

@@ -15,7 +15,7 @@ from . import headlines
 
 
 @memoized
-@disclosure.view("every count of it")
+@disclosure.view("its size")
 def which_number(model: Model) -> Html:
     """The counts that are all called "the size", each difference explained down to zero."""
     counts, preset, published = model.counts, model.preset, model.published

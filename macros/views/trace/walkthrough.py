@@ -31,7 +31,7 @@ Sizes = Mapping[str, int]
 
 
 @memoized
-@disclosure.view("what happens inside it")
+@disclosure.view("its forward pass")
 def walkthrough(
     model: Model, tokens: int = 5, context: int | None = None, depth: str = "steps", part: str | None = None
 ) -> Html:

@@ -1,4 +1,4 @@
-// Several devices: the splits of a model, what each device holds and sends, the least times; a prefix that is shared.
+// Several devices: the splits of a model, what each device holds and sends, the minimum times; a prefix that is shared.
 
 import { M } from "../../engine/engine.mjs"
 import "../../engine/spreads.mjs"

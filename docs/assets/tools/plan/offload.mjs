@@ -1,4 +1,4 @@
-// Layers, or routed experts alone, in the host's memory: what is where, and the least time of a token.
+// Layers, or routed experts alone, in the host's memory: what is where, and the minimum time per token.
 
 import { M } from "../../engine/engine.mjs"
 import "../../engine/offload.mjs"
@@ -40,7 +40,7 @@ export function counted({ costs }, given, on, layers, experts) {
   return { offload, there: placed(costs, given, offload) }
 }
 /**
- * The least times of a step; null where a machine states no bandwidth, or the host no link.
+* The minimum times of a step; null if a machine states no bandwidth, or the host no link.
  * @param {any} there
  * @param {Engine.Machine} on
  * @param {Engine.Machine} host
