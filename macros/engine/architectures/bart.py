@@ -71,7 +71,7 @@ class Bart(Config):
         activation(self.activation)
 
     def embedded(self, ids: Array, earlier: int, w: Weights, stack: Weights) -> Array:
-        """Each token's vector and its place's, after so many `earlier` ones, normalized: [T] -> [T D]."""
+        """The vector of each token plus that of its position, after `earlier` ones, normalized: [T] -> [T D]."""
         x = embed(ids, w, "model.shared.weight", self.vocab_size, self.d_model)
         x = x * self.d_model**0.5 if self.scale_embedding else x
         rows = self.n_positions + RESERVED

@@ -106,7 +106,7 @@ def feed_forward(x: Array, w: Weights, c: Bert) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = activation(c.activation)(
         linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     )

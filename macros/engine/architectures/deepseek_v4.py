@@ -67,7 +67,7 @@ RATIOS = {0: WINDOW, 4: INDEXED, 128: HEAVY}
 
 @dataclass(frozen=True)
 class CompressedKind:
-    """How many tokens an entry beside the window stands for, if any, and whether an indexer and a hash choose."""
+    """The number of tokens per compressed entry, if there are any, and whether an indexer and a hash choose."""
 
     every: int | None
     indexes: bool
@@ -174,7 +174,7 @@ class DeepSeekV4(Config):
 
     @property
     def kinds(self) -> list[CompressedKind]:
-        """In order: a layer's mask beside its window, and how its experts are chosen."""
+        """In order: a layer's compressed entries in addition to its window, and the choice of its experts."""
         every = {WINDOW: None, INDEXED: self.compressed_by, HEAVY: self.heavily_compressed_by}
         types = self._attentions()
         hashed = [i < self.n_hash_layers for i in range(self.n_layers)]
@@ -276,7 +276,7 @@ def layer(
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: DeepSeekV4, kind: CompressedKind, table: RopeTable) -> Array:
-    """Let each token gather information from a window, and from entries that stand for several tokens: [T D] -> [T D].
+    """Let each token gather information from a window, and from entries for several tokens: [T D] -> [T D].
 
     One vector of a token, rotated in its last part, is key and value of all heads; the heads' averages are rotated
     back.

@@ -88,7 +88,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: DiffLlama, mask: Mask, ta
 
 
 def wide_values(v: Array) -> Array:
-    """Each value beside that of its partner, for both of the pair: [S K H] -> [S K 2H]."""
+    """Each value concatenated with its partner's, for both of the pair: [S K H] -> [S K 2H]."""
     pairs = np.concatenate(np.split(v, 2, axis=1), axis=-1)
     return np.concatenate([pairs, pairs], axis=1)
 

@@ -64,7 +64,7 @@ def forward(w: Weights, ids: Array, c: Doge, cache: KVCache, last: bool = True) 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Doge, mask: Mask, table: RopeTable) -> Array:
-    """One transformer block, its residual paths weighed element by element: [T D] -> [T D]."""
+    """One transformer block, its residual paths weighted element by element: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x * w("input_residual", c.d_model) + y
     y = feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)

@@ -88,7 +88,7 @@ class FalconH1(Llama):
 
     @property
     def width(self) -> int:
-        """How many channels all heads of Mamba have."""
+        """The number of channels of all heads of Mamba."""
         return int(self.expand * int(self.d_model)) if self.mamba_width is None else self.mamba_width
 
     def check(self) -> None:
@@ -125,7 +125,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: FalconH1, table: RopeTable) -
 
 @step(Role.MAMBA2)
 def mamba2(x: Array, w: Weights, cache: KVCache, c: FalconH1) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
+    """Let each token gather information from the state of those before it: [T D] -> [T N H] -> [T D].
 
     Gate, input, input map, output map and step size are each multiplied by a number of the config.
     """

@@ -240,7 +240,7 @@ def as_large(x: Array, like: Array) -> Array:
 
 @step(Role.ALTUP_PREDICT)
 def altup_predict(x: Array, w: Weights, c: Gemma3n) -> Array:
-    """Each stream with what a token's mixture of all adds to it: [T M D] -> [T M D]."""
+    """Each stream plus a token's mixture of all streams: [T M D] -> [T M D]."""
     M = c.n_streams
     mixture = linear(modalities(x[:, c.active_stream], w, c), w, "prediction_coefs", M * M).reshape(x.shape[0], M, M)
     return np.einsum("tmd,tnm->tnd", x, mixture, optimize=True) + x
@@ -248,13 +248,13 @@ def altup_predict(x: Array, w: Weights, c: Gemma3n) -> Array:
 
 @step(Role.ALTUP_CORRECT)
 def altup_correct(predicted: Array, active: Array, w: Weights, c: Gemma3n) -> Array:
-    """Each stream with its share of what the layer made otherwise than predicted: [T M D], [T D] -> [T M D]."""
+    """Each stream plus its share of the layer's difference from the prediction: [T M D], [T D] -> [T M D]."""
     new = active - predicted[:, c.active_stream]
     shares = linear(modalities(active, w, c), w, "correction_coefs", c.n_streams) + 1
     return new[:, None, :] * shares[:, :, None] + predicted
 
 
 def modalities(x: Array, w: Weights, c: Gemma3n) -> Array:
-    """A number for each stream, read out of one: [T D] -> [T M]."""
+    """A number for each stream, computed from one: [T D] -> [T M]."""
     normed = rms_norm(x, w, "router_norm", c.norm_eps) * c.d_model**-1.0
     return np.tanh(linear(normed, w, "modality_router", c.n_streams))

@@ -300,7 +300,7 @@ class PerLayer(Protocol):
 
 @step(Role.LAYER_INPUTS)
 def layer_inputs(x: Array, looked_up: Array, w: Weights, c: PerLayer) -> Array:
-    """What each layer is to add, from the token's vector and from its row of the table: [T D], [T L P] -> [T L P]."""
+    """The addition of each layer, from the token's vector and from its row of the table: [T D], [T L P] -> [T L P]."""
     L, P = c.n_layers, c.d_per_layer
     projected = linear(x, w, "model.per_layer_model_projection", L * P) * c.d_model**-0.5
     projected = rms_norm(projected.reshape(x.shape[0], L, P), w, "model.per_layer_projection_norm", c.norm_eps)

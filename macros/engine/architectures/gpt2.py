@@ -2,7 +2,7 @@
 
 Source: Radford et al. 2019; openai/gpt-2 src/model.py; tensor names as transformers' GPT2LMHeadModel.
 
-A key to this and every other forward pass. Each runs on a checkpoint's arrays, and on shapes that stand in for them:
+A key to this and every other forward pass. Each runs on a checkpoint's arrays, and on shapes instead of them:
 
                              on real arrays                              on shapes
 w("name", V, D)              the file's tensor, if it has this shape     declares a weight of this shape and its symbols
@@ -74,7 +74,7 @@ class GPT2(Config):
 
     @property
     def cut(self) -> tuple[int, int]:
-        """The heads, and the width of each, that the width of attention is cut into."""
+        """The number of heads, and the width of each, into which attention is cut."""
         return self.n_heads, self.d_head
 
 

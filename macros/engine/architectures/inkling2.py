@@ -117,7 +117,7 @@ class Inkling2(Config):
 
     @property
     def kinds(self) -> list[DepthKind]:
-        """In order: a layer's mask, and where it stands among the blocks."""
+        """In order: a layer's mask, and its place among the blocks."""
         masks: dict[str, Mask] = {"hybrid": Full(), "hybrid_sliding": SlidingWindow(self.sliding_window)}
         if len(self.layer_types) != self.n_layers or not set(masks).issuperset(self.layer_types):
             raise Problem(
@@ -199,7 +199,7 @@ def blended(x: Array, w: Weights, cache: KVCache, name: str, c: Inkling2) -> Arr
 def attention(x: Array, of: list[Array], w: Weights, cache: KVCache, c: Inkling2, mask: Mask, places: Array) -> Array:
     """Let each token gather information from itself and the tokens before it, through a gate: [T D] -> [T D].
 
-    `of` has what keys and values are made of.
+    `of` is the source of keys and values.
     """
     is_window = isinstance(mask, SlidingWindow)
     full = c.n_heads, c.n_kv_heads, c.d_head, c.longest_distance

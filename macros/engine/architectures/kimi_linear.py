@@ -37,7 +37,7 @@ from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED
 
 @config
 class LatentsAndDelta(DeepSeekV3):
-    """What models with latent attention and Kimi Delta Attention share."""
+    """The common hyperparameters of models with latent attention and Kimi Delta Attention."""
 
     # layers
     layer_types: list[str] | None = key("layer_types", None)
@@ -113,7 +113,7 @@ class KimiLinear(LatentsAndDelta):
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5
 
     def log_decay(self, x: Array, w: Weights) -> Array:
-        """How fast each channel forgets, its two matrices of low rank: [T D] -> [T H] -> [T N H]."""
+        """The log decay of each channel, from two low-rank matrices: [T D] -> [T H] -> [T N H]."""
         N, H = self.n_linear_heads, self.d_linear_head
         step_size = linear(linear(x, w, "f_a_proj", H), w, "f_b_proj", N * H) + w("dt_bias", N * H)
         rates = np.exp(w("A_log", 1, 1, N, 1)[0])

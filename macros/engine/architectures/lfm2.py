@@ -41,7 +41,7 @@ MIXERS = {"full_attention": "attention", "conv": "convolution"}
 
 @config
 class ShortConvolutions(Config):
-    """What LFM2 and its variant with experts share, in forward order."""
+    """The common hyperparameters of LFM2 and its variant with experts, in forward order."""
 
     # embedding
     vocab_size: Size = key("vocab_size")

@@ -112,7 +112,7 @@ class MambaMixer(Protocol):
 
 @step(Role.MAMBA)
 def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
+    """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
     x = activation(c.activation)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     maps = linear(x, w, "x_proj", c.dt_rank + 2 * c.d_state)

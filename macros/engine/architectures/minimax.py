@@ -129,7 +129,7 @@ def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = Tru
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: MiniMax, kind: Mixed, table: RopeTable) -> Array:
-    """One block; what is added to each half is its normalized input, weighted: [T D] -> [T D]."""
+    """One block; its normalized input, weighted, is added to each half: [T D] -> [T D]."""
     x = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "lightning":
         x = x * c.lightning_alpha + lightning_attention(x, w.at("self_attn"), cache, c) * c.lightning_beta

@@ -153,7 +153,7 @@ def attention(x: Array, w: Weights, c: ModernBert, reach: int | None, table: Rop
 
 @step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
 def window_mask(x: Array, reach: int) -> Array:
-    """Hide what is farther away than a window reaches, to both sides: [N T T] -> [N T T]."""
+    """Hide the tokens farther away than a window reaches, on both sides: [N T T] -> [N T T]."""
     place = np.arange(x.shape[-1], like=x)
     return np.where(np.abs(place[:, None] - place[None, :]) <= reach, x, -np.inf)
 
@@ -167,7 +167,7 @@ def feed_forward(x: Array, w: Weights, c: ModernBert) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: ModernBert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "head.dense", c.d_model, bias=c.head_bias)
     x = c.norm(activation(c.head_activation)(x), w, "head.norm")
     table = "model.embeddings.tok_embeddings.weight" if c.tied else "decoder.weight"

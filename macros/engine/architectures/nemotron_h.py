@@ -120,7 +120,7 @@ class NemotronH(Config):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """What each layer is, in order."""
+        """The part in each layer, in order."""
         name, of, listed = (
             ("layers_block_type", NAMES, self.layer_types)
             if self.layer_types

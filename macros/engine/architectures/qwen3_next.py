@@ -100,7 +100,7 @@ class Qwen35(Llama):
 
 @config
 class WithExperts(Qwen35):
-    """What Qwen3-Next's mixture of experts and Qwen3.5's share."""
+    """The common hyperparameters of Qwen3-Next's mixture of experts and Qwen3.5's."""
 
     n_kv_heads: Size = key("num_key_value_heads", 2)
     n_experts: Size = key("num_experts", also=("num_local_experts",))

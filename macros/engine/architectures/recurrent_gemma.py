@@ -137,7 +137,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma, kind: Mixed, 
 
 @step(Role.RECURRENT_BLOCK)
 def recurrent_block(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
+    """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "linear_y", c.d_inner, bias=True))
     x = causal_conv(linear(x, w, "linear_x", c.d_inner, bias=True), w, cache, "conv_1d", c.d_conv, bias=True)
     w_lru = w.at("rg_lru")

@@ -104,7 +104,7 @@ def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
 
 
 def distances(queries: Array, keys: Array, w: Weights, stack: str, c: T5, *, to_both_sides: bool) -> Array:
-    """What a stack's layers add to their scores by the distance; the first one's file has the table: -> [N T S]."""
+    """A stack's additions to its layers' scores by the distance; the first one's file has the table: -> [N T S]."""
     name = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     return relative_bias(
         queries, keys, w, name, c.n_buckets, c.n_heads, c.longest_distance, to_both_sides=to_both_sides

@@ -63,7 +63,7 @@ class Whisper(Config):
 
 @architecture("whisper", config=Whisper)
 def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = True) -> Array:
-    """Scores for the next token of what is written: [T], and [2M B] to read -> [T V], or [1 V] with `last`."""
+    """Scores for the decoder's next token: [T], and the encoder's input [2M B] -> [T V], or [1 V] with `last`."""
     source = cache.source(2 * c.n_source, c.n_bands)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     text = w.at("model.decoder")

@@ -54,7 +54,7 @@ PUBLISHED = [
 
 @dataclass(frozen=True)
 class Zamba2Layer:
-    """What a layer is made of: Mamba 2, and the shared block before it that `owner` names, if any."""
+    """The composition of a layer: Mamba 2, and the shared block before it that `owner` names, if any."""
 
     owner: int | None = None
 
@@ -174,7 +174,7 @@ def layer(
     first: Array,
     table: RopeTable | None,
 ) -> Array:
-    """One block; what a shared block finds is shown to Mamba, and not kept in the stream: [T D], [T D] -> [T D]."""
+    """One block; a shared block's output goes to Mamba, and not into the stream: [T D], [T D] -> [T D]."""
     if kind.owner is None:
         return x + mixer(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("mamba"), cache, c)
     numbers = {hybrid: number for number, hybrid in enumerate(c.hybrids)}
@@ -192,7 +192,7 @@ def mixer(x: Array, w: Weights, cache: KVCache, c: Zamba2) -> Array:
 
 
 def adapter(x: Array, w: Weights, c: Zamba2, name: str, width: int, numbers: dict[int, int]) -> Array:
-    """What a layer adds to a shared matrix, by two of low rank: [T I] -> [T A] -> [T O] (LoRA, arXiv 2106.09685)."""
+    """A layer's addition to a shared matrix, by two low-rank ones: [T I] -> [T A] -> [T O] (LoRA, arXiv 2106.09685)."""
     own = w.beside(name, numbers)
     return linear(linear(x, own, "0", c.adapter_rank), own, "1", width)
 

@@ -137,7 +137,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def room(name: str) -> Html:
-    """The rooms that a room imports and the rooms that import it, read from its files."""
+    """The packages that a package imports and those that import it, read from its files."""
     by_name = {one.name: one for one in rooms()}
     facts = _facts(by_name[one_of(name, by_name, "name")], by_name.values())
     return tag("dl", *(tag("dt", title) + tag("dd", said) for title, said in facts), cls="ep-facts")
@@ -175,31 +175,31 @@ def _as_list(listed: list[Room]) -> Html:
 
 
 def rooms_table() -> Html:
-    """Every room, from the ground up: its folder, its purpose, the rooms and the libraries that it imports."""
+    """Every package, from the ground up: its folder, its purpose, the packages and the libraries that it imports."""
     listed = rooms()
     rows = [
         (code(one.folder), _with_code(one.purpose), *(said for _, said in _facts(one, listed)[:2])) for one in listed
     ]
-    return table("", ["Where", "What", "Imports", "From outside"], rows, name="The rooms of the code")
+    return table("", ["Where", "What", "Imports", "From outside"], rows, name="The packages of the code")
 
 
 # The picture
 
 
 def rooms_picture() -> Html:
-    """The rooms of the package on their floors, with their modules and an arrow to each room that they import."""
+    """The packages on their floors, with their modules and an arrow to each package that they import."""
     listed = rooms()
     drawing, height = _drawing(listed)
     floors = {one.name: one.floor for one in listed}
     is_down = [floors[name] < one.floor for one in listed for name in one.imports]
     n = len(is_down)
     said = f"All {n} arrows lead down." if all(is_down) else f"{is_down.count(False)} of {n} arrows do not lead down."
-    description = f"{len(listed)} rooms on {listed[-1].floor + 1} floors; each arrow leads to a room that is imported."
+    description = f"{len(listed)} packages on {listed[-1].floor + 1} floors; each arrow leads to an imported package."
     return figure(
-        [svg(height, drawing, "The rooms of the package", description)],
+        [svg(height, drawing, "The packages of the code", description)],
         html(
-            "The rooms, drawn from the imports of this build. A line starts at a dot, and has an arrow into each room "
-            "that is imported there. {}",
+            "The packages, drawn from the imports of this build. A line starts at a dot, and has an arrow into each "
+            "package that is imported there. {}",
             said,
         ),
         _as_list(listed),

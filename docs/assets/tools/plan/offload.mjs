@@ -40,7 +40,7 @@ export function counted({ costs }, given, on, layers, experts) {
   return { offload, there: placed(costs, given, offload) }
 }
 /**
-* The minimum times of a step; null if a machine states no bandwidth, or the host no link.
+ * The minimum times of a step; null if a machine states no bandwidth, or the host no link.
  * @param {any} there
  * @param {Engine.Machine} on
  * @param {Engine.Machine} host

@@ -37,7 +37,7 @@ export const rules = (/** @type {import("../plan.mjs").Site} */ { models }) => (
 })
 
 /**
-* The minimum times of a step, with a draft and without.
+ * The minimum times of a step, with a draft and without.
  * @param {Engine.Model} target
  * @param {Engine.Model?} draft
  * @param {Engine.Conditions} given
