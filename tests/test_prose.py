@@ -303,10 +303,10 @@ def test_what_was_checked(slug):
     elif not published["exact"]:
         assert said.startswith(f"The published total is rounded, {published['parameters']:,}: ")
         alike = [f for f in published.get("other", []) if f["exact"] and f["parameters"] == total]
-        assert ("stands elsewhere" in said) == bool(alike)
+        assert ("also stated elsewhere" in said) == bool(alike)
     elif not extra and not buffers:
         assert published["parameters"] == total
-        assert said == f"The total equals the published {total:,} exactly. A build in which it does not is refused."
+        assert said == f"The total equals the published {total:,} exactly. Otherwise the build would fail."
     else:
         more = published["parameters"] - total
         assert more == buffers + sum(row["count"] for row in extra)

@@ -63,7 +63,7 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The source of the config, the date of the look-up, and whether the tensor names are the published file's.
+    """The source of the config, the date of the lookup, and whether the tensor names are the published file's.
 
     For a config.json with several parts: the key of the described one, and those of the others. `values`: the sources
     of single values that do not come from `config`, by their keys.

@@ -167,7 +167,7 @@ class Group:
         return Poly.of(self.weights[0].layer_count)
 
 
-FIRST_NORM, LAST_NORM = "First norm", "Last norm"
+FIRST_NORM, LAST_NORM = "First norm", "Final norm"
 
 
 def grouped(parts: Iterable[Part], title: Callable[[Node], str]) -> list[Group]:

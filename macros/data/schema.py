@@ -98,7 +98,7 @@ def model() -> Schema:
                             {"type": "object", "additionalProperties": TEXT},
                             "sources of single values that are not from `config`, by key",
                         ),
-                        verified=_said({"type": "string", "format": "date"}, "date of the last look-up"),
+                        verified=_said({"type": "string", "format": "date"}, "date of the last lookup"),
                         published=_or_null(
                             _object(
                                 parameters=COUNT,

@@ -151,7 +151,7 @@ def broken_page(slug: str, problem: Problem) -> str:
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
-    said = f"Models of {text(makers)}."
+    said = f"Models by {text(makers)}."
     if any(presets.preset(slug).config is not None for slug in slugs):
         said += " Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"

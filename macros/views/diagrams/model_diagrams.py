@@ -270,7 +270,7 @@ def steps(drawing: Drawing, way: Way) -> Html:
         plain = [i for i in item.inputs if i not in item.around]
         if plain and plain != [before]:
             said.append(html("takes “{}”", joined((i.title for i in plain), "” and “")))
-        said += [html("the residual connection brings “{}” around what lies between", i.title) for i in item.around]
+        said += [html("the residual connection carries “{}” around the steps in between", i.title) for i in item.around]
         before = item
         return tag("li", joined(said, "; "))
 

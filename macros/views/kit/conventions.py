@@ -45,7 +45,7 @@ def and_list(names: list[str]) -> str:
 FLOP_CONVENTIONS = (
     html(
         "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and "
-        "convolutions count, a look-up is 0, other element-wise work is left out."
+        "convolutions count, a lookup is 0, other element-wise work is left out."
     ),
     html("Attention scores in full, not only their causal half; logits of the last token only."),
 )

@@ -185,17 +185,17 @@ def _kv_cache(model: Model) -> Html:
 
 def _flops(model: Model) -> Html:
     one, whole = (rounding.flops(_figure(model, name)) for name in ("decode_flops", "prefill_flops"))
-    return html("{} for a token at {:,}, {} to read them all", one, _context_of_results(model), whole)
+    return html("{} per token at a context of {:,}, {} for its prefill", one, _context_of_results(model), whole)
 
 
 def _where_the_flops_go(model: Model) -> Html:
     share = rounding.percent(_figure(model, "score_flops"), _figure(model, "prefill_flops"))
-    return html("{} over pairs of tokens in a text of {:,}", share, _context_of_results(model))
+    return html("{} for pairs of tokens in a prefill of {:,}", share, _context_of_results(model))
 
 
 def _memory(model: Model) -> Html:
     weights, training = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "training_bytes"))
-    return html("{} of weights; {} to train on a text of {:,}", weights, training, _context_of_results(model))
+    return html("{} of weights; {} to train on a sequence of {:,}", weights, training, _context_of_results(model))
 
 
 def _which_number(model: Model) -> Html:

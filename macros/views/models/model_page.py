@@ -62,7 +62,7 @@ def _part(model: Model) -> Html:
 
 @memoized
 def model_sources(slug: str) -> Html:
-    """The sources of the preset's numbers, and the date of the last look-up."""
+    """The sources of the preset's numbers, and the date of the last lookup."""
     p = presets.preset(slug)
     facts: list[tuple[object, object]] = [("Config", p.sources.config)]
     of_source: dict[str, list[str]] = {}
@@ -139,17 +139,19 @@ def _held_to_the_published(model: Model) -> Html:
             rounding.signed_percent(total - published.parameters, published.parameters, 2),
         )
         alike = [f.source for f in published.other if f.exact and f.parameters == total and not f.extra]
-        return rounded + html(" The same number stands elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+        return (
+            rounded + html(" The same number is also stated elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+        )
     named = _named_differences(model)
     if not named:
         return html(
-            "The total equals the published {:,} exactly. A build in which it does not is refused.",
+            "The total equals the published {:,} exactly. Otherwise the build would fail.",
             published.parameters,
         )
     more = published.parameters - total
     return html(
         "The published {:,} counts {:,} {} than the parameters, and each difference is named: {}. With them the sum is "
-        "exact, and a build in which it is not is refused.",
+        "exact; otherwise the build would fail.",
         published.parameters,
         abs(more),
         "more" if more > 0 else "fewer",

@@ -77,7 +77,7 @@ def matching_readings(said: str, readings: list[Reading]) -> Html:
             lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", what, way, n))
     if not lines:
         what, n = readings[0]
-        return html("no count here gives it, rounded or cut off: {}, {:,}, {}", what, n, difference_text(n, figure))
+        return html("no count gives it, rounded or truncated: {}, {:,}, {}", what, n, difference_text(n, figure))
     return joined([*(["more than one count gives it:"] if len(lines) > 1 else []), *lines.values()], "<br>")
 
 
@@ -86,7 +86,7 @@ def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) 
     for place, (step, name) in enumerate(zip(_steps(figure, last_digit, whole), _PLACES)):
         ways = [
             *(["rounded"] if figure - step / 2 <= n < figure + step / 2 else []),
-            *(["cut off"] if figure <= n < figure + step else []),
+            *(["truncated"] if figure <= n < figure + step else []),
         ]
         if ways:
             return " or ".join(ways) + (f" to {name}{_NAMES[unit]}" if place else "")

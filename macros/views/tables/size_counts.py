@@ -126,9 +126,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
     counts = model.counts
     if not published.exact:
         n = published.parameters
-        why = html(
-            "the count {}; nothing exact can be held to a rounded figure", headlines.difference_text(counts.total, n)
-        )
+        why = html("the count {}; a rounded figure allows no exact check", headlines.difference_text(counts.total, n))
         return [total, _step("rounded there", n - counts.total, why), _result("Published, rounded", n)]
     rows, explained = [total], counts.total
     for name in dict.fromkeys(w.name for w in counts.buffers):

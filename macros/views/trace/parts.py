@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
-from ...counting.parts import Group, grouped
+from ...counting.parts import LAST_NORM, Group, grouped
 from ...engine.tensors import Weight
 from ..kit.html import Html, html, terms_beside, text
 from ..words import descriptions
@@ -44,7 +44,8 @@ def group_id(group: Group, model: Model) -> str:
     """The address of a part in the model's table of every parameter."""
     alike = [other for other in groups(model) if other.title == group.title]
     which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
-    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {group.title}{which}".lower())
+    title = "last norm" if group.title == LAST_NORM else group.title  # an address stays when its title changes
+    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {title}{which}".lower())
 
 
 def is_sparse(model: Model) -> bool:

@@ -64,8 +64,8 @@ def walkthrough(
         ),
         conventions(
             html(
-                "T = {}, S = {} of context. A matrix is shown the way round in which the vector meets it; the file may "
-                "store it the other way round.",
+                "T = {}, S = {} of context. A matrix is shown in the orientation in which it multiplies the vector; "
+                "the file may store its transpose.",
                 _tokens(values["T"], "new "),
                 _tokens(values["S"]),
             ),
@@ -223,7 +223,7 @@ def _content(
                     tag("li", _what(item.words.title, item.words.terms), tag("div", same, cls="ep-meta"), cls="ep-part")
                 )
                 continue
-            given[inner] = html("layers of the kind “{}”", descriptions.of_kind(section.node.kind))
+            given[inner] = html("layers of the kind “{}”", descriptions.of_kind(_kind_around(item.node)))
             said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
             entries.append(tag("li", *said, inner, cls="ep-part"))
     return joined(entries)
@@ -235,6 +235,11 @@ def _layer(node: Node, model: Model) -> Html:
     return html("{}{} {}", title, html(": {}", kind) if kind else "", where)
 
 
+def _kind_around(node: Node) -> object:
+    """The kind of the layer that a step is in."""
+    return next((around.kind for around in reversed(node.path()) if around.layers is not None), None)
+
+
 def _touched(node: Node) -> Html | str:
     """The parameters that one token uses in a part that chooses among experts; empty for any other."""
     own = _own_weights(node)
@@ -244,7 +249,7 @@ def _touched(node: Node) -> Html | str:
     held, used = experts
     return _meta(
         html(
-            "One token touches {:,} of the {:,} experts: {} of the {} parameters that this part has in each layer.",
+            "One token uses {:,} of the {:,} experts: {} of the {} parameters that this part has in each layer.",
             used,
             held,
             rounding.grouped(sum(int(w.active) // int(w.layer_count) for w in own)),
