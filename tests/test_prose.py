@@ -243,7 +243,7 @@ def test_the_spread_of_scores():
     assert largest_share(scores / width**0.5) < 0.5
     spread = width**0.5
     assert 10_000 < np.exp(spread) < 100_000, "“tens of thousands”"
-    assert f"{spread:.3g}: two of them typically lie so far apart" in page("what-happens/attention-deep-dive.md")
+    assert f"{spread:.3g}: two of them are typically that far apart" in page("what-happens/attention-deep-dive.md")
     assert 0.5 * spread < np.median(np.abs(scores[:, 0] - scores[:, 1])) < 1.5 * spread
 
 
@@ -303,10 +303,10 @@ def test_what_was_checked(slug):
     elif not published["exact"]:
         assert said.startswith(f"The published total is rounded, {published['parameters']:,}: ")
         alike = [f for f in published.get("other", []) if f["exact"] and f["parameters"] == total]
-        assert ("stands elsewhere" in said) == bool(alike)
+        assert ("also stated elsewhere" in said) == bool(alike)
     elif not extra and not buffers:
         assert published["parameters"] == total
-        assert said == f"The total equals the published {total:,} exactly. A build in which it does not is refused."
+        assert said == f"The total equals the published {total:,} exactly. Otherwise the build would fail."
     else:
         more = published["parameters"] - total
         assert more == buffers + sum(row["count"] for row in extra)
@@ -397,7 +397,7 @@ def test_a_caveat_stands_beside_every_cost(slug):
         assert (made_of in said) == has_one, name
         # No engine's cache of what an encoder read is known; beyond a table of positions nothing is said at all.
         not_known = name == "engine_table" and reads_source and not end_before(presets.model(slug), 1024)
-        assert ("for this model is not known here" in said) == not_known
+        assert ("no rule is known for the cache of" in said) == not_known
     if made_of is MADE_OF and has_one:
         assert [name for name, call in ELSEWHERE.items() if made_of not in call(MACROS[name], slug)] == []
     if has_one:

@@ -1,6 +1,5 @@
-"""The keys of a config.json as they come: which of them are the language model's, and what a list with an entry for
-each layer becomes where the number of layers changes.
-"""
+"""The raw keys of a config.json: those of the language model, and the continuation of a list per layer for another
+number of layers."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts"
 
 
 class Parts(NamedTuple):
-    """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
-    the keys of those that are left out, each with its model type where it has one.
-    """
+    """For a config.json with several parts: the key of the described one, or None if its keys are next to the others;
+    the keys of the other parts, each with its model type if it has one."""
 
     described: str | None
     left_out: tuple[tuple[str, str | None], ...]
@@ -44,10 +42,9 @@ class Parts(NamedTuple):
 
 
 def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
-    """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
-    keys of `text_config`, or without one those that stand beside the other parts. What the whole says of tied tables
-    goes before what the part says; what it says of the format of weights holds where the part says nothing.
-    """
+    """The keys of the language model, and the parts of the config: if it has several (an image tower), the keys of
+    `text_config`, or without one those next to the other parts. For tied tables, the whole config takes precedence over
+    the part; for the format of weights, the part over the whole."""
     described = "text_config" if isinstance(raw.get("text_config"), Mapping) else None
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
@@ -61,7 +58,7 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
 
 
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:
-    """Those names of keys that say that they hold a size or a number of something, and hold anything."""
+    """The keys whose names mean a size or a number, and that have a value."""
     return [name for name in names if _names_a_size(name) and raw.get(name) is not None]
 
 
@@ -80,9 +77,8 @@ def _model_type(part: Mapping[str, Any]) -> str | None:
 
 
 def continued(value: Any, before: int, layers: int) -> Any:
-    """What has an entry for each of so many layers, for another number of layers: its shortest pattern goes on; without
-    a pattern, and what is no such list, it stays as it is.
-    """
+    """A list with an entry for each layer, for another number of layers: its shortest pattern continues; without a
+    pattern, and for any other value, it stays unchanged."""
     if not _is_sequence(value) or len(value) != before or not 0 < layers <= MOST_LAYERS:
         return value
     for period in range(1, before // 2 + 1):

@@ -1,4 +1,4 @@
-"""The pages that are made from presets: one for each model and each family, and their place in the navigation.
+"""The pages that are generated from presets: one for each model and each family, and their place in the navigation.
 
 Plain data, for any builder: a page is its path below `docs/` and its Markdown.
 """
@@ -30,7 +30,7 @@ from .extensions.glossary import term_anchor
 
 
 class Generated(NamedTuple):
-    """A file of the site that is not in `docs/`; what stands in it is computed when it is asked for."""
+    """A file of the site that is not in `docs/`; its content is computed on demand."""
 
     path: str  # where it would be in `docs/`
     make: Callable[[], str | bytes]
@@ -42,7 +42,7 @@ class Generated(NamedTuple):
 
 
 def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
-    """Every generated page. That of a wrong preset says what is wrong with it."""
+    """Every generated page. The page of a wrong preset shows the error."""
     paths = presets.paths()
     generated = [
         Generated(page_paths.page_of_file(paths[slug]), partial(page, slug), f"../{place(paths[slug])}")
@@ -57,12 +57,12 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
 
 
 def data() -> list[Generated]:
-    """The site as data, but for wrong presets."""
+    """The site as data, without wrong presets."""
     return [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if not problem(slug))]
 
 
 def page(slug: str) -> str:
-    """A model's page, or what is wrong with its preset."""
+    """A model's page, or the error of its preset."""
     wrong = problem(slug)
     return broken_page(slug, wrong) if wrong else model_page(slug)
 
@@ -85,9 +85,8 @@ def with_families(navigation: list[Any], size: Callable[[str], int] | None = Non
 
 
 def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
-    """The models of each family, in the order of release, of one day the smallest first: by their totals, unless told
-    another way, which may be a quicker one.
-    """
+    """The models of each family, in the order of release, on one day the smallest first: by their totals, or by
+    another, perhaps quicker, key."""
 
     def order(slug: str) -> tuple:
         return release_sort_key(presets.preset(slug)), (size or total)(slug), slug
@@ -99,7 +98,7 @@ def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
 
 
 def total(slug: str) -> int:
-    """How many parameters a model has; 0 where that cannot be known."""
+    """The number of parameters of a model; 0 if it cannot be known."""
     try:
         return _total(slug)
     except Problem:
@@ -112,7 +111,7 @@ def _total(slug: str) -> int:
 
 
 def problems() -> dict[str, Problem]:
-    """What is wrong with presets, by slug: they cannot be read, or give another total than the published one."""
+    """The errors of presets, by slug: they cannot be read, or do not give the published total."""
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
@@ -144,7 +143,7 @@ def header(title: str, description: str, is_wide: bool = False) -> str:
 
 
 def broken_page(slug: str, problem: Problem) -> str:
-    """What the live preview shows for a wrong preset."""
+    """The live preview's page for a wrong preset."""
     return (
         header(presets.preset(slug).name if slug in presets.readable() else slug, "This preset is wrong")
         + f'<p class="ep-error">{text(problem)}</p>\n'
@@ -155,7 +154,7 @@ def broken_page(slug: str, problem: Problem) -> str:
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
-    said = f"Models of {text(makers)}."
+    said = f"Models by {text(makers)}."
     if any(presets.preset(slug).config is not None for slug in slugs):
         said += " Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
@@ -248,12 +247,12 @@ def section(title: str, *content: str, level: int = 2) -> str:
 
 
 def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
-    """A heading and a long part below it, folded behind what it comes to."""
+    """A heading and a long part below it, folded behind a summary of its result."""
     return section(title, *details(fact_sheet.section_summary(slug, title), *content), level=level)
 
 
 def details(summary: str, *content: str) -> list[str]:
-    """What is shown once somebody opens it; the summary stands there before."""
+    """Content that shows once somebody opens it; the summary shows before."""
     return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
 
@@ -267,7 +266,7 @@ def macro_call(macro: str, name: str, *options: str) -> str:
 
 
 def jinja_literal(name: str) -> str:
-    """A name as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
+    """A name as a Jinja literal without Jinja syntax of its own: braces, quotes and percent signs are escaped."""
 
     def escaped(c: str) -> str:
         if c.isalnum() or c in " .-":

@@ -333,11 +333,12 @@ FLOPS = {
         "transformers’ code of Llama 4 runs each token through every expert, chosen or not.", every_expert
     ),
     "cut off": Convention(
-        "transformers computes rows of a convolution that it then cuts off: of the padding, or of what was kept.",
+        "transformers computes rows of a convolution that it then cuts off: those of the padding, or of the cached "
+        "inputs.",
         rows_cut_off,
     ),
     "before the text": Convention(
-        "transformers’ code of ZAYA multiplies a row of zeros, which stands for the token before the first.",
+        "transformers’ code of ZAYA multiplies a row of zeros, which represents the token before the first.",
         row_of_zeros,
     ),
     "written out": Convention(
@@ -371,8 +372,8 @@ FLOPS = {
         moving_taps,
     ),
     "pools ahead": Convention(
-        "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. Here a "
-        "product of all queries with all pools counts, of which some are masked.",
+        "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. This site "
+        "counts a product of all queries with all pools, some of which are masked.",
         pools_ahead,
     ),
     "chunk before": Convention(
@@ -391,9 +392,9 @@ FLOPS = {
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
     ),
     "recurrence": Convention(
-        "A recurrence is counted here token by token, with what is written into the state. transformers writes by "
-        "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a chunk, "
-        "padding included.",
+        "This site counts a recurrence token by token, with the writes into the state. transformers writes by "
+        "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a "
+        "chunk, padding included.",
         recurrence,
     ),
 }
@@ -413,7 +414,7 @@ CACHE = {
     ),
     "pooled anew": Convention(
         "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "
-        "gates and a mark, and averages them anew in each step. Here the averages are kept.",
+        "gates and a mark, and averages them again in each step. Here the averages are kept.",
         pooled_anew,
     ),
     "ids": Convention(

@@ -140,6 +140,10 @@ def test_the_walkthrough_gives_each_explanation_once(slug):
     assert explained and len(set(explained)) == len(explained)
 
 
+def test_a_repeated_step_inside_a_part_names_the_kind_of_its_layer():
+    assert "kind “dense” above" in walkthrough.walkthrough("deepseek-v3.2"), "its indexer, inside of attention"
+
+
 def test_a_part_that_two_kinds_of_layers_share_is_written_once():
     said = walkthrough.walkthrough("jamba-v0.1")
     assert (

@@ -1,4 +1,4 @@
-"""AFM (Arcee): Llama's block whose feed-forward part has no gate, ReLU squared between two matrices.
+"""AFM (Arcee): Llama's block whose feed-forward network has no gate, ReLU squared between two matrices.
 
 Source: arcee-ai/AFM-4.5B-Base; tensor names as transformers 5.
 """
@@ -41,6 +41,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Arcee, mask: Mask, table: Rop
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias))
     return linear(wide, w, "down_proj", c.d_model, bias=c.mlp_bias)

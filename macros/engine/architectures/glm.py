@@ -1,6 +1,6 @@
 """GLM-4: Llama's block with a fused gate, few key/value heads, and rotary positions on half of each head, in pairs.
 
-The 0414 release norms each half's output too. Source: arXiv 2406.12793; tensor names as transformers' files.
+The 0414 release also normalizes each half's output. Source: arXiv 2406.12793; tensor names as transformers' files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GLM-4.5 and 4.6: grouped-query attention with heads turned in part, and DeepSeek-V3's mixture of experts.
+"""GLM-4.5 and 4.6: grouped-query attention with partly rotated heads, and DeepSeek-V3's mixture of experts.
 
 Source: arXiv 2508.06471; tensor names as the published files. The forward pass is the main model's; files also hold a
 module for multi-token prediction.

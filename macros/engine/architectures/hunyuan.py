@@ -179,7 +179,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Hunyuan, mask: Mask, tabl
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: HunyuanMoE) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate.wg", c.n_experts), c.n_experts_per_token, normalise=True)
     routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, act), shares)

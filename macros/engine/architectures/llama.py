@@ -57,7 +57,7 @@ class Llama(Config):
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
 
     def width_of_a_head(self) -> int:
-        """head_dim, where the config leaves it out: d_model / n_heads."""
+        """head_dim if the config leaves it out: d_model / n_heads."""
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
 
@@ -71,7 +71,7 @@ class Llama(Config):
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees, in order."""
+        """The mask of each layer, in order."""
         return [Full()] * self.n_layers
 
 
@@ -93,7 +93,8 @@ class Mistral(Llama):
 
 @config
 class InternLM3(Llama):
-    """InternLM3's: one flag for the biases of attention, one for those of the feed-forward part; both have to agree."""
+    """InternLM3's: one flag for the biases of attention, one for those of the feed-forward network; both have to
+    agree."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     n_kv_heads: Size = key("num_key_value_heads", 2)
@@ -106,7 +107,7 @@ class InternLM3(Llama):
         if self.attention_bias != self.mlp_bias:
             raise Problem(
                 f"qkv_bias = {str(self.attention_bias).lower()} and bias = {str(self.mlp_bias).lower()}",
-                "one of the two for both: an output projection that differs from the others is not known",
+                "use one value for both: no known model has an output projection that differs from the others",
             )
 
 
@@ -179,6 +180,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias))
     return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias), w, "down_proj", c.d_model, bias=c.mlp_bias)

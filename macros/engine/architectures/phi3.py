@@ -63,6 +63,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Phi3, mask: Mask, table: 
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * c.d_ff), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "down_proj", c.d_model)

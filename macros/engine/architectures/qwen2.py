@@ -18,7 +18,7 @@ from .llama import Llama, feed_forward
 
 @config
 class OutputBias(Llama):
-    """Llama's, where the bias of attention's last map is one thing and that of the others another."""
+    """Llama's, with separate flags for the bias of attention's output projection and of its other maps."""
 
     output_bias: bool = fixed(False)
 

@@ -1,4 +1,4 @@
-"""Qwen3-MoE: many small experts and no shared one, each head's query and key normed.
+"""Qwen3-MoE: many small experts and no shared one, each head's query and key normalized.
 
 Source: arXiv 2505.09388; tensor names as the published files.
 """
@@ -58,7 +58,7 @@ class Qwen3MoE(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         types = ["sliding_attention" if self.use_sliding_window else "full_attention"] * self.n_layers
         moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
         return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
@@ -106,7 +106,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen3MoE, kind: Kind, table: 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Qwen3MoE) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     act = activation(c.activation)
     if c.stacked:

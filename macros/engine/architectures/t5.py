@@ -1,8 +1,9 @@
-"""T5: an encoder reads a text at once, in both directions; a decoder writes another, and looks at what was read.
+"""T5: an encoder reads a text at once, in both directions; a decoder generates another, and looks at the encoder's
+output.
 
 Two lengths, then. T and S are the decoder's. The encoder's is a size of the model, `n_source`, the longest text that it
 was trained to read. It runs in the first step alone (`cache.source`), and so do the keys and values that the decoder's
-layers make of what it read (`cache.fill`): they do not grow. Source: arXiv 1910.10683; tensor names as transformers.
+layers make from its output (`cache.fill`): they do not grow. Source: arXiv 1910.10683; tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class T5(Config):
 
     @property
     def is_gated(self) -> bool:
-        """Whether the feed-forward part has a gate."""
+        """Whether the feed-forward network has a gate."""
         return self.feed_forward.startswith("gated-")
 
     @property
@@ -76,7 +77,7 @@ class T5(Config):
 
 @architecture("t5", config=T5)
 def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) -> Array:
-    """Scores for the next token of what is written: [T], and [M] to read -> [T V], or [1 V] with `last`."""
+    """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     x = embed(ids, w, "shared.weight", c.vocab_size, c.d_model)
@@ -93,7 +94,7 @@ def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) ->
 
 
 def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
-    """What the encoder makes of the text that it reads, each token in the light of all: [M] -> [M D]."""
+    """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
     x = embed(source, w, "shared.weight", c.vocab_size, c.d_model)
     here = np.arange(source.shape[0], like=source)
     bias = distances(here, here, w, "encoder", c, to_both_sides=True)
@@ -103,7 +104,7 @@ def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
 
 
 def distances(queries: Array, keys: Array, w: Weights, stack: str, c: T5, *, to_both_sides: bool) -> Array:
-    """What a stack's layers add to their scores by the distance; the first one's file has the table: -> [N T S]."""
+    """A stack's additions to its layers' scores by the distance; the first one's file has the table: -> [N T S]."""
     name = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     return relative_bias(
         queries, keys, w, name, c.n_buckets, c.n_heads, c.longest_distance, to_both_sides=to_both_sides
@@ -147,7 +148,7 @@ def causal_attention(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array) -
 
 @step(Role.CROSS_ATTENTION)
 def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) -> Array:
-    """Let each token gather information from what the encoder read: [T D], [M D] -> [T D]."""
+    """Let each token gather information from the encoder's output: [T D], [M D] -> [T D]."""
     q = project(x, w, "q", c)
     k = cache.fill(Holds.SOURCE_KEYS, project(read, w, "k", c), c.n_source)
     v = cache.fill(Holds.SOURCE_VALUES, project(read, w, "v", c), c.n_source)
@@ -156,7 +157,7 @@ def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) ->
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: T5) -> Array:
-    """Work on each token by itself, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
     act = activation(c.activation)
     if c.is_gated:
         return linear(act(linear(x, w, "wi_0", c.d_ff)) * linear(x, w, "wi_1", c.d_ff), w, "wo", c.d_model)

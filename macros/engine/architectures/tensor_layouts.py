@@ -1,7 +1,7 @@
-"""How files store the matrices of experts: each under its expert's number, or all in stacks.
+"""The layouts of the matrices of experts in files: each under its expert's number, or all in stacks.
 
-EXPERT and PACKED are what a forward pass asks for: gate, up and down matrices of one expert, or the stacks of all.
-FUSED is what `architecture` takes: transformers 5's names, and the published tensors that each is cut into.
+EXPERT and PACKED are the requests of a forward pass: gate, up and down matrices of one expert, or the stacks of all.
+FUSED is the argument of `architecture`: transformers 5's names, and the published tensors that each is cut into.
 """
 
 from __future__ import annotations

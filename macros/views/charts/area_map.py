@@ -1,6 +1,7 @@
-"""The area map: the parameters of a model to scale, each part a field that leads to what explains it.
+"""The area map: the parameters of a model to scale, each part an area that links to its explanation.
 
-Drawn twice, for a wide and for a narrow place, of which the style sheet shows one; the same stands below as a table.
+It is drawn twice, for a wide and for a narrow place, and the style sheet shows one; a table below it has the same
+content.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .parts_chart import PARTS
 
 
 class Field(NamedTuple):
-    """A part of the model: its parameters, what it is called, in the field's terms too, where it is explained."""
+    """A part of the model: its parameters, its name, its terms, and the page that explains it."""
 
     group: Group
     name: Html
@@ -34,7 +35,7 @@ class Field(NamedTuple):
         return rounding.grouped(self.group.count)
 
     def area(self, total: int) -> treemap.Area:
-        """The part as the drawing has it."""
+        """The part for the drawing."""
         group = self.group
         tensors = (
             treemap.Tensor(
@@ -62,7 +63,7 @@ def area_map_of_model_page(model: Model) -> Html:
 
 
 def drawing(model: Model) -> Html:
-    """The wide drawing by itself, which leads nowhere."""
+    """The wide drawing on its own, without links."""
     return _drawing(_fields(model, (None,) * len(groups(model))), model, treemap.WIDE, "wide")
 
 
@@ -123,7 +124,7 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
 
 
 def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
-    """A part: its tensors as fields within it, its name, and their names where there is room."""
+    """A part: its tensors as areas within it, its name, and their names if there is room."""
     colour = PARTS[f.group.parts[0].category].colour
     said = html("{}: {} parameters, {}", (f.name + f.terms).striptags(), f.said, area.share)
     shapes = joined(

@@ -48,7 +48,7 @@ def training_terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]
 def adapter_table(
     models: object, ranks: object = (8, 16, 64), targets: object = ALL_LINEAR, link: Link | None = None
 ) -> Html:
-    """Trainable parameters of LoRA by rank: of all linear layers, of modules by name, or PEFT's (`default`)."""
+    """Trainable parameters of LoRA by rank: for all linear layers, for modules by name, or for PEFT's (`default`)."""
     slugs = several(models, "models")
     each = [whole_number(rank, "rank", most=low_rank.MOST_RANK) for rank in several(ranks, "ranks")]
 
@@ -82,7 +82,7 @@ def adapter_table(
 def fine_tuning_memory(
     model: Model, rank: int = 16, context: int = 2048, batch: int = 1, recompute: str = "full"
 ) -> Html:
-    """Memory of training a model in full, with LoRA and with QLoRA on one device, term by term."""
+    """Training memory of a model in full, with LoRA and with QLoRA on one device, term by term."""
     rank, context = whole_number(rank, "rank", most=low_rank.MOST_RANK), whole_number(context, "context")
     recompute = one_of(recompute, RECOMPUTED, "recompute")
     setup = Setup(context, whole_number(batch, "batch"), recompute=recompute)
@@ -125,7 +125,7 @@ def _size(n: int) -> str:
 def fine_tuning_fits(
     models: object, gigabytes: int = 24, rank: int = 16, context: int = 2048, link: Link | None = None
 ) -> Html:
-    """Which models fit on a device of so many GB in full, with LoRA and with QLoRA, and what each takes."""
+    """The models that fit on a device with this many GB in full, with LoRA and with QLoRA, and the memory of each."""
     slugs = several(models, "models")
     size = whole_number(gigabytes, "gigabytes", most=10**6) * 10**9
     rank, context = whole_number(rank, "rank", most=low_rank.MOST_RANK), whole_number(context, "context")
@@ -168,7 +168,7 @@ def training_split(
     optimizer: str = "adamw",
     sequence_parallel: bool = True,
 ) -> Html:
-    """Memory of training in full on the fullest of several devices, term by term, under DDP, ZeRO and FSDP."""
+    """Memory of full training on the fullest of several devices, term by term, under DDP, ZeRO and FSDP."""
     setups = {
         name: Setup(
             *(whole_number(context, "context"), whole_number(batch, "batch"), whole_number(devices, "devices")),
@@ -209,7 +209,7 @@ def training_split(
 
 
 def training_runs(link: Link | None = None) -> Html:
-    """Training runs that makers state: tokens, device-hours, the FLOPs of our count, the share of the peak, energy."""
+    """Training runs as makers report them: tokens, device-hours, FLOPs by our count, the share of the peak, energy."""
     stated = runs.stated()
     rows = []
     for run in stated.run:

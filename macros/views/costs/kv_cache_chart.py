@@ -22,7 +22,7 @@ CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
 
 
 class Line(NamedTuple):
-    """How a model's line is drawn: each has its own mark and dashes, so that none is told by its color alone."""
+    """The style of a model's line: each has its own mark and dashes, so that none is identified by its color alone."""
 
     colour: str
     dashes: str | None

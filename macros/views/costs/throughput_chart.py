@@ -1,4 +1,4 @@
-"""Tokens per second at best, against the batch and against the context, as a picture: what limits it, line by line."""
+"""Tokens per second at best, against batch size and context, as charts: the limits, line by line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DASHES = {COMPUTE.title: "7 3", LINKS.title: "2 3"}
 
 
 class Point(NamedTuple):
-    """A batch at a context: its limits, whether the devices have room for it, and its FLOPs and bytes."""
+    """A batch size at a context: its limits, whether it fits in the devices' memory, and its FLOPs and bytes."""
 
     batch: int
     context: int
@@ -214,7 +214,7 @@ def _path(points: Iterable[tuple[float, float]], colour: str, width: float, dash
 
 
 def _mark(shape: str, x: float, y: float, colour: str, has_room: bool = True) -> Html:
-    """A point of the bound: filled where it fits into memory."""
+    """A point of the bound: filled if it fits in memory."""
     return element(
         "circle",
         cx=float(x),

@@ -1,5 +1,5 @@
-"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of
-sizes."""
+"""The changes in a family from one generation to the next: each model next to the earlier one of its line, and a chart
+of sizes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HALF_A_YEAR = 0.5
 
 
 def family_members(family: str) -> list[str]:
-    """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
+    """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
     slugs = [slug for slug, p in presets_in_order() if p.family == family]
     if not slugs:
         raise unknown(
@@ -85,7 +85,7 @@ def is_earlier(a: object, b: object) -> bool:
 
 
 def family_changes(family: str, link: Link | None = None, page_link: Link | None = None) -> Html:
-    """The models of a family in the order of release, and what each changed."""
+    """The models of a family in the order of release, and the changes in each."""
     slugs = family_members(family)
     known = disclosure.models(slugs)
     if not known:
@@ -131,7 +131,7 @@ def family_changes(family: str, link: Link | None = None, page_link: Link | None
 
 
 def _changed(slug: str, shown: list[int], link: Link | None) -> list:
-    """The row of a model, beside the earlier one of its line."""
+    """The row of a model, compared with the earlier one of its line."""
     preset, model = presets.preset(slug), disclosure.model(slug)
     head = linked(preset.name, slug, link) + _was(
         tag("time", values.date(preset.released), datetime=iso_date(preset.released))
@@ -149,7 +149,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
 
 
 def _was(content: object) -> Html:
-    """On a line of its own where there are styles, apart from what stands before it everywhere."""
+    """The earlier value: on its own line with styles, separated from the new one everywhere."""
     return html(" {}", tag("span", content, cls="ep-was"))
 
 
@@ -286,7 +286,7 @@ PLACES = (
 def _room(
     name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
 ) -> tuple[tuple[float, float, str], Box] | None:
-    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other, and its box."""
+    """The box for a name next to its point, over nothing and clearly nearer to it than to any other."""
     left, top, _, bottom = frame.plot
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy
