@@ -198,7 +198,7 @@ def model_page(slug: str) -> str:
             macro_call("training_memory", slug),
             level=3,
         ),
-        folded_section(slug, "The least time", macro_call("time_table", slug, accelerators), level=3),
+        folded_section(slug, "Minimum time { #the-least-time }", macro_call("time_table", slug, accelerators), level=3),
         section("What it changed", macro_call("model_changes", slug)),
         *whole_model(slug),
         *([section("The kinds of layers", macro_call("layer_table", slug))] if len(kinds(slug)) > 1 else []),

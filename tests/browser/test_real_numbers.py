@@ -96,7 +96,7 @@ def test_on_a_phone_and_for_everybody(choose, open_page, site):
 
 def test_one_step_at_a_time(open_page, site):
     """By button, by key and by the address, the box of each step lit; and back to the whole walk."""
-    page = open_page(urljoin(site, "real-numbers/step-by-step/"))
+    page = open_page(urljoin(site, "real-numbers/step-by-step/"), viewport={"width": 1280, "height": 800})
     panel, title = page.locator(".ep-stepper"), page.locator(".ep-stepper .ep-what strong")
     panel.get_by_text("Step 1 of ").wait_for()
     assert panel.evaluate("e => e.getBoundingClientRect().bottom") <= 800

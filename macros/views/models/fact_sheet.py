@@ -157,7 +157,7 @@ def arxiv_papers(preset: Preset) -> list[str]:
 
 def section_summary(slug: str, name: str) -> Html:
     """The result of a long part of a model's page, in a line that shows while the part is folded."""
-    return RESULTS[name](presets.model(slug))
+    return RESULTS[name.partition(" {")[0]](presets.model(slug))
 
 
 def _context_of_results(model: Model) -> int:
@@ -233,7 +233,7 @@ def layers_summary(model: Model) -> Html:
 
 RESULTS: dict[str, Callable[[Model], Html]] = {
     "By context": _by_context,
-    "The least time": _least_time,
+    "Minimum time": _least_time,
     "Every parameter": _every_parameter,
     "What happens to five tokens": _five_tokens,
     "KV cache": _kv_cache,
