@@ -24,6 +24,7 @@ from macros.counting.adapters import (
 )
 from macros.counting.training_setup import nf4_bytes
 from macros.engine.errors import Problem
+from macros.views.costs.fine_tuning import adapter_table
 
 RECORD = json.loads((Path(__file__).parent.parent / "golden" / "adapters.json").read_text("utf-8"))
 NF4 = "weights in NF4"
@@ -200,3 +201,8 @@ def test_nf4_is_as_bitsandbytes_stores_it(shape, single, double):
     n = math.prod(shape)
     assert nf4_bytes(n, double=False) == single
     assert nf4_bytes(n) == double
+
+
+def test_a_table_takes_names_of_modules_alone():
+    with pytest.raises(Problem, match="targets = 1: expected the name of a module"):
+        adapter_table(["gpt2"], targets=[1, "c_attn"])

@@ -9,6 +9,7 @@ from ...catalogue.presets import Model
 from ...counting import adapters as low_rank
 from ...counting.adapters import ALL_LINEAR, Adapter, Adapters
 from ...counting.training_setup import OPTIMIZERS, RECOMPUTED, SHARDINGS, Setup, device_terms
+from ...engine.errors import Problem, shorten
 from ..kit import disclosure, rounding
 from ..kit.arguments import one_of, several, whole_number
 from ..kit.conventions import and_list, caveat
@@ -35,6 +36,8 @@ ALL = "all-linear: every linear layer except the LM head, as in PEFT."
 
 def _adapters(model: Model, rank: int, targets: object) -> Adapters:
     names = None if targets == DEFAULT else several(targets, "targets")
+    if strange := [name for name in names or () if not isinstance(name, str)]:
+        raise Problem(f"targets = {shorten(strange[0])}: expected the name of a module", 'write targets=["q_proj"]')
     return low_rank.adapters(model.counts, model.architecture, model.model_type, Adapter(rank, names))
 
 
