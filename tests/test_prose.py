@@ -282,7 +282,7 @@ def test_an_exact_number_is_that_of_a_file(slug):
     """Without published weights, the number is that of the paper's sizes."""
     said = plain(model_page.model_intro(slug))
     assert ("has exactly " in said) == (presets.preset(slug).hub is not None)
-    assert ("by the sizes of its paper" in said) == (presets.preset(slug).hub is None)
+    assert ("by the sizes in its paper" in said) == (presets.preset(slug).hub is None)
 
 
 @pytest.mark.parametrize("slug", SLUGS)

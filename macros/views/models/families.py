@@ -141,7 +141,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
         return [head, undisclosed, *[Cell("", is_number=False)] * len(shown)]
     old = predecessor(model)
     if old:
-        head += _was(f"beside {old.name}")
+        head += _was(f"vs. {old.name}")
     c = model.counts
     total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
     earlier = trait_values(old) if old else [None] * len(TRAITS)

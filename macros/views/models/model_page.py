@@ -35,7 +35,7 @@ def model_intro(slug: str) -> Html:
     model = disclosure.model(slug)
     if model is None:
         return start + html(
-            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
+            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess is not a source."
         )
     counts = model.counts
     part = html(" {}", _part(model)) if model.parts else ""
@@ -43,7 +43,7 @@ def model_intro(slug: str) -> Html:
     return html(
         "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.{}",
         start,
-        "exactly" if p.hub else "by the sizes of its paper",
+        "exactly" if p.hub else "by the sizes in its paper",
         counts.total,
         active if is_sparse(model) else "",
         part,
