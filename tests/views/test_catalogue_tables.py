@@ -423,6 +423,11 @@ def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, a
     )
 
 
+def test_alibi_is_named_of_those_that_have_it_alone():
+    slugs = {m.slug for m in map(presets.model, DISCLOSED) if "ALiBi" in traits.positions(m)}
+    assert slugs == {"mpt-7b", "bloom-560m", "bloom-1b7", "bloom-7b1", "bloom-176b"}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_familys_chart_has_each_model_in_words(family):
     made, known = (

@@ -18,7 +18,7 @@ from ...catalogue import presets
 from ...catalogue.presets import Model
 from ...engine import terms
 from ...engine.array import Node
-from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, ROPES, Role
+from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, Role
 from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import text_width
@@ -260,12 +260,11 @@ def _described(c: Item | Box) -> tuple[str, tuple[str, ...], tuple[str, ...], Pl
 def _words(part: Node, own: list[str]) -> tuple[str, ...]:
     """The field’s words for the steps inside a part, in their order, without those that are in any and its own."""
     nodes = [n for n in part.walk() if n is not part]
-    is_rotary = any(n.role in ROPES for n in nodes)
     found: dict[str, None] = {}
     for n in nodes:
         if n.role in EVERY_NORM and _is_of_heads(n):
             found["QK-norm"] = None
-        elif is_alibi(n) and not is_rotary:
+        elif is_alibi(n):
             found["ALiBi"] = None
         elif is_distance_bias(n):
             found["relative position bias"] = None

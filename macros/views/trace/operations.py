@@ -333,9 +333,11 @@ def is_distance_bias(node: Node) -> bool:
 def is_alibi(node: Node) -> bool:
     """Whether a call adds an untrained term to the scores of each head, instead of position embeddings."""
     inside = node.parent.role if node.parent else None
-    makers = {a.source.role for a in node.inputs if isinstance(a.source, Node)}
+    sources = [a.source for a in node.inputs if isinstance(a.source, Node)]
+    makers = {source.role for source in sources}
+    products = [source for source in sources if source.function is np.einsum]  # two are weighted sums, not scores
     is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
-    return is_of_scores and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
+    return is_of_scores and len(products) < 2 and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
 
 
 _MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
