@@ -55,7 +55,19 @@ TWICE = {
     "t5": ("encoder.embed_tokens", "decoder.embed_tokens"),
 }
 # What the head that is the input table too is called, where it is not lm_head.
-TIED_HEADS = {"bert": "cls.predictions.decoder", "modernbert": "decoder", "whisper": "proj_out"}
+TIED_HEADS = {
+    "albert": "predictions.decoder",
+    "bert": "cls.predictions.decoder",
+    "biogpt": "output_projection",
+    "distilbert": "vocab_projector",
+    "electra": "generator_lm_head",
+    "modernbert": "decoder",
+    "modernbert_decoder": "decoder",
+    "mpnet": "lm_head.decoder",
+    "nomic_bert": "cls.predictions.decoder",
+    "roberta": "lm_head.decoder",
+    "whisper": "proj_out",
+}
 
 
 @dataclass(frozen=True)

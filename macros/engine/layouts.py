@@ -15,7 +15,13 @@ from .architectures import Architecture
 Stored: TypeAlias = Mapping[str, Sequence[int] | None]
 
 # How the language model of a larger one is called there, and here.
-WRAPPERS = (("language_model.", ""), ("model.language_model.", "model."), ("model.language_model.", ""))
+WRAPPERS = (
+    ("language_model.", ""),
+    ("model.language_model.", "model."),
+    ("model.language_model.", ""),
+    ("model.text_model.", "model."),
+    ("thinker.", ""),
+)
 MOST_DIGITS = 9  # of a number in a name
 MOST_KINDS = 10_000  # of names that differ in more than numbers; after so many, names are taken as they are spelled
 

@@ -195,9 +195,12 @@ def scores_again(ours: Model, new: int, context: int) -> int:
     return sum(layers * flops(ours, node, new, context) for node, layers in steps(ours, Role.SCORES))
 
 
+OMNI = ("qwen2_5_omni_text", "qwen3_omni_moe_text")  # whose classes take no number of scores to keep
+
+
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
-    if ours.model_type not in (*ENCODERS, *WITH_ENCODER):
+    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI):
         return 0
     return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
 
@@ -380,8 +383,8 @@ FLOPS = {
         "transformers multiplies a new token with cached rows of the previous chunk, and masks them.", masked_in_chunk
     ),
     "every score": Convention(
-        "transformers’ encoders score every token of a text, and so do its models of an encoder and a decoder. "
-        "Here the scores of one token count, as elsewhere.",
+        "transformers’ encoders score every token of a text, and so do Qwen’s Omni and its models of an encoder and a "
+        "decoder. Here the scores of one token count, as elsewhere.",
         every_score,
     ),
     "outside": Convention(

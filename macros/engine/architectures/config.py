@@ -74,6 +74,15 @@ COMMON_IGNORED = frozenset(
 """.split()
 )
 
+# Keys beside a language model's own in a multimodal config: which ids stand for an image, a film or a sound.
+MEDIA_TOKENS = frozenset(
+    """
+    image_token_id video_token_id audio_token_id vision_start_token_id vision_end_token_id vision_token_id
+    image_start_token_id image_end_token_id video_start_token_id video_end_token_id audio_start_token_id
+    audio_end_token_id boi_token_id eoi_token_id image_token_index
+""".split()
+)
+
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -104,8 +113,8 @@ def derived(compute: Callable[[Any], Any]) -> Any:
     return field(default=compute, metadata={"key": None, "default": compute})
 
 
-def fixed(value: float | str | None, *, init: bool = False) -> Any:
-    """A value that no key of this architecture sets: every one of its models has it. It is not a hyperparameter."""
+def fixed(value: float | str | tuple[str, ...] | None, *, init: bool = False) -> Any:
+    """What no key of this architecture sets: every one of its models has this value. It is no hyperparameter."""
     return field(default=value, init=init)
 
 

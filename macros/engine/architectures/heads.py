@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import Parts, language_part
-from ..ops import last_row, layer_norm, linear, relu
+from ..keys import WRITER, Parts, language_part, text_table
+from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import LARGEST_SIZE, activation, listed
 
@@ -135,6 +135,51 @@ def changed(x: Array, w: Weights, c: Any) -> Array:
 
 
 @step(Role.TASK_HEAD)
+def classify_dense(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (RoBERTa)."""
+    y = np.tanh(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier.out_proj", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_gelu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (ELECTRA)."""
+    y = gelu(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier.out_proj", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def find_replaced(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """How likely another model wrote each token: [T D] -> [T D] -> [T 1] (ELECTRA)."""
+    y = activation(c.activation)(linear(x, w, "discriminator_predictions.dense", x.shape[-1], bias=True))
+    return linear(y, w, "discriminator_predictions.dense_prediction", 1, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_relu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token, changed once more: [T D] -> [1 C] (DistilBERT)."""
+    y = relu(linear(x[:1], w, "pre_classifier", x.shape[-1], bias=True))
+    return linear(y, w, "classifier", labels, bias=True)
+
+
+def pooled_alone(x: Array, trunk: Weights) -> Array:
+    """The first token's vector, changed once more, stands for the text: [T D] -> [1 D] (ALBERT)."""
+    return np.tanh(linear(x[:1], trunk, "pooler", x.shape[-1], bias=True))
+
+
+@step(Role.TASK_HEAD)
+def pool_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """The text's vector: [T D] -> [1 D] (ALBERT)."""
+    return pooled_alone(x, trunk)
+
+
+@step(Role.TASK_HEAD)
+def classify_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its vector: [T D], [C D], [C] -> [1 C] (ALBERT)."""
+    return linear(pooled_alone(x, trunk), w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
 def classify_first(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     """A score of the text for each label, by its first token: [T D], [C D], [C] -> [1 C]."""
     return linear(changed(x[:1], w, c), w, "classifier", labels, bias=True)
@@ -193,6 +238,58 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForNextSentencePrediction": Kind("next sentence", follows, 2),
         "ForPreTraining": Kind("hidden words and next sentence", predict_both, 2),
     },
+    "roberta": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_dense),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+    },
+    "mpnet": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_dense),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+    },
+    "electra": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForPreTraining": Kind("replaced tokens", find_replaced, 1),
+        "ForSequenceClassification": Kind("sequence classification", classify_gelu),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
+    "distilbert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_relu),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+        "ForMultipleChoice": Kind("multiple choice", classify_relu, 1),
+    },
+    "albert": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool_alone, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_alone),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_alone, 1),
+    },
+    "nomic_bert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+    },
+    "eurobert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
     "modernbert": {
         "ForMaskedLM": OWN,
         "Model": BASE,
@@ -201,6 +298,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", classify_changed),
         "ForMultipleChoice": Kind("multiple choice", classify_first, 1),
     },
+    "modernbert_decoder": {"ForCausalLM": OWN, "Model": BASE},
     "bart": {
         "ForConditionalGeneration": OWN,
         "Model": BASE,
@@ -248,7 +346,7 @@ DRAFT_KEYS = (
 
 def refuse_draft(raw: Mapping[str, Any]) -> None:
     """Raise `Problem` for the config of a head that drafts tokens for a larger model."""
-    if isinstance(raw.get("text_config"), Mapping):
+    if text_table(raw) is not None:
         return  # a whole model: one that reads images is called Eagle, too
     names = [("architectures", name) for name in classes(raw)]
     names += [(key, raw[key]) for key in ("speculators_model_type", "model_type") if isinstance(raw.get(key), str)]
@@ -339,10 +437,16 @@ def described(
     refuse_draft(raw)
     keys, parts = language_part(raw)
     whole: object = raw.get("model_type")
-    if not isinstance(raw.get("text_config"), Mapping) or not isinstance(whole, str):
+    if not isinstance(whole, str):
         return keys, parts, None
     is_strange = whole not in known and f"{whole}_text" not in known
-    named_classes, text = classes(raw), keys.get("model_type")
+    table, named_classes, text = text_table(raw), classes(raw), keys.get("model_type")
+    if table is None:  # an older file: the text model's keys stand beside the others
+        if whole in known or is_strange:
+            return keys, parts, None
+        keys, text = {**keys, "model_type": f"{whole}_text"}, f"{whole}_text"
+    elif table != "text_config" or WRITER in raw:  # the part names its own class, or has its own head
+        return keys, parts, whole if is_strange else None
     ends = {"ForConditionalGeneration": OWN, **(OWN_ENDS if is_strange else DECODER)}
     end = _ending(named_classes[0], ends, [whole]) if named_classes else None
     if named_classes and named_classes[0] in names.get(whole, ()):

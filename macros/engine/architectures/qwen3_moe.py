@@ -25,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
+from .config import MEDIA_TOKENS, Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
 from .llama import Llama
 from .qwen3 import attention
 from .rope_config import read_rope
@@ -82,6 +82,22 @@ class Qwen3VLMoE(Qwen3MoE):
         return read_rope(self.rope_parameters, theta=500_000.0)
 
 
+@config
+class Qwen3OmniMoE(Qwen3MoE):
+    """Hyperparameters of the text model of Qwen3-Omni's thinker, in forward order."""
+
+    use_sliding_window: bool = fixed(False)
+    sliding_window: Size | None = fixed(None)
+    normalise: bool = key("norm_topk_prob", True)
+
+    ignored = Qwen3MoE.ignored | MEDIA_TOKENS | {"sliding_window", "use_sliding_window"}
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1_000_000.0)
+
+
+@architecture("qwen3_omni_moe_text", config=Qwen3OmniMoE, fused=FUSED)
 @architecture("qwen3_vl_moe_text", "qwen3_vl_moe", config=Qwen3VLMoE, pieces=FUSED)
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
 def forward(w: Weights, ids: Array, c: Qwen3MoE, cache: KVCache, last: bool = True) -> Array:

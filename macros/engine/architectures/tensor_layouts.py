@@ -63,6 +63,20 @@ MISTRAL_NAMES = (
 )
 PAIRS = {f"self_attn.{one}_proj.weight": f"self_attn.{one}_pairs.weight" for one in "qk"}
 
+# EXAONE 3's own names, which are GPT-2's but for the matrices.
+EXAONE_NAMES = (
+    ("^transformer.wte.", "model.embed_tokens."),
+    ("^transformer.h.", "model.layers."),
+    ("^transformer.ln_f.", "model.norm."),
+    (".ln_1.", ".input_layernorm."),
+    (".ln_2.", ".post_attention_layernorm."),
+    (".attn.attention.out_proj.", ".self_attn.o_proj."),
+    (".attn.attention.", ".self_attn."),
+    (".mlp.c_fc_0.", ".mlp.gate_proj."),
+    (".mlp.c_fc_1.", ".mlp.up_proj."),
+    (".mlp.c_proj.", ".mlp.down_proj."),
+)
+
 # Inkling's own names. Its gate and up matrices take turns, row by row.
 INKLING_NAMES = (
     ("^model.llm.unembed.", "lm_head."),
