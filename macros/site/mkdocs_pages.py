@@ -109,20 +109,20 @@ def on_nav(nav, config, files):
 
 
 def within_families(items: Iterable[StructureItem]) -> None:
-    """The page before and the page after: a family's models lead to each other and to the list of all, which leads on
-    to what is behind them.
+    """The page before and the page after: a family's models lead to each other and to the list of all. The written
+    pages before the families lead to those behind them.
     """
     for models in items:
         family_entries = [one for one in models.children or () if one.children]  # pyright: ignore
         if not family_entries or not models.children[0].is_page:  # pyright: ignore
             continue
-        whole_list = models.children[0]  # pyright: ignore
+        written = [one for one in models.children if one.is_page]  # pyright: ignore
         behind = family_entries[-1].children[-1].next_page
         for family in family_entries:
-            family.children[0].previous_page = family.children[-1].next_page = whole_list
-        whole_list.next_page = behind
+            family.children[0].previous_page = family.children[-1].next_page = written[0]
+        written[-1].next_page = behind
         if behind:
-            behind.previous_page = whole_list
+            behind.previous_page = written[-1]
 
 
 def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:
