@@ -7,6 +7,7 @@ from typing import Any
 from ..catalogue import presets
 from ..data.catalogue import row
 from ..engine.errors import Problem, nearest, shorten
+from .conditions import truth
 from .tables import Table, Value
 
 COLUMNS = (
@@ -31,12 +32,10 @@ def models(
     context, `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come
     last. Raises `Problem` for an unknown family, organization or column.
     """
-    if sort_by not in COLUMNS:
+    if not isinstance(sort_by, str) or sort_by not in COLUMNS:
         raise Problem(
             f"sort_by = {shorten(sort_by)}: no column", nearest(sort_by, COLUMNS, f"has {', '.join(COLUMNS)}")
         )
-    if not isinstance(descending, bool):
-        raise Problem(f"descending = {shorten(descending)}: no truth value", "True or False")
     wanted = {slug: presets.preset(slug) for slug in presets.readable()}
     for key, name in (("family", family), ("organization", organization)):
         known = {str(getattr(preset, key)).casefold(): str(getattr(preset, key)) for preset in wanted.values()}
@@ -56,7 +55,7 @@ def models(
         if limit is not None:
             rows = [one for one in rows if (n := one["total"]) is not None and (n >= limit if is_least else n <= limit)]
     there = [one for one in rows if one[sort_by] is not None]
-    there.sort(key=lambda one: one[sort_by], reverse=descending)
+    there.sort(key=lambda one: one[sort_by], reverse=truth("descending", descending))
     return Table(COLUMNS, [*there, *(one for one in rows if one[sort_by] is None)])
 
 

@@ -74,3 +74,10 @@ def warn(lines: Iterable[str], depth: int = 3) -> None:
     """The command's messages on standard error, as Python warnings."""
     for line in lines:
         warnings.warn(line, stacklevel=depth)
+
+
+def truth(name: str, value: object) -> bool:
+    """A choice between two. Raises `Problem` for anything else, an array too."""
+    if not isinstance(value, bool):
+        raise Problem(f"{name} = {shorten(value)}: no truth value", "True or False")
+    return value

@@ -21,7 +21,7 @@ from ..counting.training_setup import Setup
 from ..data.costs import plain_number
 from ..views.kit.rounding import decimal_bytes, significant
 from . import model as loading
-from .conditions import problems_of, warn, warn_beyond
+from .conditions import problems_of, truth, warn, warn_beyond
 from .fits import Memory, memory
 from .tables import Table, Tabular, table_of
 
@@ -180,7 +180,8 @@ def train(
     setup, adapter = asked(
         Choices(
             *(devices, method, rank, target_modules, bias, modules_to_save, optimizer, zero, tensor, pipeline),
-            *(sequence_parallel, recompute, sequence, micro_batch, gradients, not master_weights),
+            *(truth("sequence_parallel", sequence_parallel), recompute, sequence, micro_batch, gradients),
+            not truth("master_weights", master_weights),
         )
     )
     read = loading.read(model)

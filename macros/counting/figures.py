@@ -463,4 +463,4 @@ ALIASES = {"parameters": "total"}
 
 def figure(name: str) -> Figure | None:
     """The figure with this name, or None."""
-    return FIGURES.get(ALIASES.get(name, name))
+    return FIGURES.get(ALIASES.get(name, name)) if isinstance(name, str) else None

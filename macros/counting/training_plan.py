@@ -90,7 +90,10 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
 
 def names(option: str, value: Any) -> tuple[str, ...]:
     """Names of modules from comma-separated text or from a list. Raises `Problem`."""
-    parts: list[Any] = value.split(",") if isinstance(value, str) else list(value)
+    if isinstance(value, str):
+        parts: list[Any] = value.split(",")
+    else:
+        parts = list(value) if isinstance(value, (list, tuple)) else [value]
     found = tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
     if not found or len(found) > MOST_TARGETS or any(not isinstance(part, str) for part in parts):
         raise Problem(f"{option} = {shorten(value)}: no names of modules", "write them as in q_proj,v_proj")

@@ -14,7 +14,8 @@ from macros.data.schema import model as model_schema
 
 Answer = dict[str, Any]
 
-BELOW_ZERO = ("left_bytes", "memory_left_bytes")  # where bytes are missing
+# Where bytes are missing, and a logarithm of a share.
+BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay")
 MOST_DIFFERENCE = 1e-9  # of floats that are rounded once
 
 

@@ -22,7 +22,7 @@ COMMON = "llama3-8b"  # the layer that most later decoders start from
 @disclosure.view("what it changed")
 def model_changes(model: Model, page_link: Link | None = None) -> Html:
     """What differs from Llama 3 8B, and from the earlier model of its line: traits, the steps of a layer, sizes."""
-    olds = [presets.model(COMMON)] if model.slug != COMMON else []
+    olds = [presets.model(COMMON)] if model.slug != COMMON and COMMON in presets.paths() else []
     older = predecessor(model)
     olds += [older] if older and older.slug != COMMON else []
     if not olds:
