@@ -320,6 +320,8 @@ def trial(case: Case, folder: Path) -> None:
             else:
                 is_whole()
         case "read":
+            if "with_a_site" in case["disturbed"]:  # it is written to another place
+                return
             with _only_read(place) as prefix:
                 status, said = ended(started(at, prefix=prefix))
                 _is_told(said, "ermission denied")
