@@ -35,6 +35,8 @@ def models(
         raise Problem(
             f"sort_by = {shorten(sort_by)}: no column", nearest(sort_by, COLUMNS, f"has {', '.join(COLUMNS)}")
         )
+    if not isinstance(descending, bool):
+        raise Problem(f"descending = {shorten(descending)}: expected True or False", "give one of the two")
     wanted = {slug: presets.preset(slug) for slug in presets.readable()}
     for key, name in (("family", family), ("organization", organization)):
         known = {str(getattr(preset, key)).casefold(): str(getattr(preset, key)) for preset in wanted.values()}

@@ -269,6 +269,7 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: m.parameters.patterns.select("tensors"), "no column 'tensors'; did you mean \"tensor\"?"),
         (lambda m: ep.models(family="lama"), "family = 'lama': no model; did you mean \"Llama\"?"),
         (lambda m: ep.models(sort_by="totl"), "sort_by = 'totl': no column"),
+        (lambda m: ep.models(descending={}), "descending = {}: expected True or False"),
         (lambda m: ep.compare(m), "compare needs two or more models"),
         (lambda m: ep.fits(m, 24), "--on 24: neither an accelerator nor a size"),
         (lambda m: ep.fits([], "24GB"), "fits without a model; give one"),
