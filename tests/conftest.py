@@ -94,10 +94,14 @@ def pytest_collection_modifyitems(config, items):
             config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
             left_out += [item for item in rest if id(item) not in kept]
     elif CI and config.option.few is None and not (WHOLE or named or config.option.keyword or config.option.markexpr):
-        rest, chosen = chosen, share_of_many(chosen)
-        kept = set(map(id, chosen))
-        config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(kept)
-        left_out += [item for item in rest if id(item) not in kept]
+        for of_kind, most in (chosen, MOST), (browser, len(browser)), (processes, len(processes)):
+            rest = of_kind[:]
+            of_kind[:] = share_of_many(of_kind, most)
+            kept = set(map(id, of_kind))
+            config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(
+                kept
+            )
+            left_out += [item for item in rest if id(item) not in kept]
     config.hook.pytest_deselected(items=left_out)
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
@@ -113,12 +117,20 @@ def allowed(item) -> int:
     return timeout.args[0] if timeout else 0
 
 
-def share_of_many(items):
-    """All cases of tests that have few, and at least half of MOST of the others', which ones the commit says."""
+def share_of_many(items, most):
+    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says.
+
+    The commit says which ones.
+    """
     cases = defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    return [case for name, of_one in cases.items() for case in sampled(of_one, -(-len(of_one) // MOST), name)]
+
+    def share(of_one):
+        said = of_one[0].get_closest_marker("share")
+        return said.args[0] if said else -(-len(of_one) // max(most, 1))
+
+    return [case for name, of_one in cases.items() for case in sampled(of_one, share(of_one), name)]
 
 
 def few_of_each(items, few):

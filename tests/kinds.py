@@ -16,6 +16,8 @@ KINDS = {
     "real-numbers/step-by-step/": OTHER,
     "checked-claims/": OTHER,
     "models/": OTHER,
+    "models/gallery/": OTHER,
+    "models/atlas/": OTHER,
     "models/llama/": OTHER,
     "models/gpt/gpt2/": OTHER,
     "models/claude/claude-3-opus/": TEXT,

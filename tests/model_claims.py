@@ -657,7 +657,7 @@ def headlines_that_count_more() -> None:
     total of the text model gives neither."""
     for slug, expected in (
         ("qwen3.5-397b-a17b", "the total with the vision part, rounded: "),
-        ("glm-4.5", "non-embedding with the MTP module, rounded or cut off: "),
+        ("glm-4.5", "non-embedding with the MTP module, rounded or truncated: "),
     ):
         assert headlines.headline(of(slug), presets.preset(slug).headline).startswith(expected)
 

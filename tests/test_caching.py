@@ -24,13 +24,15 @@ OF_PLAIN_VALUES = set(
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
     catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
     catalogue/engine_records:logs catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded
-    catalogue/measurements:published catalogue/training_runs:stated site/search/asked:_topics site/search/asked:asked
+    catalogue/measurements:published catalogue/training_runs:stated
+    catalogue/small_configs:small_configs site/search/asked:_topics site/search/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
     site/mkdocs_pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
-    views/diagrams/model_diagrams:to_section views/guide/matmul:drawing views/kit/equations:math
+    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn
+    views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
     views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
     views/kit/text_width:text_width views/reference/claims:claims views/reference/claims:formulas

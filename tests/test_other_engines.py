@@ -68,7 +68,7 @@ def test_links_are_written_as_an_author_does():
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypatch):
     (tmp_path / "mine").write_text("")
     assert sources.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
-    assert sources.main([]) == 2 and "one folder is asked for" in capsys.readouterr().err
+    assert sources.main([]) == 2 and "expected one folder" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     assert sources.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
 

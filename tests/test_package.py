@@ -227,6 +227,7 @@ def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
     assert re.search(r"without material, .*: pip install -c .ci/constraints.txt -e '\.\[site\]'$", line)
 
 
+@pytest.mark.share(3)
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("python", ["core", "installed"])

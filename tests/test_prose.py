@@ -243,7 +243,7 @@ def test_the_spread_of_scores():
     assert largest_share(scores / width**0.5) < 0.5
     spread = width**0.5
     assert 10_000 < np.exp(spread) < 100_000, "“tens of thousands”"
-    assert f"{spread:.3g}: two of them typically lie so far apart" in page("what-happens/attention-deep-dive.md")
+    assert f"{spread:.3g}: two of them are typically that far apart" in page("what-happens/attention-deep-dive.md")
     assert 0.5 * spread < np.median(np.abs(scores[:, 0] - scores[:, 1])) < 1.5 * spread
 
 
@@ -282,7 +282,7 @@ def test_an_exact_number_is_that_of_a_file(slug):
     """Without published weights, the number is that of the paper's sizes."""
     said = plain(model_page.model_intro(slug))
     assert ("has exactly " in said) == (presets.preset(slug).hub is not None)
-    assert ("by the sizes of its paper" in said) == (presets.preset(slug).hub is None)
+    assert ("by the sizes in its paper" in said) == (presets.preset(slug).hub is None)
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -303,10 +303,10 @@ def test_what_was_checked(slug):
     elif not published["exact"]:
         assert said.startswith(f"The published total is rounded, {published['parameters']:,}: ")
         alike = [f for f in published.get("other", []) if f["exact"] and f["parameters"] == total]
-        assert ("stands elsewhere" in said) == bool(alike)
+        assert ("also stated elsewhere" in said) == bool(alike)
     elif not extra and not buffers:
         assert published["parameters"] == total
-        assert said == f"The total equals the published {total:,} exactly. A build in which it does not is refused."
+        assert said == f"The total equals the published {total:,} exactly. Otherwise the build would fail."
     else:
         more = published["parameters"] - total
         assert more == buffers + sum(row["count"] for row in extra)
@@ -330,6 +330,7 @@ MADE_OF = "GPT-3’s paper alternates dense attention"
 AMONG_SEVERAL = {
     "cache_table": {},
     "cache_chart": {},
+    "cache_kinds_chart": {},
     "training_flops": {},
     **dict.fromkeys(("inference_table", "fitting_file_table"), {"context": 1024}),
     "adapter_table": {},
@@ -341,7 +342,8 @@ OF_ONE = set(
     """
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
     walkthrough model_sheet what_if training_split fine_tuning_memory
-    offload_table speculative_table throughput_chart
+    offload_table speculative_table throughput_chart memory_chart model_changes cite_numbers flops_chart
+    training_chart
     """.split()
 )
 ELSEWHERE = {
@@ -354,6 +356,7 @@ ELSEWHERE = {
     "python_example": lambda call, slug: call(f"ep.load({slug!r})"),
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "traffic_table": lambda call, slug: call(slug, devices=1),
+    "choice_chart": lambda call, slug: call("KV cache"),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }
 # Views of the block of a Llama, and of models that are named in them: none has a caveat.
@@ -367,6 +370,7 @@ OF_SHAPES = set(
     bits_per_weight_table formula parameter_formula matmul
     matmul_figure pipeline_diagram block_diagram family_chart model_intro model_sources model_checked model_cards
     preset_file layer_range calc cost model_link config_file parts_chart size_chart shape_history_chart
+    timeline architecture_gallery gallery_summary
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     coverage_summary coverage_types coverage_mechanisms
@@ -393,7 +397,7 @@ def test_a_caveat_stands_beside_every_cost(slug):
         assert (made_of in said) == has_one, name
         # No engine's cache of what an encoder read is known; beyond a table of positions nothing is said at all.
         not_known = name == "engine_table" and reads_source and not end_before(presets.model(slug), 1024)
-        assert ("for this model is not known here" in said) == not_known
+        assert ("no rule is known for the cache of" in said) == not_known
     if made_of is MADE_OF and has_one:
         assert [name for name, call in ELSEWHERE.items() if made_of not in call(MACROS[name], slug)] == []
     if has_one:

@@ -4,6 +4,7 @@
 
 const LIST = ".ep-catalogue",
   LEAST = "4096", // tokens of context
+  COST = /cache/i,
   SORTER = "./vendor/sortable-tablesort.mjs" // not ours: it is not looked into for types
 /** @type {Record<string, string>} */
 const CALLED = { licence: "license", "cache-bytes-a-token": "kv-cache-bytes-token" } // columns, in addresses before
@@ -40,8 +41,10 @@ function mount(table, sort) {
     th.append(button)
   })
 
-  // A column of numbers starts with the largest, one of words with A; a third click gives back the page's own order.
-  const first = (/** @type {Element} */ th) => (th.classList.contains("num") ? "descending" : "ascending")
+  // A column of numbers starts with the largest, a cost with the smallest, one of words with A; a third click gives back
+  // the page's own order.
+  const first = (/** @type {Element} */ th) =>
+    th.classList.contains("num") && !COST.test(th.textContent) ? "descending" : "ascending"
   function next(/** @type {Element} */ th) {
     const now = th.getAttribute("aria-sort")
     return now === null ? first(th) : now === first(th) ? (now === "ascending" ? "descending" : "ascending") : null
@@ -180,6 +183,13 @@ function mount(table, sort) {
       remember()
     }),
   )
+  const more = form.querySelector(".ep-more")
+  const open = (/** @type {boolean} */ is) => {
+    form.toggleAttribute("data-more", is)
+    more?.setAttribute("aria-expanded", `${is}`)
+  }
+  more?.addEventListener("click", () => open(!form.hasAttribute("data-more")))
+  open(Object.keys(values()).some(name => name !== "find"))
   form.hidden = false
   filter(form)
   fit(form)

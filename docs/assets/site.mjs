@@ -2,7 +2,12 @@
 // stop. In a table that does, the result stays in its place beside the name. The points of charts have a script of
 // their own.
 
-const SCRIPTS = { "figure.diagram": "./diagram.mjs", ".ep-catalogue": "./catalogue.mjs" } // of what not every page has
+/** @type {Record<string, string>} */
+const SCRIPTS = {
+  "figure.diagram": "./diagram.mjs",
+  ".ep-catalogue": "./catalogue.mjs",
+  ".ep-gallery": "./gallery.mjs",
+} // of what not every page has
 const SCROLLS = ".ep-math, .ep-figure, .ep-beside, .ep-canvas, .md-typeset__scrollwrap, .md-typeset__table"
 /** @type {Record<string, string>} */
 const LABELS = {

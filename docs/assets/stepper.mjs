@@ -1,6 +1,6 @@
 // One step at a time: a walk through a forward pass, one operation at a time, with its box in the diagram highlighted,
-// its matrices to scale, and its text. Moved by buttons, keys and the address. Without this script the page shows the
-// whole walk.
+// its matrices to scale, and its text. Moved by buttons, keys and the address. It begins at once, or when what it is
+// folded in opens. Without this script the page shows the whole walk.
 
 import { make, replace } from "./tools/elements.mjs"
 
@@ -22,10 +22,11 @@ export function mount(walk, number) {
   walk.dataset.stepper = "true"
   const given = new URLSearchParams(location.search),
     asked = (given.get("walk") ?? "1") === `${number}` ? Number(given.get("step")) : 0
-  const start = make("button", { type: "button", class: "ep-open", onclick: () => go(0, true) }, "One step at a time")
-  walk.before(make("p", { class: "ep-stepper-start" }, start))
+  const label = number > 1 ? `One step at a time (${number})` : "One step at a time"
+  const start = make("button", { type: "button", class: "ep-open", onclick: () => begin(0) }, "One step at a time")
+  walk.before(make("p", { class: "ep-stepper-start", hidden: true }, start))
 
-  const said = make("div", { class: "ep-stepper-step", role: "status" }),
+  const said = make("div", { class: "ep-stepper-step", role: "status", tabindex: 0, "aria-label": "Step" }),
     drawn = make("div", { class: "ep-stepper-drawing", tabindex: 0, role: "group", "aria-label": "Diagram" })
   const place = make("span", { class: "ep-stepper-place" })
   const button = (/** @type {string} */ text, /** @type {() => void} */ move) =>
@@ -34,7 +35,7 @@ export function mount(walk, number) {
     next = button("Next", () => go(at + 1))
   const panel = make(
     "section",
-    { class: "ep-stepper", tabindex: -1, "aria-label": "One step at a time", hidden: true, onkeydown: keys },
+    { class: "ep-stepper", tabindex: -1, "aria-label": label, hidden: true, onkeydown: keys },
     make("div", { class: "ep-stepper-tools" }, back, next, place, button("All steps", close)),
     make("div", { class: "ep-stepper-body" }, drawn, said),
   )
@@ -62,7 +63,7 @@ export function mount(walk, number) {
     event.preventDefault()
   }
 
-  function go(/** @type {number} */ to, isBegun = false) {
+  function go(/** @type {number} */ to, isMoved = true) {
     if (to < 0 || to >= steps.length) return
     at = to
     const step = steps[at],
@@ -70,8 +71,8 @@ export function mount(walk, number) {
       where = step.parentElement?.closest("li.ep-layer") ?? null,
       part = step.parentElement?.closest("li.ep-part")
     panel.hidden = false
-    walk.hidden = true
-    start.hidden = true
+    walk.setAttribute("hidden", "until-found")
+    if (start.parentElement) start.parentElement.hidden = true
     back.disabled = at === 0
     next.disabled = at === steps.length - 1
     place.textContent = `Step ${at + 1} of ${steps.length}`
@@ -85,16 +86,33 @@ export function mount(walk, number) {
       scaled(step),
     )
     light(step, where)
-    address({ walk: number === 1 ? null : number, step: at + 1 })
-    if (isBegun) panel.focus({ preventScroll: true })
+    if (isMoved) address({ walk: number === 1 ? null : number, step: at + 1 })
+  }
+
+  function begin(/** @type {number} */ step) {
+    go(step)
+    panel.focus({ preventScroll: true })
+  }
+
+  function open() {
+    panel.hidden = true
+    walk.hidden = false
+    if (start.parentElement) start.parentElement.hidden = false
+    address({ walk: null, step: null })
   }
 
   function close() {
-    panel.hidden = true
-    walk.hidden = false
-    start.hidden = false
-    address({ walk: null, step: null })
+    open()
     start.focus()
+  }
+
+  // The arrows of somebody who has pressed nothing yet.
+  function arrows(/** @type {KeyboardEvent} */ event) {
+    if (!panel.isConnected) return document.removeEventListener("keydown", arrows)
+    if (event.target !== document.body || !["ArrowLeft", "ArrowRight"].includes(event.key) || panel.hidden) return
+    const { top, bottom } = panel.getBoundingClientRect(),
+      middle = innerHeight / 2
+    if (top < middle && bottom > middle) keys(event)
   }
 
   // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view.
@@ -122,12 +140,15 @@ export function mount(walk, number) {
     )
   }
 
+  walk.addEventListener("beforematch", open) // the browser's own search found something in it
+  document.addEventListener("keydown", arrows)
+  const fold = walk.closest("details")
   if (asked > 0 && asked <= steps.length) {
-    for (let fold = walk.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
-      fold.open = true
+    for (let one = fold; one; one = one.parentElement?.closest("details") ?? null) one.open = true
     go(asked - 1)
     panel.scrollIntoView({ block: "start" })
-  }
+  } else if (!fold || fold.open) go(0, false)
+  else fold.addEventListener("toggle", () => panel.hidden && at < 0 && go(0, false), { once: true })
 }
 
 const nameOf = (/** @type {Element} */ box) =>

@@ -2,6 +2,8 @@
 // the styles keep. A heading sorts what stands below it where that means something: a column of numbers in one kind of
 // unit, and the names beside it.
 
+const COST = /cache|memory|time|prefill|decode|flop/i // a column of these begins with the smallest
+
 /** @type {[name: string, format: (rows: string[][]) => string, ending: string, type: string][]} */
 const FORMATS = [
   ["CSV", csv, "csv", "text/csv"],
@@ -200,7 +202,8 @@ function sortable(/** @type {HTMLTableElement} */ table) {
     button.type = "button"
     button.append(...th.childNodes)
     th.append(button)
-    const [first, second] = isOfNumbers[i] ? ["descending", "ascending"] : ["ascending", "descending"]
+    const isLargestFirst = isOfNumbers[i] && !COST.test(th.textContent)
+    const [first, second] = isLargestFirst ? ["descending", "ascending"] : ["ascending", "descending"]
     button.addEventListener("click", () => {
       const before = th.getAttribute("aria-sort"),
         direction = before === first ? second : before === second ? null : first

@@ -25,18 +25,18 @@ def models(
     sort_by: str = "model",
     descending: bool = False,
 ) -> Table:
-    """The models of the catalog, a row for each; what a maker has not disclosed is None.
+    """The models of the catalog, one row each; sizes that the maker has not disclosed are None.
 
-    Filters go together; of names, case does not count. Parameters are the total. `cache_bytes_per_token` is that of
-    bfloat16 at long context, `decode_flops` are those of a token at a context of 4,096. What has no value in the column
-    that is sorted by comes last. Raises `Problem` for a family, an organization or a column that is not there.
+    Filters combine, and names ignore case. Parameters are the total. `cache_bytes_per_token` is in bfloat16 at long
+    context, `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come
+    last. Raises `Problem` for an unknown family, organization or column.
     """
     if sort_by not in COLUMNS:
         raise Problem(
             f"sort_by = {shorten(sort_by)}: no column", nearest(sort_by, COLUMNS, f"has {', '.join(COLUMNS)}")
         )
     if not isinstance(descending, bool):
-        raise Problem(f"descending = {shorten(descending)}: expected True or False", "give one of the two")
+        raise Problem(f"descending = {shorten(descending)}: no truth value", "True or False")
     wanted = {slug: presets.preset(slug) for slug in presets.readable()}
     for key, name in (("family", family), ("organization", organization)):
         known = {str(getattr(preset, key)).casefold(): str(getattr(preset, key)) for preset in wanted.values()}
@@ -61,7 +61,7 @@ def models(
 
 
 def _row(slug: str, preset: presets.Preset) -> dict[str, Any]:
-    """The catalog's row of a model, all of it side by side."""
+    """The catalog's row of a model, with all figures."""
     said = row(slug, preset, presets.model(slug) if preset.config is not None else None)
     kept, flops = said["kv_cache"], said["flops"]
     flat = {

@@ -1,4 +1,4 @@
-"""A model's hyperparameters, and a model with others: by the site's name, its letter or the key of config.json."""
+"""A model's hyperparameters, and a changed model: by this site's name, its letter or the key of config.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..views.words import notation
 
 
 def hyperparameters(model: Model) -> dict[str, bool | float | str]:
-    """The hyperparameters that are one value each, in forward order."""
+    """The hyperparameters that have a single value, in forward order."""
     values: dict[str, bool | float | str] = {}
     for k in fields_of(type(model.config)):
         value = getattr(model.config, k.field)
@@ -25,10 +25,10 @@ def hyperparameters(model: Model) -> dict[str, bool | float | str]:
 
 
 def changed(model: Model, settings: Mapping[str, Any]) -> Model:
-    """The model with these hyperparameters in its config, all others as they are.
+    """The model with these hyperparameters in its config, and all others unchanged.
 
-    A list of one entry per layer goes on in its own pattern where the number of layers changes. Raises `Problem` for a
-    name that the architecture does not have, and where the sizes do not fit together.
+    If the number of layers changes, a list with an entry per layer continues its own pattern. Raises `Problem` for a
+    name that the architecture does not have, and for sizes that do not fit together.
     """
     fields = {name: _field(model, name) for name in settings}
     if doubled := [name for name in fields if [*fields.values()].count(fields[name]) > 1]:
@@ -58,7 +58,7 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
 
 
 def _field(model: Model, name: str) -> Key:
-    """The hyperparameter of a name, a letter or a key of config.json."""
+    """The hyperparameter with this name, letter or key of config.json."""
     fields = fields_of(type(model.config))
     settable = [k for k in fields if k.key]
     letters = {k.field: notation.letter(k.field) for k in fields}

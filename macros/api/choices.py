@@ -1,6 +1,4 @@
-"""Which models of the catalog fit on a machine, and on which machines a model fits, each in the best format that
-does.
-"""
+"""Which models of the catalog fit on a machine, and which machines hold a model, each in the best format that fits."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from .tables import Row, Table, Tabular, table_of
 
 @dataclass(frozen=True)
 class Choices(Tabular):
-    """What fits, best first: a row for each model of the catalog, or for each machine of the list."""
+    """The answer, best first: one row for each model of the catalog, or for each listed machine."""
 
     sentence: str
     conditions: dict[str, object]
@@ -44,7 +42,7 @@ class Choices(Tabular):
         return len(self.found)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter fits --format json`."""
+        """The object that `every-parameter fits --format json` prints."""
         return {
             "conditions": self.conditions,
             f"{self.of}s": self.found,
@@ -82,9 +80,8 @@ def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choice
 
 
 def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices:
-    """The machines of the list, with the format of a model that fits on each; behind them those that it does not fit
-    on, with how many hold it. Raises `Problem` where the model has no such format.
-    """
+    """The listed machines that hold the model, with the format that fits on each; after them the machines that do not,
+    with the number of devices that would. Raises `Problem` if the model has no such format."""
     costs, asked = costs_of(model.counts), PUBLISHED if weights == BEST else weights
     costs.weight_bytes(asked)  # says so where there is none
     model.counts.check_cache(given.item_bytes)
@@ -117,13 +114,13 @@ def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices
 
 
 def best_format(model: Model, given: Conditions, memory_bytes: int) -> str:
-    """The first format of the ladder that fits; the last one where none does."""
+    """The first format of the ladder that fits, or the last one if none does."""
     costs = costs_of(model.counts)
     return chosen(costs, BEST, given, memory_bytes) or smallest(costs)
 
 
 def conditions_of(machine: Machine | None, weights: str, given: Conditions) -> dict[str, object]:
-    """Under which conditions an answer is given, for JSON."""
+    """The conditions of an answer, for JSON."""
     said: dict[str, object] = {
         "context": given.tokens,
         "batch": given.batch,
@@ -166,7 +163,7 @@ def _model_row(model: Model, said: Fitting) -> Row:
 
 
 def _row(model: Model, said: Fitting | None) -> Row:
-    """What is said of a format that fits."""
+    """One format that fits, as a row."""
     if said is None:
         return dict.fromkeys(COLUMNS)
     seconds = said.seconds

@@ -1,6 +1,5 @@
-"""Models side by side, under the same conditions: `compare` sets several beside each other, `what-if` a model beside
-itself with other hyperparameters.
-"""
+"""Models side by side, under the same conditions: `compare` takes several models, `what-if` one model before and after
+a change."""
 
 from __future__ import annotations
 
@@ -32,9 +31,8 @@ TIMES = ("decode_seconds", "tokens_per_second", "prefill_seconds")
 
 
 class Side(NamedTuple):
-    """A model: its hyperparameters, how many layers it has of each kind, what its parts have of its parameters, its
-    figures by name, whether it fits into the memory that was asked about, and the format of its weights.
-    """
+    """A model under these conditions: its hyperparameters, the number of layers of each kind, its parameters by part,
+    its figures by name, whether it fits on the machine, and the format of its weights."""
 
     model: Model
     hyperparameters: dict[str, bool | float | str]
@@ -46,9 +44,7 @@ class Side(NamedTuple):
 
 
 def side(model: Model, given: Conditions, on: Memory | None) -> Side:
-    """What is said of a model under these conditions. Raises `Problem` where its sizes allow no split over so many
-    devices.
-    """
+    """A model's side of a comparison. Raises `Problem` if its sizes allow no split over this many devices."""
     check_split(model, given)
     layers: dict[str, int] = {}
     for node in model.trace.root.children:
@@ -66,15 +62,14 @@ def side(model: Model, given: Conditions, on: Memory | None) -> Side:
 
 
 def differing_names(sides: Sequence[Side]) -> list[str]:
-    """The hyperparameters that change something from one model to another."""
+    """The hyperparameters whose difference between the models has an effect."""
     compared = [differing.side(one.model.config, one.model.trace) for one in sides]
     return [name for name in names_of(one.hyperparameters for one in sides) if differing.differs(name, compared)]
 
 
 class Comparison(Table):
-    """Models side by side: a row for each, shown as a column. `differ` are the hyperparameters that are not the same,
-    `ratios` of each other model its figures by the first one's.
-    """
+    """Models side by side: one row each, shown as a column. `differ` lists the hyperparameters that differ, `ratios`
+    the ratios of each other model's figures to the first model's."""
 
     def __init__(self, sides: Sequence[Side], given: Conditions, on: Memory | None):
         self._data = as_compared(sides, given, on)
@@ -86,7 +81,7 @@ class Comparison(Table):
         super().__init__(columns, one_type([{name: row.get(name) for name in columns} for row in rows]), heads="model")
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter compare --format json`."""
+        """The object that `every-parameter compare --format json` prints."""
         return self._data
 
 
@@ -99,9 +94,9 @@ def compare(
     devices: int = 1,
     on: str | None = None,
 ) -> Comparison:
-    """Two models or more under the same conditions: hyperparameters, parameters, costs; times and memory with `on`.
+    """Two or more models under the same conditions: hyperparameters, parameters, costs; times and memory with `on`.
 
-    A model is anything that `load` takes, or one that was loaded. Counts are exact whole numbers, bytes and FLOPs of
+    A model is anything that `load` accepts, or a loaded model. Counts are exact whole numbers, bytes and FLOPs are for
     one step; seconds and ratios are floats. Raises `Problem`.
     """
     if len(models) < 2:
@@ -119,7 +114,7 @@ def compare(
 
 
 def _groups(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is said of a model, in the order of a row."""
+    """The values of a model's row, in order."""
     kept = data["memory"] or {"bytes": {}}
     return [
         {name: data[name] for name in ("model", "name", "architecture", "weights")},
@@ -159,7 +154,8 @@ def _data(one: Side) -> dict[str, Any]:
 
 
 def as_compared(sides: Sequence[Side], given: Conditions, on: Memory | None) -> dict[str, Any]:
-    """What `compare --format json` prints: the models, which hyperparameters differ, the ratios to the first model."""
+    """The object that `compare --format json` prints: the models, the hyperparameters that differ, the ratios to the
+    first model."""
     first, *others = sides
     return {
         "conditions": as_conditions(given, on),
@@ -173,7 +169,8 @@ def as_compared(sides: Sequence[Side], given: Conditions, on: Memory | None) -> 
 
 
 def as_what_if(before: Side, after: Side, given: Conditions, on: Memory | None) -> dict[str, Any]:
-    """What `what-if --format json` prints: the model, what was set, the model with it, and what that adds."""
+    """The object that `what-if --format json` prints: the model, the changes, the changed model, and the
+    differences."""
 
     def difference(
         then: Mapping[str, int | Fraction | None], now: Mapping[str, int | Fraction | None]
@@ -193,10 +190,10 @@ def as_what_if(before: Side, after: Side, given: Conditions, on: Memory | None) 
 
 
 def ratio(first: int | Fraction | None, other: int | Fraction | None) -> Fraction | None:
-    """How many times the first the other is; None where that says nothing."""
+    """The second figure divided by the first, or None if that has no meaning."""
     return Fraction(other) / Fraction(first) if first and other is not None else None
 
 
 def names_of(tables: Iterable[Mapping[str, object]]) -> list[str]:
-    """The names of several tables, each once, in the order in which they come."""
+    """The names in several tables, each once, in order of appearance."""
     return list(dict.fromkeys(name for table in tables for name in table))

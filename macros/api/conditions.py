@@ -1,4 +1,4 @@
-"""Under which conditions a figure is asked for, held against what can be; and what is said of it as a warning."""
+"""The conditions of a figure, validated, and the warnings about them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..engine.errors import Problem, nearest, shorten
 def conditions(
     context: int = 4096, batch: int = 1, weights: str = "published", cache: str = "bfloat16", devices: int = 1
 ) -> Conditions:
-    """Tokens of context, batch size, the formats of weights (`published`: the maker’s own; `Q4_K_M`: a GGUF file’s)
-    and cache, devices that share the model.
+    """Tokens of context, batch size, the formats of weights (`published`: the maker’s own; `Q4_K_M`: a GGUF file’s) and
+    cache, and the number of devices that share the model.
 
-    The same defaults as on the command line. Raises `Problem` that names the argument.
+    The defaults are those of the command line. Raises `Problem` that names the argument.
     """
     return Conditions(
         whole("context", context, MOST_TOKENS),
@@ -37,7 +37,7 @@ def conditions(
 
 
 def accelerator(name: str) -> Accelerator:
-    """An accelerator by its slug, or one's own, as `24GB,1008GB/s,165TFLOPS`. Raises `Problem`."""
+    """An accelerator by its slug, or a machine of your own, such as `24GB,1008GB/s,165TFLOPS`. Raises `Problem`."""
     try:
         found = machine(name, accelerators()) if isinstance(name, str) else None
     except Problem as problem:
@@ -52,7 +52,7 @@ def accelerator(name: str) -> Accelerator:
 
 @contextmanager
 def problems_of(model: Model) -> Iterator[None]:
-    """A problem in here is the model's: its name stands in front."""
+    """Prefixes a problem raised inside with the model's name."""
     try:
         yield
     except Problem as problem:
@@ -60,17 +60,17 @@ def problems_of(model: Model) -> Iterator[None]:
 
 
 def check_split(model: Model, given: Conditions) -> None:
-    """Raises `Problem` where the model's sizes allow no split over so many devices."""
+    """Raises `Problem` if the model's sizes allow no split over this many devices."""
     with problems_of(model):
         costs_of(model.counts).check_split(given)
 
 
 def warn_beyond(model: Model, context: int, depth: int = 4) -> None:
-    """Warns where a context is longer than the model was made for; of the line that asked for a figure."""
+    """Warns, at the caller's line, if a context is longer than the model was made for."""
     warn(beyond(model, Asked((context,))), depth)
 
 
 def warn(lines: Iterable[str], depth: int = 3) -> None:
-    """What the command says on standard error, as Python's warnings."""
+    """The command's messages on standard error, as Python warnings."""
     for line in lines:
         warnings.warn(line, stacklevel=depth)

@@ -1,5 +1,5 @@
-"""Whether a model fits into memory while an inference engine serves it: term by term, exact figures, estimates and
-ranges apart."""
+"""Whether a model fits in memory while an inference engine serves it: term by term, with exact figures, estimates and
+ranges kept apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tables import Row, Table, Tabular, table_of
 
 @dataclass(frozen=True)
 class EngineFit(Tabular):
-    """The answer: true where even the most that the engine may take is there.
+    """The answer: true if even the upper bound of the engine's memory fits.
 
     `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
     source; `unused` is internal fragmentation, what blocks of the cache hold beyond its rows. `limit` is what the
@@ -42,7 +42,7 @@ class EngineFit(Tabular):
 
     @property
     def table(self) -> Table:
-        """A row for each term, in bytes."""
+        """One row per term, in bytes."""
         rows: list[Row] = [
             {"term": t.name, "least_bytes": t.least, "most_bytes": t.most, "known": t.how.value, "rule": t.rule}
             for t in self.terms
@@ -50,7 +50,7 @@ class EngineFit(Tabular):
         return table_of(rows, caption=self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter fits --engine … --format json`."""
+        """The object that `every-parameter fits --engine … --format json` prints."""
         return as_data(self)
 
     @property
@@ -65,37 +65,37 @@ class EngineFit(Tabular):
 
     @property
     def pool(self) -> Pool | None:
-        """What is left for the cache, of an engine that takes its share of the memory at once."""
+        """The pool that is left for the cache, for an engine that takes its share of the memory at once."""
         return self.serving.pool
 
     @property
     def least(self) -> int:
-        """Bytes at least."""
+        """The lower bound, in bytes."""
         return self.serving.least
 
     @property
     def most(self) -> int:
-        """Bytes at most."""
+        """The upper bound, in bytes."""
         return self.serving.most
 
     @property
     def limit(self) -> int:
-        """Bytes that the engine may take."""
+        """The bytes that the engine may take."""
         return self.serving.limit(self.size)
 
     @property
     def is_enough(self) -> bool:
-        """Whether the most is there."""
+        """Whether the upper bound fits."""
         return self.most <= self.limit
 
     @property
     def may_be_enough(self) -> bool:
-        """Whether the least is there."""
+        """Whether the lower bound fits."""
         return self.least <= self.limit
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         does = "fits" if self.is_enough else "may fit" if self.may_be_enough else "does not fit"
         sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         engine = engines.TITLES.get(self.engine, self.engine)
@@ -132,12 +132,12 @@ def _times(n: Fraction) -> str:
 
 
 def said(least: int, most: int, *, is_exact: bool) -> str:
-    """Bytes in a reader's unit: `16.1 GB`, `about 125 MB`, `0.12 to 1.74 GB`."""
+    """Bytes in a readable unit: `16.1 GB`, `about 125 MB`, `0.12 to 1.74 GB`."""
     return decimal_range(least, most, "" if is_exact else "about ")
 
 
 def engine_fit(model: Model, given: Conditions, name: str, device: str, size: int, vendor: str) -> EngineFit:
-    """Whether an engine can serve a model. Raises `Problem` where its cache of the model is not known here."""
+    """Whether an engine can serve a model. Raises `Problem` if no rule is known for its cache of the model."""
     costs = costs_of(model.counts)
     serving = engines.serve(name, costs, given, size, device, vendor)
     longest = engines.longest_context(name, costs, given, size, device, vendor)
@@ -146,12 +146,12 @@ def engine_fit(model: Model, given: Conditions, name: str, device: str, size: in
 
 
 def engine_named(name: object) -> str:
-    """The name of an engine. Raises `Problem`."""
+    """The engine with this name. Raises `Problem`."""
     return engines.engine(name)
 
 
 def as_row(answer: EngineFit) -> Row:
-    """A row of several answers."""
+    """One answer as a row of a table of several."""
     return {
         "model": answer.model.slug,
         "engine": answer.engine,
@@ -168,7 +168,7 @@ def as_row(answer: EngineFit) -> Row:
 
 
 def _bytes(term: Term) -> dict[str, int]:
-    """What is known of a term, by a key that says how."""
+    """The bytes of a term, under a key that says how they are known."""
     if term.how is How.RANGE:
         return {"least_bytes": term.least, "most_bytes": term.most}
     return {"bytes" if term.how is How.EXACT else "estimated_bytes": term.least}

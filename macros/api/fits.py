@@ -1,4 +1,5 @@
-"""Whether a model fits into memory, as a sentence: term by term, what is left or missing, and the longest context."""
+"""Whether a model fits in memory: term by term, the memory that is left or missing, and the longest context, as a
+sentence too."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ TERMS = {"weights": "weights", "cache": "KV cache", "activations": "largest oper
 
 
 class Memory(NamedTuple):
-    """The memory of one device: what it is called, its bytes, and the accelerator, if it is one that is listed."""
+    """The memory of one device: its name, its bytes, and the accelerator, if it is a listed one."""
 
     name: str
     size: int
@@ -35,8 +36,8 @@ class Memory(NamedTuple):
 
 
 def memory(name: str) -> Memory:
-    """An accelerator's slug, an amount such as 24GB, or a machine of one's own, as `24GB,1008GB/s,165TFLOPS`. Raises
-    `Problem` with the nearest known slug."""
+    """An accelerator's slug, an amount such as 24GB, or a machine of your own, such as `24GB,1008GB/s,165TFLOPS`.
+    Raises `Problem` with the nearest known slug."""
     if not isinstance(name, str):
         raise Problem(f"--on {shorten(name)}: neither an accelerator nor a size", "give text, such as h100 or 24GB")
     try:
@@ -50,17 +51,17 @@ def amount(text: str, option: str) -> int:
     """Bytes from an amount such as 24GB. Raises `Problem`."""
     if (said := memory_of(text)) and said.size:
         return said.size
-    raise Problem(f"{option} {shorten(text)}: no amount of memory", "write it as in 24GB")
+    raise Problem(f"{option} {shorten(text)}: not an amount of memory", "write it as in 24GB")
 
 
 @dataclass(frozen=True)
 class Fit(Tabular):
-    """The answer, true or false: how the model is split, bytes on the fullest device by term, how long a context could
-    be, how many devices it takes.
+    """The answer, true or false: the split of the model, bytes on the fullest device by term, the longest context, and
+    the number of devices needed.
 
-    `longest_context` is None where no context fills the memory; `enough`, the split over the fewest devices that hold
-    it, where there is none. Of a model with latents, `by_sequences` is the least that splits attention by sequences,
-    with the bytes on its fullest device.
+    `longest_context` is None if no context fills the memory. `enough` is the split over the fewest devices that hold
+    the model, or None. For a model with latents, `by_sequences` is the smallest split that divides attention by
+    sequences, with the bytes on its fullest device.
     """
 
     model: Model
@@ -80,16 +81,16 @@ class Fit(Tabular):
 
     @property
     def table(self) -> Table:
-        """A row for each term, in bytes."""
+        """One row per term, in bytes."""
         return table_of([{"term": name, "bytes": n} for name, n in self.terms.items()], caption=self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter fits --format json`."""
+        """The object that `every-parameter fits --format json` prints."""
         return as_data(self)
 
     @property
     def enough_devices(self) -> int | None:
-        """How many devices are enough; None where no number that is tried is."""
+        """The number of devices that is enough, or None if no number that is tried is."""
         return self.enough and self.enough.devices
 
     @property
@@ -98,7 +99,7 @@ class Fit(Tabular):
 
     @property
     def left(self) -> int:
-        """Bytes that are left on the fullest device; those that are missing, below 0."""
+        """Bytes left on the fullest device; negative if bytes are missing."""
         return self.on.size - self.total
 
     @property
@@ -115,12 +116,12 @@ class Fit(Tabular):
 
     @property
     def weights(self) -> str:
-        """In which format the weights were taken: `in fp8`, `as published (experts in mxfp4, the rest in bfloat16)`."""
+        """The format of the weights, such as `in fp8` or `as published (experts in mxfp4, the rest in bfloat16)`."""
         return self.model.counts.formats.phrase(self.given.format)
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         on_each = " on the fullest" if self.given.devices > 1 else ""
         rest = f"{decimal_bytes(abs(self.left))} {'left' if self.is_enough else 'missing'}"
@@ -134,7 +135,7 @@ class Fit(Tabular):
 
     @property
     def _made_for(self) -> str:
-        """The longest context of the model, where it has one."""
+        """The longest context of the model, if it has one."""
         if not (end := self.model.longest_context[0]):
             return ""
         by = " by its class's default" if self.model.has_default_context else ""
@@ -142,7 +143,7 @@ class Fit(Tabular):
 
     @property
     def advice(self) -> str:
-        """The longest context that fits, and how many devices would be enough."""
+        """The longest context that fits, and the number of devices that would be enough."""
         if self.longest_context is None:
             said = "Every context fits: the cache stops growing before the memory is full."
             said += self._made_for
@@ -165,9 +166,8 @@ class Fit(Tabular):
 
 
 def fit(model: Model, given: Conditions, on: Memory) -> Fit:
-    """Whether the model, its cache and a step's largest operation are at most the memory of each device. Raises
-    `Problem` where the model's sizes allow no split over so many.
-    """
+    """Whether the model, its cache and a step's largest operation fit in the memory of each device. Raises `Problem` if
+    the model's sizes allow no split over this many devices."""
     costs = costs_of(model.counts)
     check_split(model, given)
     split = costs.split(given, on.size) or Split()
@@ -264,16 +264,16 @@ def fits(
     devices: int = 1,
     engine: str | None = None,
 ) -> Fit | EngineFit | Table | Choices:
-    """Whether a model fits on an accelerator (`h100`), on a machine of one's own (`24GB,1008GB/s,165TFLOPS`) or into an
-    amount of memory (`24GB`) during decode. Without a model, the models of the catalog that fit, best first; without a
-    machine, the machines of the list that hold the model.
+    """Whether a model fits on an accelerator (`h100`), on a machine of your own (`24GB,1008GB/s,165TFLOPS`) or in an
+    amount of memory (`24GB`) during decode. Without a model, lists the models of the catalog that fit, best first;
+    without a machine, the listed machines that hold the model.
 
-    A model is anything that `load` takes, or a loaded one; for several, the answer is a table with a row for each. Its
-    weights are in the published format, or in that of `weights`; `best` is the first format that fits, from the
+    A model is anything that `load` accepts, or a loaded model; for several, the answer is a table with a row for each.
+    Its weights are in the published format, or in the format `weights`; `best` is the first format that fits, from the
     published one to fewer bits, and the default of a list. On several devices the answer is for the fullest one of the
-    split that it names, and each device holds the largest operation whole. Bytes, exact. With an `engine` (`vllm`,
+    split that it names, and each device holds the largest operation whole. Bytes are exact. With an `engine` (`vllm`,
     `llama.cpp`, `transformers`, `mlx`), a model and a machine, the answer adds that engine's overhead, and separates
-    exact figures, estimates and ranges. Raises `Problem`, also if the sizes do not divide by so many devices.
+    exact figures, estimates and ranges. Raises `Problem`, also if the sizes do not divide by this many devices.
     """
     is_best = weights is not None and is_best_asked(weights)
     given = conditions(context, batch, PUBLISHED if weights is None or is_best else weights, cache, devices)
@@ -299,17 +299,17 @@ def fits(
 
 
 def is_best_asked(weights: object) -> bool:
-    """Whether a format is asked for as the best that fits, in capitals or not."""
+    """Whether the format is `best`, in upper or lower case."""
     return isinstance(weights, str) and weights.lower() == BEST
 
 
 def as_machine(on: Memory) -> Machine:
-    """A memory as the counting has it."""
+    """A memory as a `Machine` of the counting."""
     return Machine(on.name, on.size, on.accelerator)
 
 
 def _read(one: Any, given: Conditions) -> Model:
-    """A model, once its warnings were given."""
+    """A model, after its warnings are given."""
     read = loading.read(one)
     if not isinstance(one, loading.Model):
         warn(read.warnings, 4)
@@ -374,7 +374,7 @@ def as_data(answer: Fit) -> dict[str, Any]:
 
 
 def as_conditions(given: Conditions, on: Memory | None) -> dict[str, object]:
-    """Under which conditions an answer is given, for JSON."""
+    """The conditions of an answer, for JSON."""
     return {
         "context": given.tokens,
         "batch": given.batch,

@@ -1,4 +1,4 @@
-"""A model in a program's hands: its parameters, its formula, its costs, what follows from other sizes, its drawings."""
+"""A model for programs: its parameters, its formula, its costs, the effect of other sizes, its drawings."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 
 def load(model: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
-    """A preset's slug, the path of a `config.json` or of a folder that holds one, or the keys of one as a dict.
+    """The model of a preset's slug, of a `config.json` or a folder that holds one, by its path, or of its keys as a
+    dict.
 
-    A path may be text too, where no preset has that slug. Warns (`UserWarning`) of what the costs leave out of account
-    and of keys of a foreign config that are not known. Raises `Problem` for what cannot be read or counted.
+    A path may be text, unless a preset has that slug. Warns (`UserWarning`) of costs that are not counted and of
+    unknown keys in a foreign config. Raises `Problem` for a model that cannot be read or counted.
     """
     made = read(model)
     warn(made.warnings)
@@ -53,7 +54,7 @@ def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.M
         return presets.load(model)
     path = os.fspath(model) if isinstance(model, os.PathLike) else None
     if not isinstance(path, str):
-        raise Problem(f"{shorten(model)} is no model", "give a preset's slug, a path, or the keys of a config.json")
+        raise Problem(f"{shorten(model)} is not a model", "give a preset's slug, a path, or the keys of a config.json")
     return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))  # so that it is not a slug
 
 
@@ -67,41 +68,41 @@ def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
 
 
 class Model(Tabular):
-    """A model with everything that its forward pass, run on shapes, says of it. Made by `load` and `what_if`."""
+    """A model with everything that its forward pass, run on shapes, determines. Made by `load` and `what_if`."""
 
     def __init__(self, inner: presets.Model):
         self.inner = inner
 
     @property
     def name(self) -> str:
-        """As its maker writes it; of a foreign config the path."""
+        """The name that its maker uses; for a foreign config its path."""
         return self.inner.name
 
     @property
     def slug(self) -> str:
-        """A preset's slug, or what was asked for."""
+        """The preset's slug, or the argument of `load`."""
         return self.inner.slug
 
     @property
     def architecture(self) -> str:
-        """The forward pass that the model has, by the name of its module."""
+        """The module of the model's forward pass, by its name."""
         return self.inner.architecture.name
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What `load` warned of."""
+        """The warnings of `load`."""
         return self.inner.warnings
 
     @cached_property
     def config(self) -> dict[str, bool | int | float | str]:
-        """The hyperparameters that are one value each, in forward order, by the names that `what_if` takes."""
+        """The hyperparameters that have a single value, in forward order, under the names that `what_if` accepts."""
         from .changes import hyperparameters
 
         return hyperparameters(self.inner)
 
     @cached_property
     def parameters(self) -> Parameters:
-        """How many parameters the model has, by every convention, and in which tensors."""
+        """The number of parameters by every convention, and the tensors that hold them."""
         return Parameters(self.inner)
 
     @property
@@ -125,7 +126,7 @@ class Model(Tabular):
         """Bytes of the KV cache of `batch` sequences of `context` tokens, with the share of each kind of layer.
 
         Includes an indexer's keys, and fixed states at their own size. A window keeps min(context, window) rows. Warns
-        of a context beyond the model's. Raises `Problem` for an impossible condition.
+        if the context exceeds the model's. Raises `Problem` for an impossible condition.
         """
         given = conditions(context, batch, cache=one_of("dtype", cache_meant(dtype), CACHE_BYTES))
         warn_beyond(self.inner, given.tokens)
@@ -142,11 +143,11 @@ class Model(Tabular):
         return self._quantity("cache_bytes", given, ("holds", "layers", "reach", "elements", "bytes"), rows)
 
     def flops(self, context: int = 4096, new_tokens: int = 1) -> Quantity:
-        """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included; by part.
+        """FLOPs, by part, of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included.
 
-        The default is a step of decoding; `new_tokens=context` is the prefill of a whole text. A multiply-add is 2
-        FLOPs, scores are counted in full (`causal` in the rows: only those that the mask lets through), the logits are
-        those of the last token. Raises `Problem` where there are more new tokens than context.
+        The default is a decode step; `new_tokens=context` is the prefill of a whole prompt. A multiply-add is 2 FLOPs,
+        scores count in full (`causal` in the rows: only those that the mask lets through), and logits are computed for
+        the last token only. Raises `Problem` if there are more new tokens than context.
         """
         given = conditions(context)
         new = whole("new_tokens", new_tokens, MOST_TOKENS)
@@ -171,8 +172,7 @@ class Model(Tabular):
         self, context: int = 4096, batch: int = 1, weights: str = "published", cache: str = "bfloat16", devices: int = 1
     ) -> Quantity:
         """Bytes on the fullest device during decode of `batch` sequences of `context` tokens: weights, cache, and the
-        largest operation, which each device holds whole. `fits` compares them with a machine's memory.
-        """
+        largest operation, which each device holds whole. `fits` compares them with a machine's memory."""
         given = conditions(context, batch, weights, cache, devices)
         check_split(self.inner, given)
         warn_beyond(self.inner, given.tokens)
@@ -191,9 +191,9 @@ class Model(Tabular):
         devices: int = 1,
         on: str | None = None,
     ) -> int | float | None:
-        """Any figure of the one list that pages and command read, by its name: `tokens_per_second`, `training_bytes`.
+        """Any figure of the list that pages and commands share, by its name: `tokens_per_second`, `training_bytes`.
 
-        Whole numbers are exact, others floats; None for what is never reached. A figure of time needs `on`, an
+        Whole numbers are exact, others are floats; None if a value is never reached. A figure of time needs `on`, an
         accelerator's slug. Raises `Problem` for a name that is not on the list.
         """
         known = figure_of(name)
@@ -211,10 +211,10 @@ class Model(Tabular):
         return plain_number(known.compute(self._costs, given))
 
     def what_if(self, **hyperparameters: Any) -> Model:
-        """The model with these hyperparameters, all others as they are: `m.what_if(n_layers=64)`.
+        """The model with these hyperparameters, and all others unchanged: `m.what_if(n_layers=64)`.
 
-        A name is the site's, its letter (`L`) or the key of config.json. Raises `Problem` for one that the architecture
-        does not have, for sizes that do not fit together, and for one that follows from others.
+        A name is this site's, its letter (`L`) or the key of config.json. Raises `Problem` for a name that the
+        architecture does not have, for sizes that do not fit together, and for a size that follows from others.
         """
         from .changes import changed
 
@@ -228,14 +228,14 @@ class Model(Tabular):
 
     @property
     def diagram(self) -> Picture:
-        """The data flow from token ids to next-token scores, each kind of layer once: an SVG."""
+        """The data flow from token ids to next-token scores, with each kind of layer once, as an SVG."""
         from .pictures import diagram
 
         return diagram(self.inner)
 
     @property
     def map(self) -> Picture:
-        """The parameters to scale, a field for each part: an SVG."""
+        """The parameters to scale, with an area for each part, as an SVG."""
         from .pictures import parameter_map
 
         return parameter_map(self.inner)
@@ -247,10 +247,10 @@ class Model(Tabular):
         weights: str = "bfloat16",
         cache: str = "bfloat16",
     ) -> dict[str, Any]:
-        """The object of `every-parameter describe --format json`, and of the site's `data/v1`.
+        """The object that `every-parameter describe --format json` prints and that the site's `data/v1` holds.
 
-        Every tensor is written out, or with `collapse` every name pattern. Raises `Problem` for more tensors than are
-        written out.
+        It lists every tensor, or with `collapse` every name pattern. Raises `Problem` for more tensors than it can
+        list.
         """
         given: object = context
         asked = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
@@ -268,7 +268,7 @@ class Model(Tabular):
         return costs_of(self.inner.counts)
 
     def _quantity(self, name: str, given: Conditions, columns: tuple[str, ...], rows: list[Row]) -> Quantity:
-        """A figure of the list with what it is the sum of."""
+        """A figure of the list with the terms of its sum."""
         figure = FIGURES[name]
         value = figure.compute(self._costs, given)
         return Quantity(int(value or 0), figure.unit, figure.convention, Table(columns, rows))
@@ -278,11 +278,11 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers as Python's."""
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"{shorten(value)} is no value of a config.json")
+    raise TypeError(f"{shorten(value)} is not a value of a config.json")
 
 
 class Parameters(Tabular):
-    """How many parameters a model has. Whole numbers, exact; each property says its convention."""
+    """The number of parameters of a model. Exact whole numbers; each property states its convention."""
 
     def __init__(self, inner: presets.Model):
         self._model = inner
@@ -294,17 +294,17 @@ class Parameters(Tabular):
 
     @property
     def active(self) -> Quantity:
-        """The total without the routed experts that a token does not choose, embeddings and head in full."""
+        """The total without the routed experts that a token does not choose; embeddings and head count in full."""
         return self._by_part("active", lambda w: int(w.active))
 
     @property
     def active_excluding_input_embedding(self) -> int:
-        """`active` without the input table, where it is not the head too."""
+        """`active` without the input table, unless that is also the head."""
         return self._model.counts.active_excluding_input_embedding
 
     @property
     def embedding(self) -> int:
-        """Token and position tables and the head; a tied table once."""
+        """Token and position tables and the head; a tied table counts once."""
         return self._model.counts.embedding
 
     @property
@@ -314,19 +314,19 @@ class Parameters(Tabular):
 
     @property
     def stored(self) -> int:
-        """The values in the published file, scales included; where none is known, parameters and buffers."""
+        """The values in the published file, scales included; without a known file, parameters and buffers."""
         return self._model.stored
 
     @property
     def stored_is_computed(self) -> bool:
-        """Whether `stored` is parameters and buffers, for want of a published file."""
+        """Whether `stored` is parameters and buffers, because no published file is known."""
         return self._model.is_stored_computed
 
     @property
     def tensors(self) -> Table:
-        """Every trained tensor under its name in the file, every layer and expert written out: shape, parameters.
+        """Every trained tensor under its name in the file, with every layer and expert listed: shape, parameters.
 
-        Made while somebody goes through it. Raises `Problem` for more than are written out: then there are `patterns`.
+        The rows are generated during iteration. Raises `Problem` if there are too many to list; use `patterns` then.
         """
         check_number(self._model)
         counts = self._model.counts
@@ -341,9 +341,8 @@ class Parameters(Tabular):
 
     @property
     def patterns(self) -> Table:
-        """The trained tensors by name pattern, `{i}` a layer and `{e}` an expert: shape, copies, all their parameters
-        and these as a formula.
-        """
+        """The trained tensors by name pattern, with `{i}` for a layer and `{e}` for an expert: shape, copies, their
+        parameters in total, also as a formula."""
         rows: list[Row] = [
             {
                 "tensor": w.name,
@@ -383,9 +382,9 @@ class Parameters(Tabular):
 
 
 class Formula:
-    """The number of parameters as a polynomial of the model's sizes: `str` in names, `tex` in letters.
+    """The number of parameters as a polynomial of the model's sizes: `str` has names, `tex` has letters.
 
-    A notebook shows MathML where V8 is installed (mini-racer), and TeX where it is not.
+    A notebook shows MathML if V8 is installed (mini-racer), and TeX otherwise.
     """
 
     def __init__(self, inner: presets.Model):
@@ -393,13 +392,13 @@ class Formula:
 
     @property
     def symbols(self) -> dict[str, int]:
-        """The value of every symbol in it."""
+        """The value of every symbol in the formula."""
         poly, values = self._model.counts.total_poly, self._model.counts.trace.symbols
         return {name: int(n) for name, n in values.items() if name in poly.symbols}
 
     @cached_property
     def tex(self) -> str:
-        """As TeX, without dollars; a size that has no letter by its name."""
+        """The formula as TeX, without dollar signs; a size without a letter has its name."""
         from ..views.kit.equations import symbol_letter, total_latex
 
         return total_latex(self._model.counts.total_poly, symbol_letter)

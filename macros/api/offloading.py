@@ -1,4 +1,5 @@
-"""Layers or routed experts in the host's memory: whether both fit, and the least time of a token."""
+"""Layers or routed experts in the host's memory: whether both memories are large enough, and the minimum time per
+token."""
 
 from __future__ import annotations
 
@@ -23,9 +24,8 @@ HOST = "64GB,2xDDR5-5600"
 
 @dataclass(frozen=True)
 class Offloaded(Tabular):
-    """The answer, true or false: what is on the accelerator and what in the host's memory, and the least times of a
-    token, in seconds; None where a machine states no bandwidth, or the host no link.
-    """
+    """The answer, true or false: the parts on the accelerator and in the host's memory, and the minimum times per
+    token, in seconds; None if a machine states no bandwidth, or the host no link."""
 
     model: Model
     given: Conditions
@@ -46,12 +46,12 @@ class Offloaded(Tabular):
 
     @property
     def gpu_layers(self) -> int:
-        """How many layers are on the accelerator, their routed experts perhaps aside."""
+        """The number of layers on the accelerator, whether or not their routed experts are there too."""
         return costs_of(self.model.counts).n_layers - self.offload.layers
 
     @property
     def cpu_moe_layers(self) -> int:
-        """Of how many layers the routed experts are in the host's memory."""
+        """The number of layers whose routed experts are in the host's memory."""
         return max(self.offload.expert_layers, self.offload.layers) if self._has_experts else 0
 
     @property
@@ -60,21 +60,21 @@ class Offloaded(Tabular):
 
     @property
     def computed_seconds(self) -> Fraction | None:
-        """The least time of a step where the processor computes what is in its memory."""
+        """The minimum time of a step if the CPU computes the host's part."""
         if self.on.accelerator is None or self.host.accelerator is None:
             return None
         return self.placed.computed_seconds(self.on.accelerator, self.host.accelerator)
 
     @property
     def moved_seconds(self) -> Fraction | None:
-        """The least time of a step where what the host holds is moved to the accelerator for each token."""
+        """The minimum time of a step if the host's part is moved to the accelerator for each token."""
         if self.on.accelerator is None or self.host.accelerator is None:
             return None
         return self.placed.moved_seconds(self.on.accelerator, self.host.accelerator)
 
     @property
     def table(self) -> Table:
-        """A row for each term, in bytes, on the accelerator and in the host's memory; then what a token reads."""
+        """One row per term, in bytes, on the accelerator and in the host's memory; then the bytes per token."""
         rows = [
             {"term": name, "device_bytes": n, "host_bytes": self.placed.host.get(name, 0)}
             for name, n in self.placed.device.items()
@@ -83,7 +83,7 @@ class Offloaded(Tabular):
         return table_of([*rows, read], caption=self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter fits --host … --format json`."""
+        """The object that `every-parameter fits --host … --format json` prints."""
         return {
             "model": self.model.slug,
             "name": self.model.name,
@@ -107,7 +107,7 @@ class Offloaded(Tabular):
 
     @property
     def what(self) -> str:
-        """What is in the host's memory, in words."""
+        """The host's part, in words."""
         every = costs_of(self.model.counts).n_layers
         layers, experts = self.offload.layers, self.cpu_moe_layers
         said = [f"{layers:,} of {every:,} layers"] if layers else []
@@ -117,7 +117,7 @@ class Offloaded(Tabular):
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         does = "fits on" if self.is_enough else "does not fit on"
         device, host = (sum(terms.values()) for terms in (self.placed.device, self.placed.host))
@@ -130,14 +130,14 @@ class Offloaded(Tabular):
 
     @property
     def speed(self) -> str:
-        """The least times in words; empty where there are none."""
+        """The minimum times as a sentence; empty if there are none."""
         if self.computed_seconds is None:
             return ""
         rate = significant(self.given.batch / self.computed_seconds)
-        said = f"At most {rate} tokens per second where the processor computes what its memory holds"
+        said = f"At most {rate} tokens per second if the CPU computes the host’s part"
         if self.moved_seconds is not None and self.placed.host_read:
             moved = significant(self.given.batch / self.moved_seconds)
-            said += f", and {moved} where it is moved to the accelerator for each token"
+            said += f", and {moved} if that part is moved to the accelerator for each token"
         return f"{said}."
 
 
@@ -149,9 +149,9 @@ def offloaded(
     gpu_layers: int | None = None,
     cpu_moe: int | None = None,
 ) -> Offloaded:
-    """With so many layers on the accelerator and the routed experts of so many of the first layers in the host's
-    memory; where neither is said, as few on the host as leave room. Raises `Problem` for more layers than there are.
-    """
+    """The placement with this many layers on the accelerator and the routed experts of this many first layers in the
+    host's memory. Without either number, the host holds as few as possible. Raises `Problem` for more layers than the
+    model has."""
     costs = costs_of(model.counts)
     with problems_of(model):
         offload = asked_offload(costs, given, on.size, gpu_layers, cpu_moe)
@@ -169,12 +169,13 @@ def offload(
     gpu_layers: int | None = None,
     n_cpu_moe: int | None = None,
 ) -> Offloaded:
-    """Whether a model fits on an accelerator with layers, or routed experts, in the memory of the host, and the least
-    time of a token.
+    """Whether a model fits on an accelerator with layers, or routed experts, in the host's memory, and the minimum time
+    per token.
 
-    `host` is its memory, its bandwidth and the link to it: `64GB,2xDDR5-5600,link:64GB/s`. `gpu_layers` of the last
-    layers stay on the accelerator with their cache, tables and head too; of the first `n_cpu_moe` layers the routed
-    experts are in the host's memory. Where neither is said, as few as leave room: experts first. Raises `Problem`.
+    `host` is its memory, its bandwidth and the link to it: `64GB,2xDDR5-5600,link:64GB/s`. The last `gpu_layers` layers
+    stay on the accelerator with their cache, and so do tables and head; the routed experts of the first `n_cpu_moe`
+    layers are in the host's memory. Without either number, the host holds as few as possible, experts first. Raises
+    `Problem`.
     """
     machine, beside = memory(on), host_memory(host)
     given = replace(conditions(context, batch, weights, cache), accelerator=machine.accelerator)
@@ -186,7 +187,7 @@ def offload(
 
 
 def host_memory(text: str) -> Memory:
-    """The host's memory, as an accelerator's is written. Raises `Problem` that names it."""
+    """The host's memory, written like an accelerator's. Raises `Problem` that names it."""
     try:
         return memory(text)
     except Problem as problem:

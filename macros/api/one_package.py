@@ -1,7 +1,7 @@
-"""One set of modules under two names: `macros` in the repository, `every_parameter` where it is installed.
+"""One set of modules under two names: `macros` in the repository, `every_parameter` once it is installed.
 
-The name that is imported first is the package's. The other one, where it leads to the very same folder, gives the same
-module objects: one cache, one class of error. A folder of somebody else's that is called `macros` is left alone.
+The name that is imported first is the package's. The other name, if it leads to the same folder, gives the same module
+objects: one cache, one error class. A folder of yours that is called `macros` is left alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = "macros", "every_parameter"
 
 
 class SameModule(Loader):
-    """Gives the module of another name, as it is."""
+    """Returns the existing module under its other name."""
 
     def __init__(self, name: str):
         self.name = name
@@ -34,7 +34,7 @@ class SameModule(Loader):
 
 
 class OtherName(MetaPathFinder):
-    """Finds the package and its modules by the name that it was not imported by first."""
+    """Finds the package and its modules under the name that was not imported first."""
 
     def __init__(self, first: str):
         self.first = first
@@ -51,7 +51,7 @@ class OtherName(MetaPathFinder):
         return ModuleSpec(fullname, SameModule(known.name), origin=known.origin) if known else None
 
     def leads_here(self) -> bool:
-        """Whether the other name is that of this folder too, by all who else find modules."""
+        """Whether the other name, by all other finders, leads to this folder too."""
         others = (finder.find_spec(self.other, None) for finder in sys.meta_path if finder is not self)
         there = next(filter(None, others), None)
         here = sys.modules[self.first].__file__
@@ -61,13 +61,13 @@ class OtherName(MetaPathFinder):
 
 
 def share(name: str) -> None:
-    """From here on the package that was imported by this name goes by both."""
+    """Makes the package, imported under this name, available under both."""
     if name in NAMES and not any(getattr(finder, "first", None) == name for finder in sys.meta_path):
         sys.meta_path.insert(0, OtherName(name))
 
 
 def loaded() -> dict[str, list[str]]:
-    """The package's modules that are imported, each as `macros.…` with its names in `sys.modules`."""
+    """The package's imported modules, each as `macros.…` with its names in `sys.modules`."""
     package = sys.modules[__name__.partition(".")[0]]
     named: dict[str, list[str]] = {}
     for name in list(sys.modules):

@@ -1,4 +1,4 @@
-"""Several devices: how a model is split over them, and what they send each other, for programs and the command line."""
+"""Several devices: how a model is split over them, and the bytes that they exchange, for programs and the command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tables import Row, Table, table_of
 def every_spread(
     model: Model, given: Conditions, dispatch: str = "bfloat16", degrees: tuple[int, int, int] | None = None
 ) -> list[Spread]:
-    """The splits over the devices that are given, or the one of these degrees. Raises `Problem` where there is none."""
+    """The splits over the given devices, or the one with these degrees. Raises `Problem` if there is none."""
     costs = costs_of(model.counts)
     one_of("dispatch", dispatch, DISPATCH_TYPES, "type")
     with problems_of(model):
@@ -41,12 +41,12 @@ def splits(
     cache: str = "bfloat16",
     dispatch: str = "bfloat16",
 ) -> Table:
-    """How a model can be split over several devices: a row for each split, with the bytes on the fullest device, the
-    bytes that one device sends in a step of decoding and to read the whole text, and the least times.
+    """The ways to split a model over several devices: one row per split, with the bytes on the fullest device, the
+    bytes that one device sends in a decode step and in prefill, and the minimum times.
 
     `dispatch` is the type in which tokens travel to experts, `bfloat16` or `fp8`; all other messages have 16 bits.
-    Times are None where `on` is an amount of memory alone, and those of the links where it states none. Raises
-    `Problem` where the model's sizes do not divide by so many devices.
+    Times are None if `on` is an amount of memory alone, and times on links if it states no links. Raises `Problem` if
+    the model's sizes do not divide by this many devices.
     """
     read, given, machine = _asked(model, on, context, batch, weights, cache, devices)
     rows = [row(one, machine) for one in every_spread(read, given, dispatch)]
@@ -63,13 +63,13 @@ def traffic(
     new_tokens: int = 1,
     dispatch: str = "bfloat16",
 ) -> Table:
-    """What the devices of one split send each other in a step of `new_tokens` tokens of each text: a row for each kind
-    of message.
+    """The messages between the devices of one split in a step of `new_tokens` tokens per sequence: one row per kind of
+    message.
 
-    `sent_bytes` is that of one device, added up over the stages, `total_bytes` that of all devices. Routed experts are
-    divided over the devices of a stage; a token is sent once to each other device that has any of its experts, as many
-    as are expected where it chooses evenly, so that bytes may be fractions. Raises `Problem` for degrees that the
-    model's sizes do not divide by.
+    `sent_bytes` is for one device, summed over the stages, `total_bytes` for all devices. Routed experts are divided
+    over the devices of a stage. A token is sent once to each other device that has any of its experts; their expected
+    number assumes that tokens choose evenly, so bytes may be fractions. Raises `Problem` for degrees that the model's
+    sizes do not divide by.
     """
     read, given, _ = _asked(model, "80GB", context, batch)
     asked = {"tensor": tensor, "pipeline": pipeline, "data": data}
@@ -103,7 +103,7 @@ def _asked(
 
 
 def whole_or_float(value: Fraction) -> int | float:
-    """An expected number of bytes: exact where it is whole."""
+    """An expected number of bytes: exact if it is whole."""
     return int(value) if value.denominator == 1 else float(value)
 
 
@@ -141,7 +141,7 @@ def row(one: Spread, machine: Memory) -> Row:
 
 
 def as_data(model: Model, given: Conditions, on: Memory, found: list[Spread]) -> dict[str, Any]:
-    """What `split --format json` prints."""
+    """The object that `split --format json` prints."""
     return {
         "model": model.slug,
         "name": model.name,

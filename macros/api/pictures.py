@@ -1,4 +1,4 @@
-"""Drawings as files of their own, for a notebook or a document: the site's SVG with its colors written out."""
+"""Drawings as separate files, for a notebook or a document: the site's SVG with its colors written out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPACE = "http://www.w3.org/2000/svg"
 
 
 class Picture:
-    """A drawing. `svg` is a whole file of it, which needs no style sheet and no font of the site."""
+    """A drawing. `svg` is a complete file, which needs no style sheet and no font of the site."""
 
     def __init__(self, svg: str):
         self.svg = svg
@@ -53,12 +53,12 @@ def diagram(model: Model) -> Picture:
 
 
 def parameter_map(model: Model) -> Picture:
-    """The parameters to scale, a field for each part and in it one for each tensor."""
+    """The parameters to scale: an area for each part, and in it one for each tensor."""
     return Picture(_alone(str(area_map.drawing(model))))
 
 
 def _alone(svg: str) -> str:
-    """An element as a file: in its root its space and size, colors in the place of the style sheet's names."""
+    """An element as a file: namespace and size in its root, colors instead of the style sheet's names."""
     root, end, rest = svg.partition(">")
     width, height = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', root).groups()  # pyright: ignore[reportOptionalMemberAccess] (both have one)
     given = {"xmlns": SPACE, "width": width, "height": height}

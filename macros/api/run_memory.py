@@ -1,4 +1,4 @@
-"""How much memory a run on real weights takes, reckoned before it begins."""
+"""Estimates the memory of a run on real weights before it begins."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ MUCH = 10**9  # of which it is said that it will be taken
 
 
 def needed(model: Model, tokens: int, all_logits: bool) -> int:
-    """Bytes at most, in float32: the largest weight as it is read and as it is used, the cache, the largest operation,
-    and the logits where those of all tokens are asked for.
-    """
+    """Upper bound in bytes, in float32: the largest weight as it is read and as it is used, the cache, the largest
+    operation, and the logits of all tokens if they are asked for."""
     largest = max(int(w.count) // int(w.layer_count) for w in (*model.counts.weights, *model.counts.buffers))
     _, elements = costs_of(model.counts).largest_operation(tokens, tokens)
     logits = 2 * tokens * model.config.symbols["vocab_size"] if all_logits else 0
@@ -27,7 +26,7 @@ def needed(model: Model, tokens: int, all_logits: bool) -> int:
 
 
 def of_this_machine() -> int | None:
-    """Bytes of its memory; None where it does not say."""
+    """The bytes of this machine's memory, or None if it does not report them."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -35,7 +34,8 @@ def of_this_machine() -> int | None:
 
 
 def check(model: Model, tokens: int, all_logits: bool, allowed: int | None) -> list[str]:
-    """A line about what a run takes where that is much. Raises `Problem` where it is more than is allowed, or there."""
+    """A line about the memory that a run takes, if that is a large amount. Raises `Problem` if it is more than allowed,
+    or more than the machine has."""
     takes = needed(model, tokens, all_logits)
     said = f"{tokens:,} tokens take about {decimal_bytes(takes)} of memory"
     most = of_this_machine() if allowed is None else allowed

@@ -1,4 +1,4 @@
-"""The next token by a checkpoint's real weights: token ids in, logits out, all of it in float32."""
+"""Predicts the next token with a checkpoint's real weights: token ids in, logits out, in float32."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .tables import Row, Table, Tabular
 
 
 class Prediction(Tabular):
-    """The tokens that were read, their logits ([T V] float32, or [1 V] of the last one) and the likeliest next ones."""
+    """The input tokens, their logits ([T V] float32, or [1 V] for the last one) and the likeliest next tokens."""
 
     def __init__(self, tokens: list[int], scores: np.ndarray, top: Table):
         self.tokens, self.logits, self.top = tokens, scores, top
@@ -48,12 +48,12 @@ def run(
     all_logits: bool = False,
     memory: str | None = None,
 ) -> Prediction:
-    """The likeliest next tokens after a text, or after token ids, by the weights of a checkpoint folder.
+    """The likeliest next tokens after a text, or after token ids, with the weights of a checkpoint folder.
 
-    `folder` holds config.json and *.safetensors, or is `capitals`, the small model that comes along; a text is cut by
-    its tokenizer.json. `source` is what an encoder reads: token ids, or a [2M bands] spectrogram or its .npy file.
-    `all_logits` gives those of every token. Refuses what takes more memory than there is, or than `memory` ("8GB").
-    Warns of what `load` warns of. Raises `Problem`.
+    `folder` holds config.json and *.safetensors, or is `capitals`, the small model that is included; its tokenizer.json
+    splits a text. `source` is the input of an encoder: token ids, or a [2M bands] spectrogram or its .npy file.
+    `all_logits` returns the logits of every token. Refuses a run that needs more memory than there is, or than `memory`
+    ("8GB"). Gives the warnings of `load`. Raises `Problem`.
     """
     name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
     if not isinstance(name, str):
@@ -81,13 +81,13 @@ def run(
 
 
 def likeliest(scores: np.ndarray, top: int) -> list[tuple[int, float]]:
-    """Token ids with their probabilities by the last row, [T V], the likeliest first."""
+    """Token ids with their probabilities, from the last row of [T V], likeliest first."""
     shares = softmax(scores[-1].astype(np.float64))
     return [(int(n), float(shares[n])) for n in np.argsort(-shares, kind="stable")[:top]]
 
 
 class Reading(NamedTuple):
-    """What a run reads: the token ids of a text, and of what an encoder reads ids or a spectrogram."""
+    """The input of a run: the token ids of a text and, for an encoder, ids or a spectrogram."""
 
     option: str
     tokens: list[int]
@@ -95,7 +95,7 @@ class Reading(NamedTuple):
 
 
 def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -> Reading:
-    """What is to be read, from a text or its ids (`464,3139`). Raises `Problem`."""
+    """The input of a run, from a text or its ids (`464,3139`). Raises `Problem`."""
     if head := asked.model.head:
         raise Problem(
             f"{head.name} ({head.said}) scores no next token",
@@ -113,9 +113,8 @@ def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -
 
 
 def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memory: str | None) -> list[str]:
-    """What a run takes, where that is much; `more` tokens will be read besides. Raises `Problem` where the model has no
-    positions for them, or the machine no memory.
-    """
+    """A line about the memory that a run takes, if that is a large amount; `more` tokens will follow. Raises `Problem`
+    if the model has no positions for them, or the machine too little memory."""
     tokens, positions = reading.tokens, asked.model.config.symbols.get("n_positions")
     if positions is not None and len(tokens) + more > positions:
         and_more = f" and {more} more to be read" if more else ""
@@ -148,16 +147,16 @@ def continued(
 
 
 def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
-    """What an encoder is to read: [M] token ids, or the [2M bands] numbers of a spectrogram, which a file may hold.
+    """The input of an encoder: [M] token ids, or the [2M bands] numbers of a spectrogram, also from a file.
 
-    Raises `Problem` where something is missing, too much or no such thing.
+    Raises `Problem` for input that is missing, superfluous or of another kind.
     """
     if SOURCE not in sizes:
         if given is not None:
             raise Problem("--source: the model has no encoder", "leave it out")
         return None
     bands = sizes.get("n_bands")
-    what = "token ids with commas between" if bands is None else "a .npy file of a spectrogram"
+    what = "token ids separated by commas" if bands is None else "a .npy file of a spectrogram"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
         raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")
     if given is None:
@@ -183,13 +182,13 @@ def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
 
 
 def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:
-    """Token ids from `464,3139,…`. Raises `Problem` for no id of this vocabulary."""
+    """Token ids from `464,3139,…`. Raises `Problem` for anything that is not an id of this vocabulary."""
     tokens = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
             raise Problem(
                 f"{option}: {part.strip()[:40]!r} is not a token id",
-                "give whole numbers with commas between, such as 464,3139,286",
+                "give whole numbers separated by commas, such as 464,3139,286",
             )
         tokens.append(int(part))
         if tokens[-1] >= vocabulary:

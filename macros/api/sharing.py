@@ -24,11 +24,11 @@ from .tables import Row, Table, Tabular, table_of
 
 
 def shared_prefix(model: Asked, prefix: int, context: int = 4096, batch: int = 2, cache: str = "bfloat16") -> Table:
-    """Savings of a batch of sequences with the same first `prefix` tokens: bytes of the cache and FLOPs of prefill,
+    """Savings for a batch of sequences with the same first `prefix` tokens: bytes of the cache and FLOPs of prefill
     without sharing, with the prefix stored once, and the difference.
 
-    FLOPs do not count masked pairs. A window shares the rows still in it, a recurrent state nothing. Raises
-    `Problem` for a prefix that is not shorter than the context.
+    FLOPs do not count masked pairs. A window shares the rows still in it, a recurrent state nothing. Raises `Problem`
+    for a prefix that is not shorter than the context.
     """
     given = conditions(context, batch, cache=cache)
     length = whole("prefix", prefix, given.tokens - 1) if given.tokens > 1 else 0
@@ -50,9 +50,8 @@ def shared_prefix(model: Asked, prefix: int, context: int = 4096, batch: int = 2
 
 @dataclass(frozen=True)
 class Speculative(Tabular):
-    """Speculative decoding with a target and a draft on a machine: expected tokens for each step, least times in
-    seconds, and how many times as fast as the target alone it can be at best.
-    """
+    """Speculative decoding with a target and a draft on a machine: expected tokens per step, minimum times in seconds,
+    and the largest possible speedup over the target alone."""
 
     target: Model
     draft: Model | None
@@ -64,7 +63,7 @@ class Speculative(Tabular):
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as the target alone; below 1 it is slower."""
+        """The speedup over the target alone; below 1 it is slower."""
         return float(self.found.speedup)
 
     @property
@@ -92,7 +91,7 @@ class Speculative(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter speculative --format json`."""
+        """The object that `every-parameter speculative --format json` prints."""
         return {
             "target": self.target.slug,
             "draft": self.draft and self.draft.slug,
@@ -113,7 +112,7 @@ class Speculative(Tabular):
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         draft = f"{self.draft.name} as its draft" if self.draft else "free drafts"
         several = f"{self.given.devices:,} × " if self.given.devices > 1 else ""
         each = f"{self.found.drafted:,} draft token{'s' if self.found.drafted > 1 else ''}"
@@ -130,14 +129,14 @@ class Speculative(Tabular):
 def speculated(
     target: Model, draft: Model | None, given: Conditions, acceptance: Fraction, draft_tokens: int | None
 ) -> Speculative:
-    """With so many proposed tokens, or with as many as are best. Raises `Problem` where the target cannot be split."""
+    """The answer for this number of draft tokens, or the best one. Raises `Problem` if the target cannot be split."""
     with problems_of(target):
         found = counted(costs_of(target.counts), draft and costs_of(draft.counts), acceptance, draft_tokens, given)
     return Speculative(target, draft, given, found)
 
 
 def vocabularies_differ(target: Model, draft: Model | None) -> tuple[str, ...]:
-    """A warning where a draft's tokens cannot be the target's."""
+    """A warning if a draft's tokens cannot be the target's."""
     return differing(costs_of(target.counts), draft and costs_of(draft.counts))
 
 
@@ -155,9 +154,9 @@ def speculative(
 ) -> Speculative:
     """The bound on speculative decoding: a draft proposes tokens, one by one, and the target checks them in one step.
 
-    A proposed token is accepted with probability `acceptance`, independently of the others; without `draft_tokens` as
-    many are proposed as are best. Without a draft (None) proposals cost nothing, as those that are looked up in the
-    text. Of a mixture's experts those are read that so many tokens are expected to choose. Raises `Problem`.
+    Each proposed token is accepted with probability `acceptance`, independently of the others. Without `draft_tokens`
+    the best number is used. Without a draft (None) proposals cost nothing, like tokens that are looked up in the text.
+    For a mixture of experts, the experts read are the number that the tokens are expected to choose. Raises `Problem`.
     """
     given = replace(conditions(context, batch, weights, cache, devices), accelerator=accelerator(on))
     length = None if draft_tokens is None else whole("draft_tokens", draft_tokens, MOST_DRAFTED)

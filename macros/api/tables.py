@@ -19,18 +19,18 @@ SHOWN = 20  # rows of a long table where it is shown, and not written out
 
 
 class Tabular:
-    """What is or has a table, and can be shown, handed on and written out as one."""
+    """Anything that is or has a table, and can be shown and exported as one."""
 
     @property
     def table(self) -> Table:
         raise NotImplementedError
 
     def rows(self) -> list[Row]:
-        """The rows as dicts, which `pandas.DataFrame` and `polars.DataFrame` take as they are."""
+        """The rows as dicts, which `pandas.DataFrame` and `polars.DataFrame` accept."""
         return list(self.table)
 
     def to_csv(self) -> str:
-        """A heading and a line for each row; whole numbers to the last digit, shapes as `4096x1024`."""
+        """A heading and one line per row; whole numbers with every digit, shapes as `4096x1024`."""
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(map(_plain, self.table.columns))
@@ -38,11 +38,11 @@ class Tabular:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """A table of Markdown; no character of a name or a config does anything in it."""
+        """A Markdown table; every character of a name or a config is escaped."""
         return self.table.written_as_markdown()
 
     def _repr_html_(self) -> str:
-        """For a notebook; of a long table the first rows."""
+        """For a notebook; the first rows of a long table."""
         return self.table.written_as_html()
 
 
@@ -50,8 +50,8 @@ class Table(Tabular, Sequence[Row]):
     """Rows with the same columns, each value a number, a text, a list of sizes, or None: `rows()` for a data frame,
     `to_csv()`, `to_markdown()`; a sequence of dicts, which a notebook shows as a table.
 
-    `rows` may be made anew each time, so that a list of a million tensors is there only while somebody goes through it.
-    With `heads`, one row stands for one thing, and is shown as a column under its name.
+    `rows` may be generated, so that a list of a million tensors never exists as a whole. With `heads`, one row is one
+    thing, and is shown as a column under its name.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Table(Tabular, Sequence[Row]):
     def __getitem__(self, index: slice) -> Table: ...
 
     def __getitem__(self, index: int | slice) -> Row | Table:
-        """A row, or a table of some."""
+        """A row, or a table of several."""
         rows = self.rows()[index]
         return rows if isinstance(rows, dict) else Table(self.columns, rows, caption=self.caption, heads=self.heads)
 
     def select(self, *columns: str) -> Table:
-        """The same rows with these columns alone. Raises `Problem` for one that is not there."""
+        """The same rows with only these columns. Raises `Problem` for a missing column."""
         for name in columns:
             if name not in self.columns:
                 raise Problem(
@@ -131,7 +131,7 @@ class Table(Tabular, Sequence[Row]):
         return f"<table>{caption}<thead>{line('th', headings)}</thead><tbody>{body}</tbody></table>{below}"
 
     def _shown(self, most: int | None) -> tuple[list[str], list[list[Value]], str]:
-        """Headings and rows as they are read, and what is said of those that are left out."""
+        """Headings and rows as readers see them, and a note on the rows that are left out."""
         if self.heads:
             rows = self.rows()
             names = [str(row[self.heads]) for row in rows]
@@ -146,7 +146,7 @@ class Table(Tabular, Sequence[Row]):
 
 
 class Quantity(int, Tabular):
-    """An exact whole number with its unit, its convention, and the table of what it is the sum of."""
+    """An exact whole number with its unit, its convention, and the table of its terms."""
 
     unit: str
     convention: str
@@ -166,7 +166,7 @@ class Quantity(int, Tabular):
 
 
 def one_type(rows: list[Row]) -> list[Row]:
-    """The same rows, each column of one type: whole and other numbers become floats, any other mixture text."""
+    """The same rows, each column of one type: mixed numbers become floats, any other mixture text."""
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     for name, values in columns.items():
         kinds = {type(value) for value in values} - {type(None)}
@@ -177,19 +177,19 @@ def one_type(rows: list[Row]) -> list[Row]:
 
 
 def table_of(rows: Sequence[Mapping[str, Value]], **about: Any) -> Table:
-    """A table of rows that all have the first one's columns."""
+    """A table of rows that all have the columns of the first one."""
     return Table(rows[0], [dict(row) for row in rows], **about)
 
 
 def _plain(value: Value) -> object:
-    """A value as CSV has it."""
+    """A value for CSV."""
     if isinstance(value, list):
         return "x".join(map(str, value))
     return seen(value) if isinstance(value, str) else value
 
 
 def _read(value: Value) -> str:
-    """A value as a person reads it."""
+    """A value for readers."""
     if value is None:
         return ""
     if isinstance(value, (bool, str)):
@@ -204,5 +204,5 @@ def _in_html(text: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    """Text in which neither Markdown nor HTML reads anything."""
+    """Text without any character that Markdown or HTML would interpret."""
     return re.sub(r"([\\`*_\[\]|~$#{}])", r"\\\1", html.escape(" ".join(seen(text).split()), quote=False))

@@ -1,4 +1,4 @@
-"""Training a model, in full or with adapters: what is trained, bytes on the fullest device, time and energy."""
+"""Training a model, in full or with adapters: trainable parameters, bytes on the fullest device, time and energy."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .tables import Table, Tabular, table_of
 
 @dataclass(frozen=True)
 class Training(Tabular):
-    """What it takes to train a model: `terms`, bytes on the fullest device; true where they fit on the machine, and
-    where none was named.
+    """The answer of `train`: `terms` are bytes on the fullest device; true if they fit on the machine, or if none was
+    named.
 
-    `adapters` is None where every parameter is trained, `run` where no tokens were given or the machine has no peak.
+    `adapters` is None if every parameter is trained, `run` if no tokens were given or the machine has no peak.
     """
 
     model: Model
@@ -48,21 +48,21 @@ class Training(Tabular):
 
     @property
     def table(self) -> Table:
-        """A row for each term, in bytes."""
+        """One row per term, in bytes."""
         return table_of([{"term": name, "bytes": n} for name, n in self.terms.items()], caption=self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `every-parameter train --format json`."""
+        """The object that `every-parameter train --format json` prints."""
         return as_data(self)
 
     @property
     def setup(self) -> Setup:
-        """How it is trained."""
+        """The setup of the training."""
         return self.plan.setup
 
     @property
     def adapters(self) -> Adapters | None:
-        """What is trained beside the model's own weights; None where all of these are."""
+        """The adapters that are trained next to the model's own weights, or None if all weights are trained."""
         return self.plan.adapters
 
     @property
@@ -87,12 +87,12 @@ class Training(Tabular):
 
     @property
     def left(self) -> int | None:
-        """Bytes that are left on the fullest device, below 0 those that are missing; None without a machine."""
+        """Bytes left on the fullest device, negative if bytes are missing; None without a machine."""
         return None if self.on is None else self.on.size - self.total
 
     @property
     def largest_micro_batch(self) -> int | None:
-        """How many sequences fit at once; 0 where one does not, None without a machine."""
+        """The largest number of sequences per step that fits; 0 if not even one does, None without a machine."""
         return None if self.on is None else self.plan.largest_micro_batch(self.on.size)
 
     @property
@@ -105,7 +105,7 @@ class Training(Tabular):
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         setup = self.setup
         where = f" on {setup.devices:,} devices ({setup.said})" if setup.devices > 1 else ""
         each = " on the fullest device" if setup.devices > 1 else ""
@@ -138,7 +138,7 @@ class Training(Tabular):
             if self.run.joules is not None:
                 said.append(
                     f"At {self.run.watts:,} W a device that is {significant(self.run.joules / 3_600_000)} kWh, without "
-                    "processors, links and cooling."
+                    "CPUs, links and cooling."
                 )
         return " ".join(said)
 
@@ -169,8 +169,8 @@ def train(
     utilization: float = UTILIZATION,
     watts: int | None = None,
 ) -> Training:
-    """What it takes to train a model: trainable parameters, bytes on the fullest device by term, FLOPs, and of a run of
-    so many `tokens` its time and energy on a machine.
+    """The cost of training a model: trainable parameters, bytes on the fullest device by term, FLOPs, and the time and
+    energy of a run over `tokens` on a machine.
 
     `method` is full, lora, dora or qlora, with PEFT's names: `rank` (8), `target_modules` (`q_proj,v_proj` or
     `all-linear`; None: PEFT's default for the model type), `bias` (none, all, lora_only), `modules_to_save`.
@@ -191,7 +191,7 @@ def train(
 
 
 class Choices(NamedTuple):
-    """How a model is to be trained, as it was asked for in a program or in a terminal; None where nothing was said."""
+    """The options of a training, from a program or a terminal; None for those that were not given."""
 
     devices: Any
     method: Any
@@ -221,7 +221,7 @@ def plan(
     utilization: float = UTILIZATION,
     watts: int | None = None,
 ) -> Training:
-    """The answer. Raises `Problem` for what the model, the devices or PEFT do not allow."""
+    """The answer. Raises `Problem` for options that the model, the devices or PEFT do not allow."""
     with problems_of(model):
         planned = counted(costs_of(model.counts), model.architecture, model.model_type, setup, adapter)
     count = None if tokens is None else whole("tokens", tokens, MOST_RUN)
@@ -279,7 +279,7 @@ def as_data(answer: Training) -> dict[str, Any]:
 
 
 def adapters_as_data(adapters: Adapters) -> dict[str, Any]:
-    """What is trained beside the model's own weights, for JSON."""
+    """The adapters, for JSON."""
     return {
         "rank": adapters.adapter.rank,
         "target_modules": list(adapters.targets),

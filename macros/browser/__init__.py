@@ -1,1 +1,1 @@
-"""The engine and the counting as JavaScript, and what the tools' pages load of them."""
+"""The engine and the counting as JavaScript, and the parts of them that the tools' pages load."""

@@ -1,4 +1,4 @@
-"""Which modules go into the browser, in which order, and as which files."""
+"""The modules for the browser, their order, and their files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TYPES = re.compile(r"/\*\*\s.*?\*/ ?", re.S)  # a comment of JSDoc
 
 @dataclass(frozen=True)
 class _Source:
-    """A module of the package: its dotted name, with `.__init__` where it is a package, and what it says."""
+    """A module of the package: its dotted name, with `.__init__` for a package, and its source."""
 
     name: str
     tree: ast.Module
@@ -57,7 +57,7 @@ class _Source:
 
 @cache
 def _source(name: str) -> _Source | None:
-    """The module of a name; None for no module."""
+    """The module with this name, or None."""
     path = PACKAGE.joinpath(*name.split("."))
     for file, dotted in ((path.with_suffix(".py"), name), (path / "__init__.py", f"{name}.__init__")):
         if file.is_file():
@@ -66,7 +66,7 @@ def _source(name: str) -> _Source | None:
 
 
 def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _Source]:
-    """The modules that these import, and themselves, each after what it imports."""
+    """These modules and all that they import, each after its imports."""
     for name in entries:
         source = None if name in seen or name in LEFT_OUT else _source(name)
         if source is not None:
@@ -76,18 +76,17 @@ def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _So
 
 
 def without_comments(script: str) -> str:
-    """A script of ours without types, without the lines that are comments, and without what its lines are indented by.
+    """One of our scripts without types, comment lines and indentation.
 
-    The linter forbids what this would change: a text in backticks that goes over several lines.
+    The linter forbids the one construct that this would change: a template string over several lines.
     """
     lines = (line.strip() for line in _TYPES.sub("", script).split("\n"))
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def files() -> dict[str, str]:
-    """Every file by its name: `engine.mjs`, what it means by Python, and one for each module of an architecture or of
-    one tool.
-    """
+    """Every file by its name: `engine.mjs`, the runtime that implements Python's meaning, and one for each module of an
+    architecture or of one tool."""
     core = _in_order(ENTRIES, {})
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
     names = [*OF_ONE_TOOL, *(f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))]

@@ -1,12 +1,12 @@
-"""Python to JavaScript, one compiler in one module, as far as the engine and the counting need it.
+"""Python to JavaScript, one compiler in one module, for the constructs of the engine and the counting.
 
-Each module's own source is compiled while the site is built, so that the browser runs the very forward passes and
-counts, and no formula is written twice.
+The build compiles each module's own source, so the browser runs the same forward passes and counts, and no formula is
+written twice.
 
-A whole number becomes a BigInt and a float a number, so that every count is exact; what else Python means (a dict keyed
-by value, an operator of a class, a keyword argument) is in `python.mjs`, called `py` in what is written
-here. Annotations are left out but for those of a class's fields, which the configs read. A tuple becomes an array like
-a list: a module must not tell the two apart. A construct that is not known stops the build with its place.
+A whole number becomes a BigInt and a float a number, so every count is exact. Python's other semantics (a dict keyed by
+value, an operator of a class, a keyword argument) are in `python.mjs`, called `py` in the output. Annotations are left
+out, except for a class's fields, which the configs read. A tuple becomes an array like a list: a module must not tell
+the two apart. An unknown construct stops the build with its place.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OF_CLASSES = frozenset("property cached_property classmethod staticmethod".spli
 
 
 class Unknown(Exception):
-    """A construct that has no counterpart here: names the file and the line."""
+    """A construct without a counterpart: names the file and the line."""
 
 
 def compile_module(
@@ -79,13 +79,13 @@ def compile_module(
 
 
 def keywords_of(tree: ast.Module) -> set[str]:
-    """The names that a module gives arguments by."""
+    """The names of keyword arguments in a module's calls."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
 
 
 def methods_of(tree: ast.Module) -> set[str]:
-    """The names of the methods of a module's classes, properties left out."""
+    """The names of the methods of a module's classes, properties excluded."""
     return {
         child.name
         for node in tree.body
@@ -120,7 +120,7 @@ def _short(i: int) -> str:
 
 
 class _Names(ast.NodeVisitor):
-    """The names that a block binds, those of the functions and comprehensions inside it left out."""
+    """The names that a block binds, without those of inner functions and comprehensions."""
 
     def __init__(self, body: Collection[ast.AST]):
         self.names: dict[str, None] = {}
@@ -158,7 +158,7 @@ class _Names(ast.NodeVisitor):
 
 
 class _Module:
-    """One module on its way to JavaScript."""
+    """One module during its compilation."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class _Module:
         return f"{declared}{imported}{body}return{{{exported}}};"
 
     def brought(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
-        """Each name that an import binds: what it is taken out of, and its name there."""
+        """Each name that an import binds: its source module, and its name there."""
         if isinstance(node, ast.Import):
             tops = {a.asname or a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names}
             return {n: (f"{{{top}:py.module({json.dumps(top)})}}", top) for n, top in tops.items()}
@@ -224,7 +224,7 @@ class _Module:
 
     @contextmanager
     def scope(self, names: Iterable[str]) -> Iterator[None]:
-        """The names of a function: short ones, as nothing asks for them from outside, and none of a scope around it."""
+        """The names of a function: short ones, since nothing outside uses them, and none from a surrounding scope."""
         before = self.shortened
         written: dict[str, str] = {}
         for name in names:
@@ -240,7 +240,7 @@ class _Module:
             self.shortened = before
 
     def written(self, name: str) -> str:
-        """A name as it is written here."""
+        """A name in the output."""
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), _name(name))
 
     # statements
@@ -258,7 +258,7 @@ class _Module:
         return []
 
     def _ImportFrom(self, node: ast.ImportFrom) -> list[str]:
-        """In a function: the names of a module that is there once the function is called."""
+        """In a function: the names of a module that is loaded by the time of the call."""
         return [f"{self.written(n)}={source}.{name};" for n, (source, name) in self.brought(node).items()]
 
     def _Nonlocal(self, node: ast.Nonlocal) -> list[str]:
@@ -297,7 +297,7 @@ class _Module:
         return [f"for(const {item} of {self.iterated(node)}){{{self.assign(node.target, item)}{body}}}"]
 
     def iterated(self, node: ast.For | ast.comprehension) -> str:
-        """What a loop runs over; pairs of a dict that are taken apart at once are not copied."""
+        """The iterable of a loop; pairs of a dict that are unpacked at once are not copied."""
         match node.target, node.iter:
             case ast.Tuple(), ast.Call(ast.Attribute(value, "items"), [], []):
                 return f"py.pairs({self.expr(value)})"
@@ -390,8 +390,8 @@ class _Module:
 
     @staticmethod
     def parameters(args: ast.arguments, *, skip: bool) -> dict[str, ast.expr | None]:
-        """A function's parameters with what they are if they are not given: positional ones, `*args`, then those that
-        are given by keyword only, then `**kwargs`."""
+        """A function's parameters with their defaults: positional ones, `*args`, then keyword-only ones, then
+        `**kwargs`."""
         positional = [*args.posonlyargs, *args.args]
         defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
         pairs: list[tuple[str, ast.expr | None]] = [(a.arg, d) for a, d in zip(positional, defaults)][int(skip) :]
@@ -401,7 +401,7 @@ class _Module:
         return dict(pairs)
 
     def declared(self, parameters: dict[str, ast.expr | None], rest: str | None = None) -> str:
-        """The parameters as they are written; `rest` is the one that takes all others."""
+        """The parameters in the output; `rest` is the one that takes all others."""
         return ",".join(
             ("..." if name == rest else "") + self.written(name) + (f"={self.expr(default)}" if default else "")
             for name, default in parameters.items()
@@ -447,7 +447,7 @@ class _Module:
 
     @staticmethod
     def filled(node: ast.ClassDef) -> str:
-        """How an object of a class that has its fields from itself alone gets them, all at once."""
+        """The constructor of a class that defines all of its own fields, which sets them all at once."""
         fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
         is_alone = all(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
         if not fields or not is_alone or any(isinstance(child.value, ast.Call) for child in fields):
@@ -527,7 +527,7 @@ class _Module:
         return f"py.{node.id}"
 
     def me(self) -> str:
-        """What a method calls its object, or its class."""
+        """The name that a method has for its object, or its class."""
         return self.written("self" if any("self" in scope for scope in self.scopes) else "cls")
 
     def _Attribute(self, node: ast.Attribute) -> str:
@@ -633,7 +633,7 @@ class _Module:
         how: str,
         write: Callable[[ast.expr], str] | None = None,
     ) -> str:
-        """Nested loops around what a comprehension gives; `how` has a `@` where that goes, as `write` writes it."""
+        """Nested loops around a comprehension's result; `how` has a `@` at its place, as in `write`."""
         if not generators:
             return how.replace("@", ",".join(map(write or self.expr, inner if isinstance(inner, tuple) else (inner,))))
         first, *rest = generators

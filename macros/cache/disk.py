@@ -1,9 +1,9 @@
 """On disk: results that outlive the process, in `.cache/`, each under the code and the presets that it was computed
 from. Saves the next build 12 s of 17.
 
-What a result used is known (memory.py), so a build makes only those anew that an edited preset goes into; after an
-edit of the code, or with another version of a library, none is taken. The folder is safe to delete: whatever is missing
-from it, cannot be read or is in doubt is computed.
+The dependencies of a result are recorded (memory.py), so a build recomputes only the results that an edited preset
+affects; after an edit of the code, or with another version of a library, it recomputes everything. The folder is safe
+to delete: results that are missing, unreadable or doubtful are computed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def digest(*parts: object) -> str:
 
 @cache
 def installed_versions() -> tuple[str, ...]:
-    """Python and all that is installed, with the versions."""
+    """Python and all installed packages, with their versions."""
     return sys.version, *sorted({f"{d.name} {d.version}" for d in importlib.metadata.distributions()})
 
 
@@ -52,7 +52,7 @@ def _close(file: BinaryIO) -> None:
 
 
 class SpillFile:
-    """What is not needed for a while, in a file that nobody else sees. Raises OSError where there is no room for it."""
+    """Data that is not needed for a while, in a private file. Raises OSError if there is no room for it."""
 
     @cached_property
     def file(self) -> BinaryIO:
@@ -61,7 +61,7 @@ class SpillFile:
         return made
 
     def put(self, content: bytes) -> tuple[int, int]:
-        """Where it is to be found: where it begins, and its length."""
+        """Append a text; returns where it begins, and its length."""
         start = self.file.seek(0, os.SEEK_END)
         return start, self.file.write(content)
 
@@ -75,9 +75,8 @@ class SpillFile:
 
 
 class Store:
-    """The kept results of one state of all files; `now` reads that again, and a store without it is only read. Of a
-    live preview, whose pages come and go, every result also goes by which there are.
-    """
+    """The cached results for one state of all files; `now` reads that state again, and without it a store is read-only.
+    In a live preview, whose pages come and go, every result also depends on the set of pages."""
 
     def __init__(
         self, file: Path, states: States, now: Callable[[], States] | None, is_preview: bool, how: object = None
@@ -104,7 +103,7 @@ class Store:
             self.drop_if_damaged(error)
 
     def seen(self, root: Path) -> Iterable[str]:
-        """Whatever a result may come from besides presets: of a page, that it is there."""
+        """The other things that a result may depend on besides presets: for a page, its existence."""
         folder = f"{PRESETS}{os.sep}"
         for path, (content, _) in self.files.items():
             if not str(path).startswith(folder):
@@ -112,7 +111,7 @@ class Store:
                 yield f"{os.path.relpath(path, root)} {'' if is_page else content}"
 
     def state(self, used: str) -> str:
-        """What the presets of a result hold now."""
+        """The current state of a result's presets."""
         if used not in self.states:
             self.states[used] = digest(*(self.digest_of(kind, name) for kind, name in json.loads(used)))
         return self.states[used]
@@ -123,7 +122,7 @@ class Store:
         return digest(*self.places)
 
     def get(self, key: bytes) -> tuple[Any, list[Dependency]] | None:
-        """A result with what it used."""
+        """A result with its dependencies."""
         if self.database is None:
             return None
         try:
@@ -146,7 +145,7 @@ class Store:
                 self.new[key] = uses, self.state(uses), place
 
     def close(self) -> None:
-        """Keeps what is new, unless something was saved since this process began to read."""
+        """Write new results, unless a file was saved since this process began to read."""
         try:
             if self.database is not None and self.new and not self.is_in_doubt():
                 with self.database:
@@ -159,7 +158,7 @@ class Store:
             self.drop_if_damaged(error)
 
     def drop_if_damaged(self, error: Exception) -> None:
-        """A file that is no database, or a piece of one: the next build makes another."""
+        """Remove a file that is not a database, or a damaged one: the next build makes another."""
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             with suppress(OSError):
                 self.file.unlink()
@@ -189,9 +188,8 @@ _stores: list[Store] = []  # of the build under way, if it keeps results
 def open_store(
     file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False, how: object = None
 ) -> None:
-    """For a build, unless it is told KEPT=no; `how` is what it is told besides. A live preview's builds of one state go
-    on with one store.
-    """
+    """Open the store for a build, except with KEPT=no; `how` are further parts of the key. A live preview's builds of
+    one state share one store."""
     if is_preview and _stores and _stores[-1].files == states:
         return
     _stores.clear()  # of a build that failed: nothing of it is kept
@@ -200,15 +198,14 @@ def open_store(
 
 
 def close_store() -> None:
-    """The end of the build."""
+    """Close the store at the end of the build."""
     while _stores:
         _stores.pop().close()
 
 
 def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
-    """What is computed, of a kind that JSON has or a tuple of such, from a text or arguments whose `repr` says all of
-    them; a part of a whole that is computed is neither kept by itself nor looked for.
-    """
+    """A cached result, or a new one: a JSON value or a tuple of such, from a text or from arguments whose `repr` is
+    complete. A part of a whole that is being computed is neither stored nor looked up separately."""
     if not _stores or (is_part and _wholes):
         return compute()
     store = _stores[-1]

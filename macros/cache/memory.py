@@ -37,7 +37,7 @@ before_each_call: list[Callable[[], None]] = []
 
 
 def depends_on(kind: str, name: str | None = None) -> None:
-    """Note that what is being computed depends on this."""
+    """Record that the current computation depends on this."""
     used = _under_way.get()
     if used is not None:
         used.add((kind, name))
@@ -45,7 +45,7 @@ def depends_on(kind: str, name: str | None = None) -> None:
 
 @contextmanager
 def tracking() -> Iterator[set[Dependency]]:
-    """Everything used inside the block; what surrounds the block used it too."""
+    """Record everything used inside the block; the surrounding computation has used it too."""
     used: set[Dependency] = set()
     token = _under_way.set(used)
     try:
@@ -58,18 +58,19 @@ def tracking() -> Iterator[set[Dependency]]:
 
 
 def start_tracking(used: set[Dependency]) -> Token[set[Dependency] | None]:
-    """Noting into a set, where it does not end in the function that it begins in: what `stop_tracking` takes."""
+    """Begin recording into a set, for a block that ends in another function; returns the argument of
+    `stop_tracking`."""
     return _under_way.set(used)
 
 
 def stop_tracking(token: Token[set[Dependency] | None]) -> None:
-    """The end of what `start_tracking` began."""
+    """End what `start_tracking` began."""
     _under_way.reset(token)
 
 
 @contextmanager
 def untracked() -> Iterator[None]:
-    """What is used inside does not count: the caller says more exactly what it depends on."""
+    """Nothing used inside counts: the caller states its dependencies more precisely."""
     token = _under_way.set(None)
     try:
         yield
@@ -81,7 +82,7 @@ def untracked() -> Iterator[None]:
 
 
 class _Results:
-    """The results of one function by its arguments: (value, what it was computed from)."""
+    """The results of one function by its arguments: (value, dependencies)."""
 
     def __init__(self):
         self.by_arguments: dict[tuple, tuple[Any, frozenset[Dependency]]] = {}
@@ -102,7 +103,7 @@ class _Results:
 
 
 class Memoized(Protocol[P, T_co]):
-    """A function whose results are kept."""
+    """A function whose results are cached."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
 
@@ -111,7 +112,7 @@ class Memoized(Protocol[P, T_co]):
 
 
 def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
-    """A function whose results are kept until something that they were computed from changes. Errors are not kept."""
+    """A function whose results are cached until one of their dependencies changes. Errors are not cached."""
     results = _Results()
 
     @wraps(function)
@@ -140,9 +141,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
 
 
 class Latest(Generic[T]):
-    """The latest result of a step, with the key that it was made from and what it used. The first one is current for
-    no key.
-    """
+    """The latest result of a step, with its key and its dependencies. The initial one is current for no key."""
 
     def __init__(self, value: T):
         self.value = value
@@ -153,12 +152,12 @@ class Latest(Generic[T]):
         _tracked.add(self)
 
     def begin(self, key: object) -> bool:
-        """Whether the result is that of this key; else the step is to be done, and to `end`."""
+        """Whether the result has this key; otherwise the caller runs the step, and calls `end`."""
         self._next, self.is_current = key, self._key is not None and self._key == key
         return self.is_current
 
     def end(self, value: T, used: frozenset[Dependency] = frozenset()) -> None:
-        """The result of the key that the step began with, and what it used."""
+        """Store the result for the key of `begin`, with its dependencies."""
         self._key, self.value, self.used = self._next, value, used
 
     def is_there(self) -> bool:
@@ -166,7 +165,7 @@ class Latest(Generic[T]):
         return self._key is not None
 
     def drop(self) -> None:
-        """Have the step done again, whatever its key."""
+        """Have the step run again, whatever its key."""
         self._key = None
 
     def invalidate(self, changed: Set[Dependency]) -> None:
@@ -179,7 +178,7 @@ _tracked: weakref.WeakSet[_Results | Latest[Any]] = weakref.WeakSet()
 
 
 def invalidate(changed: Set[Dependency]) -> None:
-    """Drop every result that used something of these."""
+    """Drop every result that used any of these."""
     for results in list(_tracked):
         results.invalidate(changed)
 
@@ -192,14 +191,13 @@ _most: list[int] = []  # large results of each function, if not all are kept
 
 
 def limit_large_results(most: int = 20) -> None:
-    """From now on a long text, or a value that says `is_large_result`, stays for the pages next to its own: in a build
-    each is asked for by few, in a row.
-    """
+    """From now on, a long text, or a value that says `is_large_result`, stays only for the neighboring pages: in a
+    build, few pages ask for it, one after another."""
     _most[:] = [most]
 
 
 class Packed:
-    """A long text in a tenth of the room; it is compared as it is."""
+    """A long text, compressed to a tenth; two are compared without unpacking."""
 
     def __init__(self, text: str):
         content = text.encode("utf-8", "surrogatepass")

@@ -1,1 +1,1 @@
-"""What is known of models: the presets’ reader, the checks, reference tensor lists, published costs."""
+"""Facts about models: the presets’ reader, the checks, reference tensor lists, published costs."""

@@ -1,4 +1,4 @@
-"""What the small model `capitals` was trained on: facts about countries, sentences with holes for them, and the log."""
+"""The training data of the small model `capitals`: facts about countries, sentences with gaps for them, and the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOLE = re.compile(r"\{(\w+)\}")
 
 
 class Sentence(NamedTuple):
-    """A sentence about a country: what stands in its holes, and which of them is asked for, the last."""
+    """A sentence about a country: the facts in its gaps, and the one to predict, the last."""
 
     shape: str
 
@@ -27,11 +27,11 @@ class Sentence(NamedTuple):
         return _HOLE.findall(self.shape)[-1]
 
     def pieces(self, facts: dict[str, str]) -> list[str]:
-        """The whole sentence, token by token: a name is one, and so is the full stop."""
+        """The whole sentence, token by token: a name is one token, and so is the full stop."""
         return [*(word.format(**facts) for word in self.shape.split()), "."]
 
     def prompt(self, facts: dict[str, str]) -> str:
-        """The sentence up to what is asked for."""
+        """The sentence up to the word to predict."""
         return self.shape.rpartition("{")[0].strip().format(**facts)
 
 
@@ -48,19 +48,20 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 def is_left_out(facts: dict[str, str], sentence: Sentence) -> bool:
-    """Whether a combination of a country and a sentence was never trained on: about one in ten, as its digest falls."""
+    """Whether a combination of a country and a sentence was left out of the training: about one in ten, by its
+    digest."""
     return sha256(f"{facts['country']}: {sentence.shape}".encode()).digest()[0] % 10 == 0
 
 
 @cache
 def log() -> dict[str, str]:
-    """Figures that the training left in its log, by name."""
+    """Figures from the training's log, by name."""
     text = read_text(FOLDER / "training.log")
     figures = re.search(r"in bfloat16: trained (\S+), never trained (\S+), first sentence (\S+)", text)
     held = re.search(r"(\d+) of (\d+) combinations never trained on", text)
     how = re.search(r"(\d+) steps of (\d+) texts", text)
     digest = re.search(r"sha256 of model.safetensors: (\w+)", text)
     if not (figures and held and how and digest):
-        raise Problem("the log of the training is not what it was", "train again", str(FOLDER / "training.log"))
+        raise Problem("the training log does not have the expected lines", "train again", str(FOLDER / "training.log"))
     names = ("trained", "never trained", "first sentence", "left out", "combinations", "steps", "batch", "digest")
     return dict(zip(names, (*figures.groups(), *held.groups(), *how.groups(), digest[1])))

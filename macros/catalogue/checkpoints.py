@@ -1,4 +1,4 @@
-"""A checkpoint folder: its model, its weights, and its tokenizer; and the one that comes along, `capitals`."""
+"""A checkpoint folder: its model, its weights, and its tokenizer; and the included one, `capitals`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ SHIPPED = {"capitals": Path(__file__).parent.parent / "capitals"}
 
 
 class Checkpoint:
-    """A folder with config.json and *.safetensors, and perhaps a tokenizer.json. `name` is what was asked for."""
+    """A folder with config.json and *.safetensors, and perhaps a tokenizer.json. `name` is the argument that named
+    it."""
 
     def __init__(self, name: str, folder: Path):
         self.name, self.folder = name, folder
@@ -25,14 +26,14 @@ class Checkpoint:
         self.files = Files(folder)
 
     def weights(self, watch: Tracer | None = None) -> Arrays:
-        """Its tensors, under the names that the forward pass asks for; `watch` sees the steps that do."""
+        """Its tensors, under the names that the forward pass requests; `watch` observes the steps that request them."""
         renamed = renaming(self.model.architecture, self.model.config, self.model.head)
         d_head = self.model.config.symbols.get("d_head")
         return Arrays(Published(self.files, self.model.architecture, renamed, d_head), watch=watch)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Raises `Problem` where there is none, or the library that reads it is missing."""
+        """Raises `Problem` if there is none, or if the library that reads it is missing."""
         path = self.folder / "tokenizer.json"
         if not os.path.exists(path):
             raise Problem("no tokenizer.json here", "put the model's into the folder, or give --tokens", self.name)
@@ -40,7 +41,7 @@ class Checkpoint:
 
 
 def checkpoint(name: str) -> Checkpoint:
-    """A folder by its path, or the one that comes along by its name. Raises `Problem`."""
+    """A folder by its path, or the included one by its name. Raises `Problem`."""
     folder = Path(name)
     if not os.path.isdir(folder):  # also of a name that no folder can have
         if name not in SHIPPED:

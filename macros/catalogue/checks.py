@@ -1,4 +1,4 @@
-"""Holds a preset against what was published and against its reference tensor list, both ways."""
+"""Compares a preset with the published figures and with its reference tensor list, in both directions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ Row = tuple[str, tuple, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a check: `ok`, `off`, `counted` without a published total, `undisclosed` where there is nothing to
-    count; and the rest of its line.
-    """
+    """The result of a check: `ok`, `off`, `counted` without a published total, `undisclosed` if there is nothing to
+    count; and the rest of its line."""
 
     state: Literal["ok", "off", "counted", "undisclosed"]
     text: str
 
 
 def check(slug: str) -> Result:
-    """Hold one preset against its published figures and, where there is one, its reference list."""
+    """Compare one preset with its published figures and, if there is one, its reference list."""
     try:
         verify_family(slug)
         verify_names(slug)
@@ -50,7 +49,7 @@ def check(slug: str) -> Result:
 
 
 def published(counted: Model) -> str:
-    """In which way the published figure agrees. Raises `Problem` where it does not."""
+    """How the published figure agrees. Raises `Problem` if it does not."""
     counted.verify()
     figure = counted.published
     if figure is None:
@@ -71,13 +70,13 @@ def published(counted: Model) -> str:
 
 
 def reference(slug: str) -> dict | None:
-    """The reference list of a slug, None where there is none."""
+    """The reference list of a slug, or None."""
     path = REFERENCES / f"{slug}.json"
     return msgspec.json.decode(path.read_bytes()) if path.exists() else None
 
 
 def compare(counts: Counts, listed: dict) -> str:
-    """Hold names and shapes, both ways, and the other figures of a reference list.
+    """Compare names and shapes, in both directions, and the other figures of a reference list.
 
     Raises `Problem` at the first difference.
     """
@@ -103,7 +102,7 @@ def compare(counts: Counts, listed: dict) -> str:
 
 
 def rows_of(weights: Iterable[Weight]) -> set[Row]:
-    """Collapsed weights in one canonical form; kinds of layers that have the same tensor are put together."""
+    """Collapsed weights in one canonical form; kinds of layers with the same tensor are merged."""
     layers: dict[tuple, set] = {}
     for w in weights:
         key = w.name, int(w.members) if w.members is not None else None, tuple(map(int, w.shape))

@@ -1,4 +1,5 @@
-"""What engines say of their own memory: llama.cpp's buffers as a program wrote them down, vLLM's log in reports."""
+"""Engines' reports of their own memory: llama.cpp's buffers as a program recorded them, vLLM's log as people posted
+it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ LOGS = Path(__file__).parent / "engine_logs.toml"
 
 
 class Buffers(NamedTuple):
-    """What llama.cpp printed of a model in a setting, in bytes; None where it made no such context."""
+    """The buffers that llama.cpp printed for a model in a setting, in bytes; None if it made no such context."""
 
     setting: Setting
     cache: int
@@ -30,8 +31,8 @@ class Buffers(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What vLLM printed of a model's cache: GiB that were left, the tokens they hold, and for how many texts of the
-    context that is room."""
+    """The cache size that vLLM printed for a model: GiB that were left, the tokens that they hold, and the number of
+    sequences of the context that fit."""
 
     model: str
     tokens: int
@@ -55,7 +56,7 @@ def recorded() -> dict[str, tuple[Buffers | tuple[Setting, None], ...]]:
 
 @cache
 def of_each_architecture() -> tuple[str, ...]:
-    """A model of each architecture of llama.cpp, the first by slug."""
+    """One model of each llama.cpp architecture, the first by slug."""
     said: dict[str, Any] = json.loads(read_text(BUFFERS))
     return tuple({said[slug]["architecture"]: slug for slug in sorted(said, reverse=True)}.values())
 
@@ -68,7 +69,7 @@ def _read(row: list[Any]) -> Buffers | tuple[Setting, None]:
 
 
 def buffers(slug: str) -> Iterator[Buffers]:
-    """What was printed of a model, setting by setting."""
+    """The printed buffers of a model, setting by setting."""
     return (row for row in recorded()[slug] if isinstance(row, Buffers))
 
 

@@ -1,6 +1,6 @@
-"""What torch and transformers say of each architecture's small config, from `independent.toml`.
+"""The results of torch and transformers for each architecture's small config, from `independent.toml`.
 
-The programs in tests/reference write that file; the verification page shows it, and the tests hold our counts against
+The programs in tests/reference write that file; the verification page shows it, and the tests compare our counts with
 it.
 """
 
@@ -20,11 +20,11 @@ FILE = Path(__file__).parent / "independent.toml"
 
 
 class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"by": "class"}):
-    """One model type: transformers' class, its tensors and numbers, the largest difference of its scores as a share,
-    the FLOPs that torch counts for a prompt and for the step after it, and the numbers then held in the cache.
+    """One model type: transformers' class, its tensors and numbers, the largest relative difference of its scores, the
+    FLOPs that torch counts for a prompt and for the step after it, and the numbers in the cache after that.
 
-    The tables say by how much these are more than ours, by convention; together that is the whole difference. Where
-    transformers' code has no cache, the prompt alone was compared.
+    The tables state how much larger these are than ours, by convention; together that is the whole difference. If
+    transformers' code has no cache, only the prompt was compared.
     """
 
     by: str
@@ -40,9 +40,8 @@ class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: when it was made and with what, the prompt's `tokens`, each convention's sentence, the types, and why
-    others are absent.
-    """
+    """The file: its date and the versions, the prompt's `tokens`, a sentence for each convention, the types, and the
+    reason why others are absent."""
 
     date: datetime.date
     tokens: int

@@ -1,4 +1,4 @@
-"""Throughput that was measured and published, from `measurements.toml`: held against the bounds, shown beside them."""
+"""Published measurements of throughput, from `measurements.toml`: compared with the bounds, and shown next to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rate = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
 
 
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Tokens per second as printed: of all devices together, those that were written.
+    """Output tokens per second as printed, over all devices together.
 
     With a batch the step has so many texts at once; without one the program chose it, at full load. `input` tokens are
     read and `output` written; without `input`, which not every text states, the bound is that of none. A share of the
@@ -44,7 +44,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A text that was read: what it is, its address, the day."""
+    """A text that was read: its title, its address, the date."""
 
     title: Words
     url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]
@@ -60,7 +60,7 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 @cache
 def published() -> Published:
-    """What the file lists, in its order. Raises `Problem`."""
+    """The contents of the file, in its order. Raises `Problem`."""
     try:
         listed = msgspec.convert(tomllib.loads(read_text(FILE)), Published)
     except (ValueError, msgspec.ValidationError) as error:

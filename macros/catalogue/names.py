@@ -1,6 +1,4 @@
-"""The gate for what names a thing: a model, a family, a slug, the path of a page. Text that passes is no markup to
-anything that may read it.
-"""
+"""Validates all names: of a model, a family, a slug, the path of a page. Valid text contains no markup of any kind."""
 
 from __future__ import annotations
 
@@ -20,39 +18,41 @@ TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.sc
 
 
 def check_name(name: str, key: str) -> None:
-    """Raise `Problem` for a name that something may read as markup, or that has spaces which no reader sees."""
+    """Raise `Problem` for a name with markup, or with leading, trailing or double spaces."""
     if markup := _MARKUP.search(name):
         raise Problem(
             f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without", key
         )
     if name != " ".join(name.split()):
-        raise Problem(f"{shorten(name)} has spaces that do not show", "write one between two words, and none else", key)
+        raise Problem(
+            f"{shorten(name)} has leading, trailing or double spaces", "write one space between two words", key
+        )
 
 
 def check_family(family: str) -> None:
-    """Raise `Problem` for a family that no folder can be called after."""
+    """Raise `Problem` for a family that cannot name a folder."""
     check_name(family, "family")
     if not family_slug(family):
         raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
 
 
 def check_hub(hub: str) -> None:
-    """Raise `Problem` for what is the address of no repository."""
+    """Raise `Problem` for a name that is not a repository's."""
     if not _HUB.fullmatch(hub):
         raise Problem(f"hub = {shorten(hub)}: no repository of the hub", "write organization/repository")
 
 
 def check_slug(slug: str) -> None:
-    """Raise `Problem` for what no model can be called."""
+    """Raise `Problem` for a text that is not a slug."""
     if len(slug) > LONGEST or not _SLUG.fullmatch(slug):
         allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
         raise Problem(f"{shorten(slug)} is not a slug", allowed)
     if slug in TAKEN:
-        raise Problem(f"{shorten(slug)} is not a slug: another file of the site is called so", "choose another")
+        raise Problem(f"{shorten(slug)} is not a slug: another file of the site has that name", "choose another")
 
 
 def check_path(path: str) -> None:
-    """Raise `Problem` for a path below `docs/` that a page's address or title cannot be made of."""
+    """Raise `Problem` for a path below `docs/` that cannot be part of a page's address or title."""
     if not _PATH.fullmatch(path):
         allowed = "rename it: letters, digits, spaces and . + - _ are what addresses and titles are made of"
         raise Problem(f"{shorten(path)} is not the path of a page", allowed)

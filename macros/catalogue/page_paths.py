@@ -1,4 +1,5 @@
-"""Source paths, below `docs/`, of the pages of models and families: one place for all who make or link to them."""
+"""Source paths, below `docs/`, of the pages of models and families: one place for all code that generates or links
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def family_page(family: str) -> str:
 
 
 def page_of_file(path: Path) -> str:
-    """The page of a preset that cannot be read: its family is the folder's name by custom."""
+    """The page of a preset that cannot be read: its family is the folder's name by convention."""
     return _page(path.parent.name, path.stem)
 
 

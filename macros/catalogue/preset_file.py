@@ -1,4 +1,4 @@
-"""A preset's file: the keys that it has, and how one is read and checked."""
+"""A preset's file: its keys, and how it is read and checked."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 
 
 class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that a published total counts besides the model: its name, its elements, and the part of a larger model
-    that it belongs to.
-    """
+    """Something that a published total counts in addition to the model: its name, its elements, and the part of a
+    larger model that it belongs to."""
 
     name: Text
     count: int
@@ -42,7 +41,7 @@ class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A published number of parameters and where it stands."""
+    """A published number of parameters and its source."""
 
     parameters: Annotated[int, msgspec.Meta(gt=0)]
     exact: bool
@@ -50,12 +49,12 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     extra: tuple[Extra, ...] = ()
 
     def of_part(self, part: str) -> int:
-        """The elements of a part that the figure counts besides the model."""
+        """The elements of a part that the figure counts in addition to the model."""
         return sum(row.count for row in self.extra if row.part == part)
 
 
 class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The published number that the build holds the model to, and others in circulation."""
+    """The published number that the build checks the model against, and others in circulation."""
 
     file: bool = False  # whether it is the number of values in the file at `hub`
     active: Text | None = None
@@ -64,10 +63,10 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the config comes from, when that was looked up, and whether the tensor names are the published file's.
+    """The source of the config, the date of the lookup, and whether the tensor names are the published file's.
 
-    Of a config.json with several parts: the key of the one that is described, and those of the others. `values`: where
-    single values of the config are from that are not from `config`, by their keys.
+    For a config.json with several parts: the key of the described one, and those of the others. `values`: the sources
+    of single values that do not come from `config`, by their keys.
     """
 
     config: Text
@@ -78,7 +77,7 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     left_out: tuple[Text, ...] = ()
 
     def is_default(self, key: str) -> bool:
-        """Whether a value of the config is a class's default, for want of a source of the maker's."""
+        """Whether a value of the config is a class's default, because no source of the maker's states it."""
         return self.values.get(key, self.config).startswith(DEFAULTS)
 
 
@@ -168,7 +167,7 @@ def read_preset(path: Path) -> Preset:
 
 
 def _with_nulls(value: Any) -> Any:
-    """The keys of a config with null where a preset has `NULL`."""
+    """The keys of a config, with null for a preset's `NULL`."""
     if value == NULL:
         return None
     if isinstance(value, dict):
@@ -187,12 +186,12 @@ ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure}  # the
 
 
 def blanks_of(table: Mapping[str, Any]) -> list[str]:
-    """The keys that a person has to fill in: what is missing, and what holds an empty text."""
+    """The keys that a person has to fill in: missing ones, and those with an empty text."""
     return [where for where, _, value in _keys(table, Preset) if value is None or value == ""]
 
 
 def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[str]:
-    """Each value that cannot be, with what is expected."""
+    """Each impossible value, with what is expected."""
     for where, kind, value in _keys(table, struct):
         try:
             if value is not None and value != "":
@@ -204,9 +203,8 @@ def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[s
 
 
 def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(name, type, value) of each key that a table has or has to have, those of its own tables one by one; None of one
-    that is missing.
-    """
+    """(name, type, value) of each key that a table has or must have, those of inner tables one by one; None for a
+    missing one."""
     for key in struct_fields(struct):
         value = table.get(key.encode_name)
         inner = TABLES.get(key.name)
@@ -217,7 +215,7 @@ def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "
 
 
 def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, str] | None:
-    """The first key of a preset that its structure does not know, with the nearest that it does."""
+    """The first key of a preset that its structure does not have, with the nearest known one."""
     known = struct.__struct_encode_fields__
     for name, value in table.items():
         if name not in known:
@@ -235,6 +233,6 @@ def _unknown_key(table: Mapping, struct: type, where: str = "") -> tuple[str, st
 
 
 def place_above_tables(name: str) -> str:
-    """Where a key stands that was written into a table, and is none of its own."""
+    """The place of a top-level key that was written into a table by mistake."""
     is_plain = name in Preset.__struct_encode_fields__ and name not in {"config", *TABLES}
     return "it belongs above the first table" if is_plain else ""

@@ -1,6 +1,7 @@
-"""What a preset may hold, as JSON Schema: editors complete and check it while it is written.
+"""The JSON Schema of presets, with which editors complete and check one.
 
-Made from the definitions that read presets: the keys of a config are those of its architecture's hyperparameters.
+It is generated from the definitions that read presets: the keys of a config are those of its architecture's
+hyperparameters.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RELEASED: Schema = {
 
 
 def schema() -> Schema:
-    """Of a file of `macros/presets`. Taplo and what builds on it read it; dates are strings to them."""
+    """The schema of a file of `macros/presets`. Taplo and tools based on it read it; for them, dates are strings."""
     said = msgspec.json.schema(Preset)
     kinds: Schema = said["$defs"]
     kinds["Preset"]["properties"]["released"] = RELEASED
@@ -56,9 +57,7 @@ def schema() -> Schema:
 
 
 def _config(architecture: Architecture) -> Schema:
-    """The keys of an architecture's config: its hyperparameters, those that are read in another spelling, and those
-    that change nothing.
-    """
+    """The keys of an architecture's config: its hyperparameters, their other spellings, and the keys without effect."""
     config = architecture.config
     spelled = {name: _value(k) for k in fields_of(config) if k.key for name in (k.key, *k.also)}
     return {
@@ -69,7 +68,7 @@ def _config(architecture: Architecture) -> Schema:
 
 
 def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
-    """A table of these keys, of which some are described. What stands behind a dot is a key of a table inside."""
+    """A table of these keys, some of which are described. The part after a dot is a key of an inner table."""
     tables: dict[str, dict[str, Schema | None]] = {}
     for name in sorted(known):
         table, dot, inner = name.partition(".")
@@ -87,7 +86,7 @@ def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
 
 
 def _value(k: Key) -> Schema:
-    """What a key takes, its name on this site, and its default if that is a plain value."""
+    """The values that a key accepts, its name on this site, and its default if that is a plain value."""
     said = msgspec.json.schema(k.type)
     plain = k.default is None or isinstance(k.default, (str, int, float))
     default = {"default": k.default} if plain and k.default is not None else {}
@@ -96,9 +95,8 @@ def _value(k: Key) -> Schema:
 
 
 def _as_taplo_reads_it(said: Any) -> Any:
-    """TOML has no null: what may be null may be left out. Taplo knows one kind of entries for a list, and refuses a
-    schema whose `$id` is no whole address.
-    """
+    """Adapts a schema to Taplo. TOML has no null, so a key that may be null may be left out. Taplo supports one kind of
+    entries per list, and rejects a schema whose `$id` is not a full address."""
     if isinstance(said, dict):
         kinds = [kind for kind in said.get("anyOf", []) if kind != {"type": "null"}]
         more = kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {}
@@ -111,7 +109,7 @@ def _as_taplo_reads_it(said: Any) -> Any:
 
 
 def plain(table: Any) -> Any:
-    """A preset's table as JSON has it: dates as text."""
+    """A preset's table for JSON: dates as text."""
     if isinstance(table, dict):
         return {name: plain(value) for name, value in table.items()}
     if isinstance(table, list):

@@ -1,4 +1,4 @@
-"""Presets by slug, and models: of a preset, of a `config.json`, of a folder that holds one."""
+"""Presets by slug, and models: from a preset, from a `config.json`, from a folder that holds one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_ALL_PARAMETERS = frozenset({"total", "embedding", "non_embedding", "stored",
 
 
 class Model:
-    """A model with everything that its trace gives. `slug` is a preset's, or the path that was asked for."""
+    """A model with everything that its trace gives. `slug` is a preset's, or the given path."""
 
     def __init__(
         self,
@@ -65,14 +65,13 @@ class Model:
 
     @property
     def depends_on(self) -> Dependency | None:
-        """What a result that is kept for this model is forgotten with."""
+        """The dependency that invalidates cached results for this model."""
         return ("preset", self.slug) if self.preset else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Which part is described and what is left out; what its costs leave out of account; keys with which
-        transformers computes something else; keys of a foreign config.json that the architecture does not know.
-        """
+        """The described part of the config and the others; costs that are not counted; keys that transformers reads
+        differently; unknown keys of a foreign config.json."""
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
         said = self.preset.caveat if self.preset else self.config.caveat
         caveat = (said,) if said else ()
@@ -94,7 +93,7 @@ class Model:
 
     @property
     def unknown_format(self) -> str:
-        """What of the quantization of a foreign config is not known; empty where all is."""
+        """The unknown part of a foreign config's quantization; empty if all of it is known."""
         try:
             quantization.read(self.raw)
         except Problem as problem:
@@ -103,12 +102,12 @@ class Model:
 
     @property
     def unknown_sizes(self) -> list[str]:
-        """The keys that the architecture does not know and that name a size: what they are of is not counted."""
+        """The unknown keys that name a size, which is therefore not counted."""
         return sizes_among(self.unknown, self.raw)
 
     @property
     def longest_context(self) -> tuple[int | None, bool]:
-        """(tokens, whether a learned position table ends there); None where the config does not say."""
+        """(tokens, whether a learned position table ends there); None if the config does not say."""
         positions = self.config.symbols.get("n_positions")
         if positions is not None:
             return positions, True
@@ -122,9 +121,10 @@ class Model:
 
     @cached_property
     def default_keys(self) -> tuple[str, ...]:
-        """The keys of the config that have a class's default, in their order, for want of a source of the maker's.
+        """The keys of the config whose value is a class's default, in order, because no source of the maker's states
+        it.
 
-        An exact published total that the forward pass gives holds the sizes that it is made of.
+        An exact published total that the forward pass gives confirms its sizes.
         """
         if self.preset is None:
             return ()
@@ -138,7 +138,7 @@ class Model:
 
     @property
     def _held(self) -> frozenset[str]:
-        """The sizes that an exact published total holds."""
+        """The sizes that an exact published total confirms."""
         return self.counts.total_poly.symbols if self.published and self.published.exact else frozenset()
 
     @property
@@ -148,9 +148,8 @@ class Model:
 
     @cached_property
     def default_sizes(self) -> frozenset[str]:
-        """The symbols of counts and costs that rest on a class's default: the sizes that `default_keys` give, and what
-        is derived where one of these, or a list of the layers' kinds, is a default.
-        """
+        """The symbols of counts and costs that depend on a class's default: the sizes that `default_keys` give, and
+        sizes derived from them or from a default list of the layers' kinds."""
         keyed = {k.field: {k.key, *k.also} for k in fields_of(self.architecture.config) if k.key}
         counted = self.counts.flops.symbols.union(
             self.counts.total_poly.symbols, *(k.elements.symbols for k in self.counts.kept)
@@ -161,7 +160,7 @@ class Model:
         return frozenset(sizes) | derived
 
     def rests_on_default(self, figure: str) -> bool:
-        """Whether a figure of `counting.figures` rests on a class's default."""
+        """Whether a figure of `counting.figures` depends on a class's default."""
         counts = self.counts
         if figure in _OF_ALL_PARAMETERS:
             symbols = counts.total_poly.symbols
@@ -185,7 +184,7 @@ class Model:
 
     @cached_property
     def trace(self):
-        """The run on shapes; once per model and process. Raises `Problem` where the sizes do not fit together."""
+        """The run on shapes, once per model and process. Raises `Problem` if the sizes do not fit together."""
         try:
             return trace(self.architecture, self.config, self.head)
         except Problem as problem:
@@ -200,28 +199,28 @@ class Model:
 
     @property
     def published(self) -> Published | None:
-        """The published number of parameters; None where the preset has none, and for a foreign config."""
+        """The published number of parameters; None if the preset has none, and for a foreign config."""
         return self.preset.published if self.preset else None
 
     @property
     def published_file(self) -> Published | None:
-        """The published number of values in the file at `hub`; None where none is known."""
+        """The published number of values in the file at `hub`; None if none is known."""
         published = self.published
         return published if published and published.exact and published.file else None
 
     @property
     def stored(self) -> int:
-        """The number of values in the file at `hub`, scales included; without a published one total and buffers."""
+        """The number of values in the file at `hub`, scales included; without a published number, total and buffers."""
         file = self.published_file
         return file.parameters if file else self.held()
 
     @property
     def is_stored_computed(self) -> bool:
-        """Whether `stored` is total and buffers, for want of a published file."""
+        """Whether `stored` is total and buffers, because no published file is known."""
         return self.published_file is None
 
     def held(self, extra: Iterable[Extra] = ()) -> int:
-        """The parameters, the buffers, and rows that a figure counts besides."""
+        """The parameters, the buffers, and the additional rows of a figure."""
         return self.counts.total + self.counts.buffer_elements + sum(row.count for row in extra)
 
     @property
@@ -230,7 +229,7 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raise `Problem` if an exact published total is not what the forward pass gives."""
+        """Raise `Problem` if the forward pass does not give an exact published total."""
         published = self.published
         if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
@@ -249,7 +248,7 @@ class Model:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of some keys, and how many more there are."""
+    """The first few keys, and the number of others."""
     return ", ".join(map(shorten, names[:9])) + (f" and {len(names) - 9} more" if len(names) > 9 else "")
 
 
@@ -287,9 +286,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
 
 @memoized
 def paths() -> dict[str, Path]:
-    """Every preset's file by slug. Raises `Problem` for a slug that two files have, and for a file that is none of a
-    family's presets.
-    """
+    """Every preset's file by slug. Raises `Problem` for a duplicate slug, and for a file that is not in a family's
+    folder."""
     depends_on("presets")
     files: dict[str, Path] = {}
     for folder, path in ((one, p) for one in (FOLDER, *also) for p in sorted(one.rglob(TOML))):
@@ -311,8 +309,8 @@ def paths() -> dict[str, Path]:
 
 
 def read_also(folder: Path | None) -> None:
-    """From here on the presets of this folder are there too, in whatever folders below it; None for ours alone. What
-    was kept of those of a folder is forgotten."""
+    """Add the presets of this folder, at any depth; None for ours alone. Drops cached results of an earlier folder's
+    presets."""
     folders = {*also, *([folder] if folder else [])}
     also[:] = [folder] if folder else []
     if folders:
@@ -321,21 +319,21 @@ def read_also(folder: Path | None) -> None:
 
 
 def file_of(slug: str) -> Path | None:
-    """A preset's file; what asks depends on this preset, not on which others there are."""
+    """A preset's file. The caller depends on this preset, not on which others exist."""
     depends_on("preset", slug)
     with untracked():
         return paths().get(slug)
 
 
 def with_file(wrong: Problem, slug: str) -> Problem:
-    """What is wrong with a preset, with its file where nothing nearer is named."""
+    """A preset's problem, with its file if nothing more specific is named."""
     path = file_of(slug)
     return wrong if wrong.where or not path else wrong.at(place(path))
 
 
 @memoized
 def preset(slug: str) -> Preset:
-    """The preset of a slug. Raises `Problem` with the nearest known slug."""
+    """The preset with this slug. Raises `Problem` with the nearest known slug."""
     path = file_of(slug)
     if path is None:
         raise unknown(slug)
@@ -352,7 +350,7 @@ def preset(slug: str) -> Preset:
 
 
 def verify_family(slug: str) -> None:
-    """Raise `Problem` where more presets, or as many, spell the family in another way: it has one name and one page."""
+    """Raise `Problem` if at least as many presets spell the family differently: it has one name and one page."""
     family = preset(slug).family
     spelt = spellings(family)
     mine = [other for other, spelling in spelt.items() if spelling == family]
@@ -368,12 +366,12 @@ def verify_family(slug: str) -> None:
 
 
 def readable() -> list[str]:
-    """The slugs whose preset can be read; what is wrong with another is said where that one is asked for."""
+    """The slugs whose preset can be read; the errors of others are reported where they are used."""
     return [slug for slug in paths() if _family(slug) is not None]
 
 
 def verify_names(slug: str) -> None:
-    """Raise `Problem` where the tensor names are neither the published file's nor those of its program."""
+    """Raise `Problem` if the tensor names are neither the published file's nor those of its program."""
     if (names := preset(slug).sources.names) not in NAMES:
         raise Problem(
             f"sources.names = {shorten(names)}",
@@ -382,14 +380,14 @@ def verify_names(slug: str) -> None:
 
 
 def spellings(family: str) -> dict[str, str]:
-    """The presets whose folder has the letters of this family, however they are joined, and the family of each."""
+    """The presets whose folder has the letters of this family, whatever the hyphens, and the family of each."""
     alike = _by_letters().get(_letters(family_slug(family)), ())
     return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
 
 
 @memoized
 def _by_letters() -> dict[str, list[str]]:
-    """The presets of each folder, or of several whose names differ in hyphens alone."""
+    """The presets of each folder, or of several whose names differ only in hyphens."""
     alike: dict[str, list[str]] = {}
     for slug, path in paths().items():
         alike.setdefault(_letters(path.parent.name), []).append(slug)
@@ -401,7 +399,7 @@ def _letters(folder: str) -> str:
 
 
 def _family(slug: str) -> str | None:
-    """A preset's family; None where it cannot be read."""
+    """A preset's family; None if it cannot be read."""
     try:
         return preset(slug).family
     except Problem:
@@ -409,7 +407,7 @@ def _family(slug: str) -> str | None:
 
 
 def unknown(slug: str) -> Problem:
-    """What to say of a slug that no preset has: the preset published under that name, or the nearest slug."""
+    """The hint for a slug without a preset: the preset published under that name, or the nearest slug."""
     for known in readable():
         other = preset(known)
         if slug in (other.name, other.hub, *other.aliases):
@@ -434,7 +432,7 @@ def model(slug: str) -> Model:
 
 
 def load(name: str) -> Model:
-    """A preset's slug, a path to a `config.json`, or a folder that holds one. Raises `Problem`."""
+    """The model of a preset's slug, of a path to a `config.json`, or of a folder that holds one. Raises `Problem`."""
     if name in paths():
         return model(name)
     path = Path(name)
@@ -451,7 +449,7 @@ def load(name: str) -> Model:
 
 
 def _with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
-    """The keys of a config.json, and how its weights are quantized where that stands in a file beside it."""
+    """The keys of a config.json, and the quantization of its weights if a file next to it states it."""
     beside, inner = folder / quantization.OTHER_FILE, raw.get("text_config")
     is_said = any(isinstance(keys, dict) and keys.get(quantization.KEY) is not None for keys in (raw, inner))
     if is_said or not os.path.isfile(beside):
@@ -462,5 +460,5 @@ def _with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
 
 @cache
 def goldens() -> frozenset[str]:
-    """The model types whose logits the tests hold against a reference checkpoint."""
+    """The model types whose logits the tests compare with a reference checkpoint."""
     return frozenset(tomllib.loads(read_text(REFERENCE_LOGITS))["model_types"])

@@ -1,4 +1,4 @@
-"""Costs that papers state, from `published_costs.toml`: held against the forward passes, and shown beside them."""
+"""Costs that papers state, from `published_costs.toml`: compared with the forward passes, and shown next to them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stated cost: the figure as printed, its unit, and the formula of costs that it is.
+    """A stated cost: the figure as printed, its unit, and the formula for it.
 
-    In the formula `other.` stands before a cost of the model `other`. A figure that `differs` is not what the formula
-    gives, and `would_be` is a formula that would give it.
+    In the formula, `other.` precedes a cost of the model `other`. A figure that `differs` is not the formula's result,
+    and `would_be` is a formula that would give it.
     """
 
     model: Words
@@ -66,7 +66,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def tolerance(self) -> Fraction:
-        """Half a unit of the last printed digit, or `within` percent of the figure whose maker counted otherwise."""
+        """Half a unit of the last printed digit, or `within` percent of a figure with another convention."""
         if self.within is not None:
             return self.stated * Fraction(self.within) / 100
         return Fraction(1, 2 * 10 ** len(self.value.partition(".")[2]))

@@ -1,4 +1,4 @@
-"""What a published checkpoint holds, from the headers of its files or from its index; no weight is read."""
+"""The contents of a published checkpoint, from the headers of its files or from its index; no weight is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..engine.files import opened, read_json, size_of
 from ..engine.layouts import Layout, Place
 
 INDEX = "model.safetensors.index.json"
-NOT_AS_LISTED = "download the file again: what it lists cannot be in it"
+NOT_AS_LISTED = "download the file again: it cannot hold what it lists"
 # The types of the format, with the bits of a number of each.
 BITS = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
@@ -42,7 +42,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)]
 
 
 class Tensor(msgspec.Struct):
-    """A tensor in the header of a safetensors file; its bytes stand behind the header, from one offset to the other."""
+    """A tensor in the header of a safetensors file; its bytes follow the header, from one offset to the other."""
 
     dtype: str
     shape: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_AXES)]
@@ -50,9 +50,9 @@ class Tensor(msgspec.Struct):
 
 
 class Stored(NamedTuple):
-    """A number of parameters that was published, and where it stands.
+    """A published number of parameters, and its source.
 
-    `by_type` and `shapes` are those of the headers; an index has none. `odd` is what their format does not allow.
+    `by_type` and `shapes` are those of the headers; an index has none. `odd` lists violations of their format.
     """
 
     parameters: int
@@ -68,10 +68,11 @@ class Stored(NamedTuple):
 
 
 def stored(path: Path, is_strict: bool = False) -> Stored:
-    """Of a folder with *.safetensors, of one such file, or of an index. A file may end after its header.
+    """The number from a folder with *.safetensors, from one such file, or from an index. A file may end after its
+    header.
 
-    Raises `Problem`, also for an index that has only a number of bytes: what follows from that is computed; for a
-    header that does not fit itself; and if `is_strict` for what is said of others as `odd`.
+    Raises `Problem`, also for an index that has only a number of bytes, from which a count could only be computed; for
+    an inconsistent header; and with `is_strict` for the violations that are otherwise listed in `odd`.
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
@@ -85,7 +86,7 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
         try:
             listed = header(file)
             if twice := [name for name in listed if name in there]:
-                also = f"lists what {there[twice[0]].name} lists too: {_some(twice)}"
+                also = f"lists tensors that {there[twice[0]].name} also lists: {_some(twice)}"
                 raise Problem(also, "give the files of one set of weights")
             found = oddities(listed, file)
             if is_strict and found:
@@ -99,15 +100,14 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
                 by_type[tensor.dtype] += numbers
                 shapes[name] = tensor.shape
     if not shapes:
-        raise Problem("no tensor is listed that has a number", "give the files of the weights", str(path))
+        raise Problem("all tensors that are listed are empty", "give the files of the weights", str(path))
     source = f"headers of its {len(files)} safetensors files" if len(files) > 1 else f"header of {files[0].name}"
     return Stored(by_type.total(), source, dict(by_type), shapes, tuple(odd))
 
 
 def header(file: Path) -> dict[str, Tensor]:
-    """The tensors that a safetensors file begins by listing. Raises `Problem`, also where a name stands twice, bytes
-    are not those of the shape, or one tensor is in the place of another.
-    """
+    """The list of tensors at the beginning of a safetensors file. Raises `Problem`, also for a duplicate name, bytes
+    that do not match the shape, or overlapping tensors."""
     with opened(file) as begun:
         length = int.from_bytes(begun.read(8), "little")
         if length > LARGEST_HEADER:
@@ -135,7 +135,7 @@ def header(file: Path) -> dict[str, Tensor]:
 
 
 def oddities(listed: Mapping[str, Tensor], file: Path) -> list[str]:
-    """What the format does not allow and changes no count: bytes between tensors or behind them, tensors of none."""
+    """Violations of the format that change no count: bytes between or after tensors, empty tensors."""
     said: list[str] = []
     end, gaps = 0, list[str]()
     for name, tensor in _in_order(listed):
@@ -146,16 +146,16 @@ def oddities(listed: Mapping[str, Tensor], file: Path) -> list[str]:
     if gaps:
         said.append(f"bytes that belong to no tensor: {_listing(gaps)}")
     if none := [name for name, tensor in listed.items() if not math.prod(tensor.shape)]:
-        said.append(f"without a number, and not counted: {_some(none)}")
+        said.append(f"empty, and not counted: {_some(none)}")
     with opened(file) as begun:
         behind = size_of(file) - (8 + int.from_bytes(begun.read(8), "little") + end)
     if behind > 0:
-        said.append(f"{behind:,} bytes behind the last tensor")
+        said.append(f"{behind:,} bytes after the last tensor")
     return said
 
 
 def _repeated(listed: bytes) -> list[str]:
-    """The keys that stand twice in one table of a JSON text, which is known to be one."""
+    """The duplicate keys of a table in valid JSON text."""
     twice: list[str] = []
 
     def once(pairs: list[tuple[str, Any]]) -> None:
@@ -177,7 +177,7 @@ def _check_bytes(name: str, tensor: Tensor) -> None:
 
 
 def _in_order(listed: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
-    """Those that have a number, as they stand in the file."""
+    """The tensors that are not empty, in the order of the file."""
     there = ((name, tensor) for name, tensor in listed.items() if math.prod(tensor.shape))
     return sorted(there, key=lambda one: one[1].data_offsets)
 
@@ -195,7 +195,7 @@ def _overlaps(listed: Mapping[str, Tensor]) -> list[str]:
 
 
 def types_of(folder: Path) -> dict[str, str] | None:
-    """The type of each tensor in a folder's files, by name; None where they are not all there or cannot be read."""
+    """The type of each tensor in a folder's files, by name; None if files are missing or cannot be read."""
     try:
         files = _files(folder)
         _check_parts(files)
@@ -217,14 +217,14 @@ def _files(folder: Path) -> list[Path]:
     if missing := [name for name in names if not os.path.isfile(folder / name)]:
         raise Problem(
             f"{INDEX} names {len(names)} files, and {len(missing)} of them are not here: {_some(missing)}",
-            "download the first megabytes of each, their headers are enough; or give the index alone",
+            "download the first megabytes of each: their headers are enough; or give the index alone",
             str(folder),
         )
     return [folder / name for name in names]
 
 
 def _check_parts(files: list[Path]) -> None:
-    """Raise `Problem` where a file is one of several, as its name says, and the others are not among them."""
+    """Raise `Problem` if a file is one of several, by its name, and the others are missing."""
     there = {file.name for file in files}
     for file in files:
         if part := _PART.fullmatch(file.name):
@@ -253,7 +253,7 @@ def _of_index(path: Path) -> Stored:
     if total is None:
         raise Problem(
             "metadata has no total_parameters, and a number of bytes is no number of parameters",
-            "give a folder with the first megabytes of each file, their headers are enough",
+            "give a folder with the first megabytes of each file: their headers are enough",
             str(path),
         )
     if type(total) is not int or not 0 < total <= LARGEST_OFFSET:
@@ -262,9 +262,8 @@ def _of_index(path: Path) -> Stored:
 
 
 class Differences(NamedTuple):
-    """The names of tensors that only the files have, that only the forward pass asks for, and that both have in other
-    shapes; and a line for each of the three that there are.
-    """
+    """The names of tensors that only the files have, that only the forward pass requests, and that have different
+    shapes; and a line for each of these groups."""
 
     rest: list[str]
     missing: list[str]
@@ -273,7 +272,7 @@ class Differences(NamedTuple):
 
 
 def differences(counts: Counts, layout: Layout) -> Differences:
-    """In which ways the names and shapes of the files are not those that the forward pass asks for."""
+    """How the names and shapes of the files differ from those that the forward pass requests."""
     asked = dict(counts.tensors()) | dict(counts.tensors(counts.buffers))
     places = {name: layout.find(name) for name in asked}
     found = {name: place for name, place in places.items() if place is not None}
@@ -299,21 +298,21 @@ def differences(counts: Counts, layout: Layout) -> Differences:
 
 
 def _of_others(others: Mapping[str, Place]) -> str:
-    """Which tensors have other names in the files, or are packed there, with what they are called."""
+    """The tensors that have other names or are packed in the files, with their names there."""
     kinds: dict[str, str] = {}
     for name, place in others.items():
         kinds.setdefault(_NUMBER.sub("{i}", name), _NUMBER.sub("{i}", place.cuts[0].stored))
     said = _listing([f"{named(stored)} for {named(ours)}" for ours, stored in kinds.items()], 3)
-    return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} by other names or in other pieces: {said}"
+    return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} under other names or in other pieces: {said}"
 
 
 def _shapes(asked: Mapping[str, Sequence[int]], shapes: Mapping[str, Sequence[int]], apart: list[str]) -> str:
-    """Of the first tensor that is of another shape, both."""
+    """Both shapes of the first tensor whose shapes differ."""
     return f": {list(shapes[apart[0]])}, and not {list(map(int, asked[apart[0]]))}" if apart else ""
 
 
 def _some(names: Iterable[str]) -> str:
-    """Names, those that differ by the number of the layer or of the expert as one: `h.{i}.attn.bias × 12`."""
+    """Names, with those that differ only in the number of the layer or expert as one: `h.{i}.attn.bias × 12`."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(_NUMBER.sub("{i}", name), []).append(name)
@@ -321,5 +320,5 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _listing(said: Sequence[str], most: int = 6) -> str:
-    """The first of these, and how many more."""
+    """The first few, and the number of others."""
     return ", ".join(said[:most]) + (f" and {len(said) - most:,} more" if len(said) > most else "")

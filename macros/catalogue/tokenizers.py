@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer.json: text to token ids and back, each id held against the model's vocabulary."""
+"""A checkpoint's tokenizer.json: text to token ids and back, with each id checked against the model's vocabulary."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LIBRARY = "pip install tokenizers"
 
 
 class Tokenizer(ABC):
-    """Text to token ids and back; `vocabulary` is how many ids the model knows."""
+    """Text to token ids and back; `vocabulary` is the number of ids that the model has."""
 
     def __init__(self, path: Path, vocabulary: int):
         self.path, self.vocabulary = path, vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Raises `Problem` for a text that cannot be cut, and for an id that the model does not know."""
+        """Raises `Problem` for a text that cannot be tokenized, and for an id that the model does not have."""
         check_text(text)
         ids = self._cut(text)
         for id in ids:
@@ -47,7 +47,7 @@ class Tokenizer(ABC):
         return self.texts([ids])[0]
 
     def token(self, id: int) -> str:
-        """One token by itself, as it stands in a text; nothing for an id that has none."""
+        """One token on its own, as it appears in a text; empty for an id without a token."""
         return self.decode([id])
 
     @abstractmethod
@@ -56,11 +56,11 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _cut(self, text: str) -> list[int]:
-        """The ids as the file has them."""
+        """The ids that the file gives."""
 
 
 def tokenizer(path: Path, vocabulary: int) -> Tokenizer:
-    """The tokenizer of a file. Raises `Problem` where it cannot be read, or the library that reads it is missing."""
+    """The tokenizer of a file. Raises `Problem` if it cannot be read, or if the library that reads it is missing."""
     try:
         text = read_text(path, LARGEST_TOKENIZER)
         try:
@@ -79,14 +79,14 @@ def tokenizer(path: Path, vocabulary: int) -> Tokenizer:
 
 
 class Added(msgspec.Struct):
-    """A token that is found in the text before the rest is cut: here a name of several words."""
+    """A token that is found before the rest of the text is split: here a name of several words."""
 
     id: int
     content: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 
 
 class Spaces(msgspec.Struct, tag="Whitespace"):
-    """Between words and punctuation."""
+    """The split between words and punctuation."""
 
 
 class Words(msgspec.Struct, tag="WordLevel"):
@@ -96,7 +96,7 @@ class Words(msgspec.Struct, tag="WordLevel"):
 
 
 class ListOfWords(msgspec.Struct):
-    """A tokenizer.json whose tokens are words and names, one id for each; any other is none of these."""
+    """A tokenizer.json whose tokens are words and names, one id for each; any other file is not one."""
 
     model: Words
     pre_tokenizer: Spaces
@@ -122,7 +122,7 @@ class WordList(Tokenizer):
             if word not in self.ids:
                 raise Problem(
                     f"{shorten(word)} is not one of the {len(self.ids)} words that this model knows",
-                    "write a sentence of those that it was trained on",
+                    "write one of the sentences that it was trained on",
                 )
         return [self.ids[word] for word in words]
 
@@ -134,7 +134,7 @@ class WordList(Tokenizer):
 
 
 class OfLibrary(Tokenizer):
-    """A tokenizer that the library `tokenizers` reads, in a process of its own."""
+    """A tokenizer that the library `tokenizers` reads, in a separate process."""
 
     def __init__(self, path: Path, vocabulary: int):
         super().__init__(path, vocabulary)
@@ -148,7 +148,8 @@ class OfLibrary(Tokenizer):
         return self._ask(ids=[list(map(int, ids)) for ids in sequences])
 
     def _ask(self, **asked: object) -> Any:
-        """What the library makes of the file, and of a text or of ids. Raises `Problem`, whatever becomes of it."""
+        """The library's answer for the file, and for a text or for ids. Raises `Problem`, whatever happens in the
+        process."""
         command = [sys.executable, "-I", str(Path(__file__).with_name("tokenizers_library.py"))]
         given = {"path": os.path.abspath(self.path), "modules": sys.path, "memory": MOST_MEMORY, **asked}
         try:
@@ -162,9 +163,9 @@ class OfLibrary(Tokenizer):
             )
             said = msgspec.json.decode(done.stdout)
         except subprocess.TimeoutExpired:
-            said = {"error": f"cannot be read: the library tokenizers is not done after {MOST_SECONDS} s"}
+            said = {"error": f"cannot be read: the library tokenizers did not finish within {MOST_SECONDS} s"}
         except (OSError, msgspec.DecodeError):
-            said = {"error": "cannot be read: the library tokenizers broke off"}
+            said = {"error": "cannot be read: the library tokenizers stopped without an answer"}
         if "error" in said:
             raise Problem(said["error"], "download the file again, or give --tokens", str(self.path))
         return said["made"]

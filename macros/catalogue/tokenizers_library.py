@@ -1,7 +1,7 @@
-"""What the library `tokenizers` makes of a tokenizer.json: a program of its own, asked and answering in JSON.
+"""Runs the library `tokenizers` on a tokenizer.json: a separate program that reads and writes JSON.
 
-A file that the library does not expect may end its process, keep it busy for ever, or fill the screen: whoever started
-this program then has no answer, and goes on.
+A file that the library does not expect may crash its process, keep it busy forever, or fill the screen. The process
+that started this program then has no answer, and continues.
 """
 
 import json
@@ -10,14 +10,14 @@ from importlib import import_module
 
 
 def answer(asked):
-    """The token ids of a `text`, or the text of each list of `ids`; or what cannot be done, and why."""
+    """The token ids of a `text`, or the text of each list of `ids`; or the error."""
     doing = "cannot be read"
     try:
         tokenizer = import_module("tokenizers").Tokenizer.from_file(asked["path"])
         tokenizer.no_padding()
         tokenizer.no_truncation()
         if "text" in asked:
-            doing = "cannot cut the text"
+            doing = "cannot tokenize the text"
             return {"made": tokenizer.encode(asked["text"]).ids}
         doing = "cannot put tokens together"
         return {"made": [tokenizer.decode(ids, skip_special_tokens=False) for ids in asked["ids"]]}

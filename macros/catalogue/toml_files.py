@@ -1,4 +1,4 @@
-"""What people write as TOML beside the module that shows it, each table checked against a structure."""
+"""Reads hand-written TOML files and checks each table against a structure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file holds. Raises `Problem`."""
+    """The contents of a TOML file. Raises `Problem`."""
     try:
         return tomllib.loads(read_text(path))
     except ValueError as error:
@@ -26,7 +26,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def checked(found: object, kind: type[T], key: str, path: Path) -> T:
-    """The value of a key, as the type that it is to have. Raises `Problem` that names the file and the key."""
+    """The value of a key, as its declared type. Raises `Problem` that names the file and the key."""
     if isinstance(found, Mapping) and issubclass(kind, msgspec.Struct):
         known = kind.__struct_encode_fields__
         for name in found:

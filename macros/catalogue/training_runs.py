@@ -1,4 +1,4 @@
-"""Training runs that makers state, from `training_runs.toml`: tokens, devices, hours, power, and their sources."""
+"""Training runs that makers report, from `training_runs.toml`: tokens, devices, hours, power, and their sources."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ Percent = Annotated[int, msgspec.Meta(gt=0, le=100)]
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A run as it is stated. `more`: the maker says more tokens than these; `device`: what it ran on, where that is not
-    the machine whose peak counts; `utilization`: the lowest and the highest that is stated, in percent.
-    """
+    """A reported run. `more`: the maker says more tokens than these; `device`: the actual device, if it is not the
+    machine whose peak counts; `utilization`: the lowest and the highest reported, in percent."""
 
     model: Words
     tokens: Count
@@ -59,19 +58,19 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     @property
     def implied_utilization(self) -> Fraction:
-        """The share of the peak in 16 bits that the stated hours leave for these FLOPs."""
+        """The share of the 16-bit peak that the reported hours imply for these FLOPs."""
         peak = self.accelerator.peak("bfloat16")
         assert peak is not None
         return implied_utilization(self.flops, Fraction(self.device_hours), peak)
 
     @property
     def watt_hours(self) -> int | None:
-        """Energy of the devices at the stated power."""
+        """Energy of the devices at the reported power."""
         return None if self.watts is None else self.watts * self.device_hours
 
 
 class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that the file states."""
+    """The contents of the file."""
 
     sources: dict[str, Source]
     run: list[Run]
@@ -92,6 +91,6 @@ def stated() -> Stated:
 
 
 def watts_of(machine: str) -> int | None:
-    """The power of an accelerator that a maker states for its own runs on it; None where none does."""
+    """The power of an accelerator that a maker reports for its own runs on it; None if none does."""
     stated_ones = [run.watts for run in stated().run if run.machine == machine and run.watts and run.device is None]
     return stated_ones[0] if stated_ones else None

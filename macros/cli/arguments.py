@@ -23,7 +23,7 @@ MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or 
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that reports a wrong call in one line."""
+    """An argument parser that reports a wrong call in one line."""
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")
@@ -167,7 +167,7 @@ def _fits(commands) -> None:
         "Without a MODEL, it lists the models of the catalog that fit, best first; without --on, the machines that\n"
         "hold the model. Each row has the first format that fits, from the published one to fewer bits.\n"
         "With --host, layers or routed experts can be in the host's memory: as few as needed, experts first, or as\n"
-        "many as --gpu-layers and --n-cpu-moe say. The answer then includes the least time per token.\n"
+        "many as --gpu-layers and --n-cpu-moe say. The answer then includes the minimum time per token.\n"
         "Exit status 0 if all fit, 1 if any does not or a list is empty.",
         "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100\n"
         "  every-parameter fits --on 24GB --context 32k\n"
@@ -212,8 +212,8 @@ def _split(commands) -> None:
         f"{MODEL}\n"
         "One row per split: the bytes on the fullest device, the bytes that one device sends for a decode step "
         "and for\n"
-        "prefill, and the least times. --tensor, --pipeline or --data choose one split and list its messages; routed\n"
-        "experts are divided over the devices of a stage.\n"
+        "prefill, and the minimum times. --tensor, --pipeline or --data choose one split and list its messages;\n"
+        "routed experts are divided over the devices of a stage.\n"
         "Exit status 0 if a split fits, 1 if none does, 2 if the sizes do not divide.",
         "every-parameter split deepseek-v3 --devices 16 --batch 64 --on h100",
     )
@@ -223,7 +223,7 @@ def _split(commands) -> None:
     for name, what in (
         ("tensor", "devices that share each matrix"),
         ("pipeline", "stages of layers"),
-        ("data", "groups of devices with sequences of their own"),
+        ("data", "groups of devices, each with its own sequences"),
     ):
         splitting.add_argument(f"--{name}", type=_devices, metavar="N", help=f"{what} (default 1)")
     splitting.add_argument(
@@ -242,7 +242,7 @@ def _speculative(commands) -> None:
         f"{MODEL}\n"
         "DRAFT proposes tokens one by one, and TARGET checks them in one step. Without a draft, proposals cost "
         "nothing.\n"
-        "The times are the least on the machine, from each model's own shapes.",
+        "The times are lower bounds on the machine, from each model's own shapes.",
         "every-parameter speculative llama3.3-70b llama3.2-1b --acceptance 0.8 --draft-tokens 5 --on h200",
     )
     speculating.add_argument("target", metavar="TARGET")
@@ -448,7 +448,7 @@ def _conditions(
     written: tuple[str, ...] = ("table", "json"),
     weights: str | None = PUBLISHED,
 ) -> None:
-    """Context, batch size, formats, and how the answer is printed."""
+    """Context, batch size, formats, and the output format."""
     command.add_argument(
         "--format", choices=written, default="table", help=f"table (default), {' or '.join(written[1:])}"
     )
@@ -462,7 +462,8 @@ def _conditions(
 
 
 def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
-    """`--format-weights` and `--dtype` are what `describe` first called them. Without a format, `best` is one."""
+    """The formats of weights and cache; `--format-weights` and `--dtype` are their first names in `describe`. `best` is
+    a format where none is given."""
     default = weights or f"{PUBLISHED}; in a list {BEST}, the first that fits"
     command.add_argument(
         *("--weights", "--format-weights"),
@@ -501,7 +502,7 @@ def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
 
 
 def _weights(text: str) -> str:
-    """A format of weights, in upper or lower case."""
+    """A weight format, in upper or lower case."""
     meant = format_meant(text)
     if not isinstance(meant, str) or meant not in WEIGHTS:
         known = f"one of {', '.join(WEIGHTS)}"
@@ -510,12 +511,12 @@ def _weights(text: str) -> str:
 
 
 def _weights_or_best(text: str) -> str:
-    """The same, or the best that fits."""
+    """The same, or `best`."""
     return BEST if text.lower() == BEST else _weights(text)
 
 
 def _cache(text: str) -> str:
-    """A type of the cache, in upper or lower case."""
+    """A cache type, in upper or lower case."""
     meant = cache_meant(text)
     if not isinstance(meant, str) or meant not in CACHE_BYTES:
         known = f"one of {', '.join(CACHE_BYTES)}"
@@ -530,7 +531,7 @@ def _at_least_one(text: str) -> int:
 
 
 def _tokens(text: str) -> int:
-    """A number of tokens; a k behind it counts in 1,024, as names of contexts do."""
+    """A number of tokens; a trailing k means 1,024, as in the names of contexts."""
     thousands = text[-1:] in ("k", "K")
     n = _at_least_one(text[:-1] if thousands else text) * (1024 if thousands else 1)
     if n > MOST_TOKENS:

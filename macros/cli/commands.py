@@ -1,7 +1,7 @@
 """The commands: `describe`, `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `check`, `run`, `add`,
 `totals`, `schema`, `diff`, `publish-check`.
 
-Exit status 2 and one line on standard error for what cannot be done.
+A call that cannot be answered gives exit status 2 and one line on standard error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ from .totals import totals as published_totals
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status. Without arguments it is this process's own, which ends with it."""
+    """Run one command and return its exit status. Without arguments, run this process's own command and exit with its
+    status."""
     if arguments is None:
         gc.set_threshold(100_000, 20, 20)  # most of what is made stays: few looks for garbage are enough
         atexit.register(gc.freeze)  # and none at the end
@@ -81,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fail(problem: Problem) -> int:
-    """Say on standard error what is wrong; exit status 2."""
+    """Print the error on standard error; exit status 2."""
     try:
         print(f"{PROGRAM}: {problem}", file=sys.stderr)  # every character of a problem is seen
     except OSError:  # nobody hears it but by the status
@@ -90,7 +91,7 @@ def fail(problem: Problem) -> int:
 
 
 def describe(options) -> int:
-    """Parameter table, totals and costs of each model, in the order asked for."""
+    """Print the parameter table, totals and costs of each model, in the order asked for."""
     status = 0
     wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights)
     pieces = json_pieces if options.format == "json" else csv_pieces
@@ -115,9 +116,9 @@ def describe(options) -> int:
 
 
 def compare(options) -> int:
-    """Models side by side, a column of each."""
+    """Print models side by side, one column each."""
     if len(options.models) < 2:
-        raise Problem("compare needs two models or more", f"{named(options.models[0])} alone is what describe is for")
+        raise Problem("compare needs two models or more", f"for {named(options.models[0])} alone, use describe")
     on = memory(options.on) if options.on else None
     given = conditions(options, on)
     models = [loaded(name, options.context) for name in options.models]
@@ -130,7 +131,7 @@ def compare(options) -> int:
 
 
 def what_if(options) -> int:
-    """A model beside itself with other hyperparameters."""
+    """Print a model before and after a change of hyperparameters."""
     on = memory(options.on) if options.on else None
     given = conditions(options, on)
     model = loaded(options.model, options.context)
@@ -144,9 +145,8 @@ def what_if(options) -> int:
 
 
 def fitting(options) -> int:
-    """Whether each model fits; 1 where any does not. Without a model those that fit, without a machine those that hold
-    it; 1 where there is none.
-    """
+    """Whether each model fits; 1 if any does not. Without a model, the models that fit; without a machine, the machines
+    that hold it; 1 if there is none."""
     wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
     options.weights = PUBLISHED if wanted == BEST else wanted
     on = memory(options.on) if options.on else None
@@ -200,7 +200,7 @@ def fitting(options) -> int:
 
 
 def chosen(format: str, choices: Choices) -> int:
-    """What fits, as it is asked for; 1 where nothing does."""
+    """The models or machines that fit; 1 if there is none."""
     if format == "json":
         print_json(choices.to_dict())
     elif format == "csv":
@@ -212,7 +212,7 @@ def chosen(format: str, choices: Choices) -> int:
 
 
 def split(options) -> int:
-    """The splits over devices, or one; 1 where none fits."""
+    """The splits over devices, or one of them; 1 if none fits."""
     on = memory(options.on)
     given = conditions(options, on)
     model = loaded(options.model, options.context)
@@ -244,7 +244,7 @@ def speculative(options) -> int:
 
 
 def training(options) -> int:
-    """What it takes to train each model; 1 where any does not fit on the machine."""
+    """The cost of training each model; 1 if any does not fit on the machine."""
     on = memory(options.on) if options.on else None
     setup, adapter = training_asked(options)
     status = 0
@@ -265,31 +265,31 @@ def training(options) -> int:
 
 
 def conditions(options, on: Memory | None) -> Conditions:
-    """The conditions of an answer."""
+    """The conditions of an answer, from the options."""
     accelerator = on.accelerator if on else None
     return Conditions(options.context, options.batch, options.weights, options.cache, options.devices, accelerator)
 
 
 def loaded(name: str, context: int) -> Model:
-    """A model, once all that is to be said of it was said on standard error."""
+    """A model, after its warnings are printed on standard error."""
     model = presets.load(name)
     warn(name, (*model.warnings, *beyond(model, Asked((context,)))))
     return model
 
 
 def warn(name: str, warnings: Iterable[str]) -> None:
-    """A line on standard error for each."""
+    """Print each line on standard error."""
     for warning in warnings:
         print(f"{PROGRAM}: {placed(name)}: {seen(warning)}", file=sys.stderr)
 
 
 def print_json(data: dict) -> None:
-    """One object on one line."""
+    """Print one object on one line."""
     print(line(data), end="")
 
 
 def check(options) -> int:
-    """Hold presets against their published totals and their reference tensor lists."""
+    """Compare presets with their published totals and their reference tensor lists."""
     states: list[str] = []
     status = 0
     known = presets.paths()
@@ -308,13 +308,13 @@ def check(options) -> int:
 
 
 def run(options) -> int:
-    """The most likely next tokens by a checkpoint's real weights."""
+    """Print the most likely next tokens by a checkpoint's real weights."""
     predict(options, warn)
     return 0
 
 
 def add(options) -> int:
-    """The skeleton of a preset for a config.json, at its place where a family is given."""
+    """Write the skeleton of a preset for a config.json, into its folder if a family is given."""
     made = skeleton(options.config, options.slug, options.family, options.hub)
     output = Path(options.output) if options.output else made.path
     if output is None:
@@ -327,7 +327,7 @@ def add(options) -> int:
 
 
 def totals(options) -> int:
-    """The published number of parameters, from a checkpoint's headers or its index."""
+    """Print the published number of parameters, from a checkpoint's headers or its index."""
     lines, said, is_same = published_totals(options.path, options.hub, options.preset, options.strict)
     warn(options.path, said)
     if not options.preset:
@@ -336,7 +336,7 @@ def totals(options) -> int:
 
 
 def schema(options) -> int:
-    """The JSON Schema of presets."""
+    """Print the JSON Schema of presets."""
     text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
     if options.output is None:
         print(text, end="")
@@ -346,7 +346,7 @@ def schema(options) -> int:
 
 
 def diff(options) -> int:
-    """Every figure that differs between two states of the data."""
+    """Print every figure that differs between two states of the data."""
     found = differences.compared(options.before, options.after)
     if options.format == "json":
         print_json(differences.as_data(found))
@@ -358,7 +358,7 @@ def diff(options) -> int:
 
 
 def published(options) -> int:
-    """What is wrong with a built site, a line each; 1 where anything is."""
+    """Print the problems of a built site, one line each; 1 if there is any."""
     count = 0
     for problem in publish_check.finds(Path(options.site), amount(options.largest, "--largest")):
         count += 1
@@ -368,9 +368,8 @@ def published(options) -> int:
 
 
 def _stand_in_for_closed() -> None:
-    """A standard stream that was closed (`>&-`) is one that refuses what is written, as to any other program: else a
-    file that is opened takes its number, and what goes to standard error comes out of standard output.
-    """
+    """Replace a closed standard stream (`>&-`) by one that rejects writes. Otherwise the next file that is opened takes
+    its number, and standard error ends up in it."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)
     if sys.stdout is None:
@@ -380,7 +379,7 @@ def _stand_in_for_closed() -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Keep the interpreter from writing to a stream, and failing, once more when it ends."""
+    """Keep the interpreter from writing to a stream, and failing, again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -1,4 +1,4 @@
-"""One model as `describe` prints it for reading: its tensors with their formulas, its totals, its costs."""
+"""Prints one model for readers: its tensors with their formulas, its totals, its costs."""
 
 from __future__ import annotations
 
@@ -73,15 +73,14 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
 
 
 def _grid(lines: list[Line], model: Model, asked: Asked) -> Grid:
-    """A block of lines: each figure in a reader's unit, to the last digit, and with its note."""
+    """A block of lines: each figure in a readable unit, with every digit, and with its note."""
     rows = [(_marked(a, model, asked), rounded(a.value, a.unit), exact(a.value), a.note) for a in lines]
     return Grid([WORDS, ROUND, EXACT, WORDS], rows)
 
 
 def _marked(line: Line, model: Model, asked: Asked) -> str:
-    """What a line is of, with a dagger where that is at a context that is beyond the model's, and with a section sign
-    where the figure rests on a class's default.
-    """
+    """A line's label, with a dagger if its context exceeds the model's, and with a section sign if the figure depends
+    on a class's default."""
     said = line.said + (" §" if model.rests_on_default(line.figure) else "")
     for n in filter(model.is_beyond, asked.contexts):
         said = re.sub(rf"(?<![\d,]){n:,}(?!\d|,\d)", rf"{n:,} †", said)

@@ -1,4 +1,4 @@
-"""`diff`: which figures a change moves, between two states of the data: revisions, folders, the code as it is."""
+"""`diff`: the figures that a change moves, between two states of the data: revisions, folders, the current code."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ HERE = "the code as it is"
 
 
 def compared(before: str, after: str | None) -> Differences:
-    """What differs between two states, each a revision or a folder of data; without `after`, the code as it is."""
+    """The differences between two states, each a revision or a folder of data; without `after`, the current code."""
     return differences(state(before), state(after) if after else here())
 
 
 def state(name: str) -> Objects:
-    """The models' objects of a folder such as `site/data/v1`, or of a revision. Raises `Problem` for neither."""
+    """The models' objects from a folder such as `site/data/v1`, or from a revision. Raises `Problem` for anything
+    else."""
     return of_folder(Path(name)) if os.path.isdir(name) else of_revision(name)
 
 
 def here() -> Objects:
-    """The objects that this code gives."""
+    """The objects that the current code gives."""
     slugs = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
     return {slug: json.loads(as_json(presets.model(slug), True)) for slug in slugs}
 
@@ -59,7 +60,7 @@ def of_folder(folder: Path) -> Objects:
 
 
 def of_revision(revision: str) -> Objects:
-    """The objects that the code of a revision gives, with the libraries that are installed now."""
+    """The objects that the code of a revision gives, with the currently installed libraries."""
     if revision.startswith("-"):
         raise Problem(
             f"{shorten(revision)} is not a revision", "name a folder of data, or a revision of this repository"
@@ -94,7 +95,7 @@ def _run(command: list[str], revision: str) -> bytes:
 
 
 def summary(found: Differences) -> str:
-    """The answer in a sentence."""
+    """The answer as a sentence."""
     if not found:
         return "No figure differs."
     models = {one.model for one in found.moved}
@@ -130,7 +131,7 @@ HEADINGS = "model", "figure", "before", "after", "difference"
 
 
 def blocks(found: Differences) -> list[Block]:
-    """The answer for reading."""
+    """The answer for readers."""
     printed: list[Block] = [summary(found)]
     for title, names in _lists(found):
         printed += [Title(title), ", ".join(names)]
@@ -165,7 +166,7 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text with Markdown's characters escaped."""
     return re.sub(r"[\\`*<>\[\]|&]", lambda mark: f"&#{ord(mark[0])};", text)
 
 

@@ -1,4 +1,5 @@
-"""What an engine adds, for reading: the sentence, each term with how it is known, and what is left for the cache."""
+"""An engine's overhead, for readers: the sentence, each term with how it is known, and the memory left for the
+cache."""
 
 from __future__ import annotations
 
@@ -28,5 +29,5 @@ def blocks(answer: EngineFit) -> list[Block]:
 
 
 def _digits(least: int, most: int, how: How) -> str:
-    """Every digit of what is exact, and of no other figure."""
+    """Every digit of an exact figure; empty for any other."""
     return grouped(least) if how is How.EXACT and least == most else ""

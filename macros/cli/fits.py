@@ -1,6 +1,5 @@
-"""Whether a model fits in memory, for reading: the sentence, its terms, and the longest context; which models fit on a
-machine, or which machines hold a model, as a table.
-"""
+"""Whether a model fits in memory, for readers: the sentence, its terms, and the longest context; the models that fit on
+a machine, or the machines that hold a model, as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, exact, rounded
 
 
 def blocks(answer: Fit) -> list[Block]:
-    """The answer for reading."""
+    """The answer for readers."""
     rest = "left" if answer.is_enough else "missing"
     rows = [
         *((TERMS[term], size) for term, size in answer.terms.items()),
@@ -30,7 +29,7 @@ def blocks(answer: Fit) -> list[Block]:
 
 
 def choice_blocks(choices: Choices) -> list[Block]:
-    """A row for each model that fits, or for each machine."""
+    """One row for each model that fits, or for each machine."""
     of_models = choices.of == "model"
     first = [Column("Model"), Column("Parameters", True)] if of_models else [Column("Machine"), Column("Memory", True)]
     is_timed = any(row["decode_seconds"] is not None for row in choices.found)
@@ -54,7 +53,7 @@ def choice_blocks(choices: Choices) -> list[Block]:
 
 
 def _asked(choices: Choices) -> str:
-    """In which format a model is split: `as published`, `in int4`."""
+    """The format in which a model is split: `as published`, `in int4`."""
     weights = choices.conditions["weights"]
     return "as published" if weights in (BEST, PUBLISHED) else f"in {weights}"
 

@@ -1,4 +1,4 @@
-"""Several devices, a host's memory and drafts, for reading."""
+"""Several devices, a host's memory and drafts, for readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _bytes(n: Fraction) -> str:
 
 
 def _times(step: Step) -> tuple[str, str]:
-    """The least time of computing and memory, and that of the links."""
+    """The minimum time of compute and memory, and that of the links."""
     if step.limits is None:
         return "–", "–"
     least = max(step.limits.compute, step.limits.memory)
@@ -30,7 +30,7 @@ def _times(step: Step) -> tuple[str, str]:
 
 
 def splits(model: Model, given: Conditions, on: Memory, found: list[Spread]) -> list[Block]:
-    """A row for each split; of one split, its messages too."""
+    """One row per split; for a single split, its messages too."""
     sequences = f"{given.batch:,} sequences of " if given.batch > 1 else ""
     blocks: list[Block] = [
         f"{model.name} {model.counts.formats.phrase(given.format)} on {given.devices:,} × {on.name} "
@@ -79,7 +79,7 @@ def _number(heading: str) -> Column:
 
 
 def offloaded(answer: Offloaded) -> list[Block]:
-    """What is where, and the least time of a token."""
+    """The placement, and the minimum time per token."""
     device, host = answer.placed.device, answer.placed.host
     rows = [
         *([f"{TERMS[term]}, on the accelerator", size] for term, size in device.items()),
@@ -92,7 +92,7 @@ def offloaded(answer: Offloaded) -> list[Block]:
 
 
 def speculated(answer: Speculative) -> list[Block]:
-    """The answer, and what it is made of."""
+    """The answer and its terms."""
     found = answer.found
     rows = [
         ["expected tokens per step", significant(found.tokens)],
@@ -102,4 +102,4 @@ def speculated(answer: Speculative) -> list[Block]:
         ["the target alone", duration(found.plain.seconds)],
         ["speedup at best", significant(found.speedup)],
     ]
-    return [answer.sentence, Title("least times"), Grid((WORDS, NUMBER), rows)]
+    return [answer.sentence, Title("minimum times"), Grid((WORDS, NUMBER), rows)]

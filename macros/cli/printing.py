@@ -1,7 +1,7 @@
-"""Tables for reading, by Rich: no wider than the terminal; into a pipe or a file plain, each row on a line of its own.
+"""Tables for readers, by Rich: no wider than the terminal; in a pipe or a file plain, with one line per row.
 
-What is measured stands there twice, in a reader's unit and to the last digit. A terminal that is too narrow for both
-shows the rounded figures alone.
+Each figure appears twice, in a readable unit and with every digit. A terminal that is too narrow for both shows only
+the rounded figures.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ GAP = 2  # between two columns
 
 
 class Column(NamedTuple):
-    """A column of a grid: its heading, whether it is of numbers, which are never broken, and how narrow words may be.
+    """A column of a grid: its heading, whether it has numbers, which are never broken, and the minimum width of its
+    words.
 
-    Where there is too little room, one that `may_go` is left out, one that `may_stack` goes below the first one.
+    If there is too little room, a column that `may_go` is left out, and one that `may_stack` goes below the first one.
     """
 
     heading: str = ""
@@ -50,20 +51,20 @@ WORDS, ROUND, EXACT = Column(), Column(is_number=True), Column(is_number=True, m
 
 
 class Grid(NamedTuple):
-    """Rows below their headings; numbers stand to the right."""
+    """Rows below their headings; numbers are aligned to the right."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
 
     @property
     def least(self) -> int:
-        """How many columns of a terminal it takes."""
+        """The number of terminal columns that it needs."""
         widths = [max(map(cell_len, cells)) for cells in zip([c.heading for c in self.columns], *self.rows)]
         kept = [width if c.is_number else min(width, c.least) for c, width in zip(self.columns, widths)]
         return sum(kept) + GAP * (len(kept) - 1)
 
     def reduced(self) -> Grid:
-        """The grid without what may go, and with what may stand below."""
+        """The grid without the columns that may go, and with the stackable ones below the first."""
         kept = [i for i, c in enumerate(self.columns) if not (c.may_go or c.may_stack)]
         below = [i for i, c in enumerate(self.columns) if c.may_stack]
         rows = [["\n  ".join([row[0], *(row[i] for i in below)]), *(row[i] for i in kept[1:])] for row in self.rows]
@@ -72,7 +73,7 @@ class Grid(NamedTuple):
 
 
 class Title(NamedTuple):
-    """A line above what it is the title of."""
+    """A line above the block that it names."""
 
     text: str
 
@@ -81,7 +82,7 @@ Block = Grid | Title | str
 
 
 def rounded(value: Number | None, unit: str) -> str:
-    """A figure in a reader's unit, `16.1 GB`; empty where that would say nothing more than the figure itself."""
+    """A figure in a readable unit, `16.1 GB`; empty if that would repeat the figure itself."""
     if value is None or (isinstance(value, int) and (unit not in ROUNDED or abs(value) < 1000)):
         return ""
     if unit in ROUNDED:
@@ -90,7 +91,7 @@ def rounded(value: Number | None, unit: str) -> str:
 
 
 def exact(value: Number | None) -> str:
-    """Every digit of a whole number; any other has its rounded form alone."""
+    """Every digit of a whole number; the rounded form of any other."""
     return rounding.grouped(value) if isinstance(value, int) else ""
 
 
@@ -111,7 +112,7 @@ def plain(blocks: Iterable[Block]) -> str:
 
 
 def write(console: Console, blocks: Iterable[Block]) -> None:
-    """Print as wide as the console is."""
+    """Print in the width of the console."""
     is_below = True  # a title, or nothing
     for block in blocks:
         if not is_below:
@@ -126,7 +127,7 @@ def write(console: Console, blocks: Iterable[Block]) -> None:
 
 
 def _fitting(grid: Grid, width: int) -> Table | Text:
-    """A grid as a table that is not too wide; where even its numbers have no room, its rows as lines."""
+    """A grid as a table that is not too wide; if not even its numbers fit, its rows as lines."""
     layout = next((g for g in (grid, grid.reduced()) if g.least <= width), None)
     if layout is None:
         return Text("\n".join("  ".join(map(_seen, filter(None, row))) for row in grid.rows), overflow="fold")
@@ -140,5 +141,5 @@ def _fitting(grid: Grid, width: int) -> Table | Text:
 
 
 def _seen(cell: str) -> str:
-    """A cell in which every character is seen; what stands below its first line stays there."""
+    """A cell in which every character is visible; lines below the first stay there."""
     return "\n".join(map(seen, cell.split("\n")))

@@ -1,6 +1,6 @@
-"""A built site looked at before it is published: each find is a line, and nothing is fetched.
+"""Checks a built site before it is published: one line per problem, and no network access.
 
-Only the files are read. What they say of the site's address is asked of the home page, which names its own.
+Only the files are read. The home page gives the site's own address.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ _LOCAL_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "::1"}
 
 
 class Address(NamedTuple):
-    """An address that a page names: as it stands there, and whether a browser fetches it by itself."""
+    """An address in a page: its text, and whether a browser fetches it by itself."""
 
     text: str
     is_loaded: bool
 
 
 class Page(NamedTuple):
-    """What is asked of a page's HTML."""
+    """The facts that are checked about a page's HTML."""
 
     addresses: frozenset[Address]
     names: frozenset[str]  # what a `#` can lead to
     policy: str | None
     canonical: str | None
-    endless: str  # what begins and does not end, and hides all behind it
+    endless: str  # what begins and is not closed, and hides everything after it
 
 
 def _spoken(html: str) -> tuple[str, str]:
-    """A page without what does not count, and what of that does not end."""
+    """A page without comments and scripts, and the first of them that is not closed."""
     parts, at = list[str](), 0
     while begin := _SILENT.search(html, at):
         kind = (begin[1] or "").lower()
@@ -72,9 +72,8 @@ def _spoken(html: str) -> tuple[str, str]:
 
 
 def _tags(html: str) -> Iterator[tuple[str, str, bool]]:
-    """Each element that may name an address, with its attributes, and whether it ends; behind one that does not is
-    none.
-    """
+    """Each element that may contain an address, with its attributes, and whether it is closed; the text after an
+    element that is not closed has none."""
     at, ends = 0, True
     while ends and (begin := _TAG.search(html, at)):
         at = begin.end()
@@ -110,7 +109,7 @@ def read(html: str) -> Page:
 
 
 class Site:
-    """The files of a folder and the address at which they will be, as far as the home page says it."""
+    """The files of a folder and their future address, as far as the home page states it."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -124,7 +123,7 @@ class Site:
             if path.endswith(".html") and path not in self.large
         }
         if HOME in self.large:
-            raise Problem(f"larger than {decimal_bytes(LARGEST_PAGE)}", "build the site anew", str(folder / HOME))
+            raise Problem(f"larger than {decimal_bytes(LARGEST_PAGE)}", "rebuild the site", str(folder / HOME))
         self.address = self.pages[HOME].canonical
         self.root = self.address or NOWHERE
 
@@ -132,12 +131,12 @@ class Site:
         return (self.folder / path).read_text("utf-8", errors="replace")
 
     def file(self, path: str) -> str | None:
-        """The file that a server gives for a path below the site's root; None for none."""
+        """The file that a server sends for a path below the site's root, or None."""
         tried = (f"{path}{HOME}",) if not path or path.endswith("/") else (path, f"{path}/{HOME}")
         return next((name for name in tried if name in self.sizes), None)
 
     def inside(self, whole: str) -> str | None:
-        """The path below the site's root of a whole address; None for one that is elsewhere."""
+        """The path of a full address below the site's root, or None for an address elsewhere."""
         to, root = urlsplit(whole), urlsplit(self.root)
         if (to.scheme, to.netloc) != (root.scheme, root.netloc) or not f"{to.path}/".startswith(root.path):
             return None
@@ -145,28 +144,28 @@ class Site:
 
 
 def finds(folder: Path, largest: int) -> Iterator[Problem]:
-    """What is wrong with a built site, each as a `Problem` whose place is the file below its folder."""
+    """The problems of a built site, each as a `Problem` whose place is the file below its folder."""
     site = Site(folder)
     yield from _whole(site)
     for path, size in sorted(site.sizes.items()):
         if size > largest:
-            yield Problem(f"{decimal_bytes(size)}, and {decimal_bytes(largest)} is the most", "make it smaller", path)
+            yield Problem(f"{decimal_bytes(size)}, more than {decimal_bytes(largest)}", "make it smaller", path)
         if path in site.large:
             yield Problem(f"not read: larger than {decimal_bytes(LARGEST_PAGE)}", "make it smaller", path)
         elif path.endswith(".css"):
             yield from _of(site, path, _imported(site.text(path)))
     for path, page in site.pages.items():
         if page.endless:
-            yield Problem(f"{page.endless} does not end, and hides all behind it", "close it", path)
+            yield Problem(f"{page.endless} is not closed, and hides everything after it", "close it", path)
         if page.policy is None:
             yield Problem("no content security policy", "build without PUBLISHED=no", path)
         yield from _of(site, path, page.addresses)
 
 
 def _whole(site: Site) -> Iterator[Problem]:
-    """What a site lacks as a whole."""
+    """The problems of a site as a whole."""
     if LOST not in site.sizes:
-        yield Problem(f"no {LOST}", "a host has nothing of the site's to show for a wrong address", LOST)
+        yield Problem(f"no {LOST}", "a host has no page of the site to show for a wrong address", LOST)
     is_read = MAP in site.sizes and MAP not in site.large
     mapped = [found.strip() for found in re.findall(r"<loc>([^<]*)</loc>", site.text(MAP))] if is_read else []
     if not mapped:
@@ -176,7 +175,7 @@ def _whole(site: Site) -> Iterator[Problem]:
     for address in mapped:
         path = site.inside(urljoin(site.root, unescape(address)))
         if path is None or site.file(path) is None:
-            yield Problem(f"names {address}, where no page is", "build the site anew", MAP)
+            yield Problem(f"names {address}, but the site has no such page", "rebuild the site", MAP)
 
 
 def _imported(style: str) -> Iterable[Address]:
@@ -184,7 +183,7 @@ def _imported(style: str) -> Iterable[Address]:
 
 
 def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Problem]:
-    """The addresses of a file that lead nowhere, or load from elsewhere."""
+    """The addresses in a file that lead nowhere, or load from elsewhere."""
     # 404.html is shown at any address, so that what is relative in it means nothing.
     here = urljoin(site.root, source.removesuffix(HOME))
     for text, is_loaded in sorted(addresses):
@@ -205,7 +204,7 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
         if path is None:
             host = urlsplit(whole).hostname or ""
             if is_loaded and host != urlsplit(site.root).hostname:
-                yield Problem(f"loads {text}", "put the file beside the pages: the policy allows no other host", source)
+                yield Problem(f"loads {text}", "add the file to the site: the policy allows no other host", source)
             elif host in _LOCAL_HOSTS and host != urlsplit(site.root).hostname:
                 yield Problem(f"leads to {text}", "nobody else has that address", source)
             elif host == urlsplit(site.root).hostname and (is_loaded or not to.netloc):
@@ -213,12 +212,12 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
             continue
         file = site.file(path)
         if file is None:
-            yield Problem(f"{text} is not there", "correct the link, or add the file", source)
+            yield Problem(f"{text} does not exist", "correct the link, or add the file", source)
         elif to.fragment and file in site.pages and not _has(site.pages[file], to.fragment):
-            yield Problem(f"{text}: {file} has nothing of that name", "correct what stands behind #", source)
+            yield Problem(f"{text}: {file} has no such anchor", "correct the part after #", source)
 
 
 def _has(page: Page, fragment: str) -> bool:
-    """Whether a `#` leads somewhere; `#:~:text=` and what scripts make of one are not looked up."""
+    """Whether a `#` leads somewhere; `#:~:text=` and anchors that scripts create are not checked."""
     name = fragment.partition(":~:")[0]
     return not name or name in page.names or unquote(name) in page.names

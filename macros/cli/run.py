@@ -1,5 +1,4 @@
-"""`run`: the next tokens by a checkpoint's real weights, what each station of the way there gives, and a text
-continued."""
+"""`run`: the next tokens by a checkpoint's real weights, the output of each step, and a generated continuation."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
 
 
 def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
-    """Print what was asked for; `warn` says what a reader should know of the folder."""
+    """Print the answer; `warn` prints what readers should know about the folder."""
     asked, more = checkpoint(options.folder), max(options.generate - 1, 0)
     reading = read(asked, options.text, options.tokens, options.source)
     tokens, source = reading.tokens, reading.source
@@ -67,9 +66,8 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
 
 
 def trace(asked: Checkpoint, tokens: list[int], source: np.ndarray | None) -> Grid:
-    """Each station of the text's way, with the shape, the mean and the largest size of what it gives; where layers keep
-    something else than a row of each token, each step that has weights, and each layer.
-    """
+    """Each step of the text's way, with the shape, the mean and the largest absolute value of its output; if layers
+    keep something other than a row per token, each step with weights and each layer."""
     model = asked.model
     try:
         run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
@@ -97,14 +95,14 @@ def _row(layer: str, operation: Operation, run: numbers.Numbers) -> list[str]:
 
 
 def _figures(given: np.ndarray) -> list[str]:
-    """The shape, the mean and the largest size."""
+    """The shape, the mean and the largest absolute value."""
     finite = given[np.isfinite(given)].astype(np.float64)  # a masked score is minus infinity
     mean, largest = (finite.mean(), np.abs(finite).max()) if finite.size else (0.0, 0.0)
     return ["×".join(map(str, given.shape)), f"{mean:.4f}", f"{largest:.4f}"]
 
 
 def print_tokens(rows: Sequence[tuple[int, float]], texts: Sequence[str] | None) -> None:
-    """Token ids with their probabilities, and their texts, as they may stand in a line, where there is a tokenizer."""
+    """Print token ids with their probabilities and, if there is a tokenizer, their texts on one line."""
     print("token id  probability" + ("" if texts is None else "  token"))
     for (token, share), text in zip(rows, texts or [""] * len(rows)):
         print(f"{token:8}  {share:.6f}     {cut(text, LONGEST_TOKEN)}".rstrip())
@@ -118,14 +116,14 @@ def save(scores: np.ndarray, path: str) -> None:
 
 
 class Watch:
-    """Sees the steps that have weights."""
+    """Observes the steps that have weights."""
 
     def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
         raise AssertionError("weights carry no recurrence")
 
 
 class Stations(Watch):
-    """What each step gives that has weights and no other such step inside, and each layer, as they are computed."""
+    """The output of each innermost step with weights, and of each layer, as they are computed."""
 
     def __init__(self):
         self.rows: list[list[str]] = []
@@ -147,7 +145,7 @@ class Stations(Watch):
 
 
 class Layers(Watch):
-    """Counts the layers that have been computed."""
+    """Counts the computed layers."""
 
     def __init__(self, bar: Progress, all_layers: int):
         self.bar, self.task = bar, bar.add_task("computing", total=all_layers)
@@ -161,7 +159,7 @@ class Layers(Watch):
 
 @contextmanager
 def progress(layers: int) -> Iterator[Tracer | None]:
-    """A bar on standard error while many layers are computed; nothing where that is no terminal."""
+    """A progress bar on standard error for a computation with many layers; none if it is not a terminal."""
     if layers < SHOWN_AFTER or not sys.stderr.isatty():
         with nullcontext():
             yield None

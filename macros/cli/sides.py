@@ -1,4 +1,4 @@
-"""Models side by side, for reading: a column of each, what differs marked, every figure with its ratio to the first."""
+"""Models side by side, for readers: one column each, differences marked, every figure with its ratio to the first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .printing import EXACT, ROUND, WORDS, Block, Grid, Title, exact, rounded
 
 
 def blocks(sides: Sequence[Side], headings: Sequence[str], given: Conditions) -> list[Block]:
-    """A column for each side; hyperparameters that differ are marked, figures have their ratio to the first."""
+    """One column per side; hyperparameters that differ are marked, figures have their ratio to the first."""
     columns = [ROUND._replace(heading=heading) for heading in headings]
     measured = [WORDS, *(c for column in columns for c in (column, EXACT)), *[ROUND] * (len(sides) - 1)]
     counts = [_figure(name, sides, given) for name in COUNTS]
@@ -36,7 +36,7 @@ def blocks(sides: Sequence[Side], headings: Sequence[str], given: Conditions) ->
 
 
 def _words(sides: Sequence[Side]) -> list[list[str]]:
-    """The hyperparameters of each side, and its layers of each kind."""
+    """The hyperparameters of each side, and its number of layers of each kind."""
     differ = differing_names(sides)
 
     def row(name: str, values: Sequence[str], is_marked: bool) -> list[str]:
@@ -67,7 +67,7 @@ def _under(sides: Sequence[Side], given: Conditions) -> str:
 
 
 def _weights(sides: Sequence[Side], headings: Sequence[str], format: str) -> list[str]:
-    """A line for each model, where their weights are not all in the same formats."""
+    """A line for each model, if their weights are not all in the same formats."""
     if not _has_several(sides):
         return []
     phrases = [one.model.counts.formats.phrase(format) for one in sides]
@@ -85,7 +85,7 @@ def _figure(name: str, sides: Sequence[Side], given: Conditions) -> list[str]:
 
 
 def _row(label: str, unit: str, values: Sequence[int | Fraction | None]) -> list[str]:
-    """A figure of each side, rounded and to the last digit, and the others' ratios to the first."""
+    """A figure of each side, rounded and with every digit, and the ratios of the others to the first."""
     cells = [label]
     for value in values:
         short, whole = rounded(value, unit), exact(value)
@@ -94,6 +94,6 @@ def _row(label: str, unit: str, values: Sequence[int | Fraction | None]) -> list
 
 
 def _times(first: int | Fraction | None, other: int | Fraction | None) -> str:
-    """`× 1.87`; empty where nothing differs."""
+    """`× 1.87`; empty if nothing differs."""
     times = ratio(first, other)
     return "" if times is None or times == 1 else f"× {significant(times)}"

@@ -1,4 +1,4 @@
-"""A preset's skeleton from a config.json: what can be known from it, and empty what a person has to fill in."""
+"""A preset's skeleton from a config.json: known fields filled in, the others left empty."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DOWNLOADED = re.compile(r"models--([^/]+?)--([^/]+)")
 
 
 class Skeleton(NamedTuple):
-    """A preset to be: the text of its file, what is to be said of it, and where it belongs, None without a family."""
+    """A future preset: the text of its file, the messages about it, and its place, or None without a family."""
 
     text: str
     warnings: tuple[str, ...]
@@ -40,7 +40,7 @@ class Skeleton(NamedTuple):
 
 
 def skeleton(file: str, slug: str | None = None, family: str | None = None, hub: str | None = None) -> Skeleton:
-    """TOML with the config's own keys, in the order that the presets have them.
+    """TOML with the config's own keys, in the presets' order.
 
     Raises `Problem` naming an unknown key.
     """
@@ -64,7 +64,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
         if model.head:
             raise Problem(
                 f"architectures = {shorten(model.head.name)}: a preset has the architecture's own head",
-                "take the config.json of the model that it stands on",
+                "use the config.json of its base model",
             )
         if model.unknown:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
@@ -114,7 +114,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
 
 
 def hub_of(path: Path) -> str | None:
-    """The repository that a file was downloaded from, where the hub's own programs did that."""
+    """The repository that a file was downloaded from, if the hub's own programs downloaded it."""
     for folder in path.resolve().parents:
         if repository := _DOWNLOADED.fullmatch(folder.name):
             return "/".join(repository.groups())
@@ -122,7 +122,7 @@ def hub_of(path: Path) -> str | None:
 
 
 def _about_family(family: str) -> str:
-    """Whether a family is new. Raises `Problem` where its presets spell it in another way."""
+    """Whether a family is new. Raises `Problem` if its presets spell it differently."""
     check_family(family)
     spelt = Counter(presets.spellings(family).values())
     if spelt and family not in spelt:
@@ -136,7 +136,7 @@ def _about_family(family: str) -> str:
 
 
 def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> list[str]:
-    """A config's keys in the order in which most presets have them; those that none has come last."""
+    """A config's keys in the order in which most presets have them; keys that no preset has come last."""
     before: Counter[tuple[str, str]] = Counter()
     seen: set[str] = set()
     for slug in presets.readable():
@@ -158,7 +158,7 @@ def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parts(parts: Parts | None) -> list[str]:
-    """The lines of [sources] that say which part of a config is described."""
+    """The lines of [sources] that name the described part of a config."""
     if parts is None:
         return []
     described = [f"part = {toml_value(parts.described)}"] if parts.described else []
@@ -170,7 +170,7 @@ def _key(name: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A JSON value in TOML. Tables stand inline; null, which TOML does not have, is `NULL`."""
+    """A JSON value in TOML. Tables are inline; null, which TOML does not have, is `NULL`."""
     value = NULL if value is None else value
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"

@@ -1,4 +1,4 @@
-"""`totals`: the published number of parameters as the lines of a preset, and held against its forward pass."""
+"""`totals`: the published number of parameters as the lines of a preset, compared with its forward pass."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .skeleton import hub_of, toml_value
 
 
 def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False) -> tuple[str, list[str], bool]:
-    """The lines of [published], what else is to be said, and whether nothing differs. With a slug they are added to
-    this preset, whose `names` are said to be the published ones if they are.
+    """The lines of [published], the other messages, and whether everything agrees. With a slug they are added to this
+    preset, and if its tensor names agree, `names` becomes `"published"`.
 
-    Raises `Problem` for a preset that has another [published], and if `is_strict` for a file that is not as its format
-    is to be.
+    Raises `Problem` for a preset that has another [published], and with `is_strict` for a file that violates its
+    format.
     """
     model = presets.model(slug) if slug else None
     preset = model.preset if model else None
@@ -45,7 +45,7 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
         if there.shapes is not None:
             renamed = renaming(model.architecture, model.config, model.head)
             found = differences(model.counts, Layout(model.architecture, there.shapes, renamed))
-            said += found.said or ["the same names and shapes, both ways"]
+            said += found.said or ["the same names and shapes in both directions"]
             is_same &= not (found.missing or found.apart or (found.rest and not extra))  # their numbers are the extra's
             if not found.said:
                 text = re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
@@ -56,7 +56,7 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
 
 
 def published(there: Stored, hub: str | None) -> str:
-    """The table [published] of a preset."""
+    """The [published] table of a preset."""
     source = f"{hub} on the Hugging Face Hub, {there.source}" if hub else ""
     return "\n".join(
         [

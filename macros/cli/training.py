@@ -1,4 +1,4 @@
-"""What it takes to train a model, for reading: the sentence, memory by term, what is adapted, and the run."""
+"""The cost of training a model, for readers: the sentence, memory by term, the adapted modules, and the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .printing import EXACT, ROUND, WORDS, Block, Grid, Title, exact, rounded
 
 
 def blocks(answer: Training) -> list[Block]:
-    """The answer for reading."""
+    """The answer for readers."""
     sizes = [(name, size) for name, size in answer.terms.items() if size]
     sizes.append(("total", answer.total))
     if answer.on is not None and answer.left is not None:

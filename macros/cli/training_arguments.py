@@ -22,7 +22,8 @@ def add(
     devices: Callable[[str], int],
     tokens: Callable[[str], int],
 ) -> None:
-    """The options of the method, the split, and the run; how whole numbers, devices and tokens are read is given."""
+    """Add the options of the method, the split, and the run; the readers of whole numbers, devices and tokens are
+    arguments."""
     training.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
     training.add_argument(
         "--method",
@@ -106,7 +107,7 @@ def _rank(positive: Callable[[str], int], text: str) -> int:
 
 
 def _amount_of_tokens(text: str) -> int:
-    """A number of tokens of a run; K, M, B and T behind it count in thousands."""
+    """A number of tokens of a run; a trailing K, M, B or T counts in thousands."""
     return _checked(amount_of_tokens, text)
 
 
@@ -115,7 +116,7 @@ def _share(text: str) -> float:
 
 
 def _checked(read: Callable[[str], T], text: str) -> T:
-    """What is read of an option; a problem as the parser says it."""
+    """The value that `read` gives for an option; a problem becomes the parser's error."""
     try:
         return read(text)
     except Problem as problem:

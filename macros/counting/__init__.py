@@ -1,1 +1,1 @@
-"""From a trace to integers and polynomials: parameters, FLOPs, bytes, memory, bounds. Knows the engine only."""
+"""From a trace to integers and polynomials: parameters, FLOPs, bytes, memory, bounds. Knows only the engine."""

@@ -1,4 +1,4 @@
-"""Accelerators: what a vendor states of each, from `accelerators.toml`, and where each figure was read."""
+"""Accelerators: the figures that vendors state, from `accelerators.toml`, with the source of each figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 
 class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one accelerator has to talk to others: bytes per second of both directions and of every link together."""
+    """The links of one accelerator: bytes per second in both directions and over all links together."""
 
     name: Words
     bytes_per_second: Rate
@@ -34,22 +34,22 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The wires to the memory, and how many bits each of them moves in a second."""
+    """The wires to the memory, and the bits per second that each of them moves."""
 
     bits: Rate
     bits_per_second: Rate
 
     @property
     def bytes_per_second(self) -> int:
-        """What all wires move together."""
+        """Bytes per second over all wires."""
         return self.bits * self.bits_per_second // 8
 
 
 class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One accelerator: dense peaks in FLOP/s by the type that is multiplied, bandwidth and size of its memory.
+    """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
-    `memory_bytes` is what a model may take; where that is a part of what is installed, `installed_bytes` says of how
-    much. Without a peak the bounds on time are those of the memory alone.
+    `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
+    a peak, only the memory bounds the time.
     """
 
     name: Words
@@ -70,23 +70,23 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
                 raise ValueError(f"peak_flops.{dtype}: expected one of {', '.join(TYPES)}")
 
     def peak(self, *types: str) -> int | None:
-        """FLOP/s of dense multiplications in the fastest of these types that the accelerator has, or of 16 bits.
+        """FLOP/s of dense multiplications in the fastest of these types that the accelerator has, or in 16 bits.
 
-        Of 16 bits the higher of bfloat16 and float16: a program may round to either, and what is wider, as float32 is,
-        is not faster. None where no peak is stated.
+        For 16 bits, the higher of bfloat16 and float16: a program may round to either, and wider types such as float32
+        are not faster. None if no peak is stated.
         """
         rates = [self.peak_flops[dtype] for dtype in (*types, *OF_16_BITS) if dtype in self.peak_flops]
         return max(rates) if rates else None
 
     @property
     def figures(self) -> list[str]:
-        """The names of its figures, for each of which a source is named."""
+        """The names of its figures, each of which has a source."""
         told = [name for name in ("installed_bytes", "bus", "link") if getattr(self, name) is not None]
         return ["memory_bytes", "bytes_per_second", *self.peak_flops, *told]
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A text that was read: what it is, its address, the day."""
+    """A text that was read: its title, its address, the date."""
 
     title: Words
     url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]
@@ -94,14 +94,14 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Listed(NamedTuple):
-    """What a file lists: accelerators and sources, each by its slug."""
+    """The contents of a file: accelerators and sources, each by its slug."""
 
     accelerators: dict[str, Accelerator]
     sources: dict[str, Source]
 
 
 def read(path: Path) -> Listed:
-    """What a file lists. Raises `Problem` naming the accelerator or the source, and the key."""
+    """The contents of a file. Raises `Problem` naming the accelerator or the source, and the key."""
     try:
         table = tomllib.loads(read_text(path))
     except ValueError as error:
@@ -127,7 +127,7 @@ Kind = TypeVar("Kind", Accelerator, Source)
 
 
 def _converted(slug: str, entry: object, kind: type[Kind], path: Path) -> Kind:
-    """An entry of the file as what it states. Raises `Problem`."""
+    """An entry of the file as an object. Raises `Problem`."""
     known = [field.name for field in msgspec.structs.fields(kind)]
     keys = [str(key) for key in cast(Mapping[object, object], entry)] if isinstance(entry, Mapping) else []
     if unknown := [key for key in keys if key not in known]:
@@ -162,12 +162,12 @@ def sources() -> dict[str, Source]:
 
 
 def common() -> dict[str, Accelerator]:
-    """The accelerators of the tables that cannot list every one."""
+    """The accelerators for tables that cannot list all of them."""
     return {slug: a for slug, a in accelerators().items() if a.is_common}
 
 
 def accelerator(slug: str) -> Accelerator:
-    """The accelerator of a slug. Raises `Problem` with the nearest known one."""
+    """The accelerator with this slug. Raises `Problem` with the nearest known one."""
     if slug not in accelerators():
         raise Problem(
             f"unknown accelerator {slug!r}",

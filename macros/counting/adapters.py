@@ -1,8 +1,9 @@
-"""Low-rank adapters: the matrices that LoRA and DoRA put beside a model's own, and how many parameters they train.
+"""Low-rank adapters: the matrices that LoRA and DoRA add to a model's own, and the number of parameters that they
+train.
 
-A matrix [out, in] that is adapted gets two more, [rank, in] and [out, rank] (LoRA, arXiv 2106.09685, 4.1), and with
-DoRA a magnitude for each of its outputs (arXiv 2402.09353, 4.1). Which matrices are adapted follows PEFT: a target is
-the end of a module's name, `all-linear` is every linear layer but the output head. `adapters.toml` has its defaults.
+An adapted matrix [out, in] gets two more, [rank, in] and [out, rank] (LoRA, arXiv 2106.09685, 4.1), and with DoRA a
+magnitude for each of its outputs (arXiv 2402.09353, 4.1). PEFT decides which matrices are adapted: a target is the end
+of a module's name, `all-linear` is every linear layer except the output head. `adapters.toml` has its defaults.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_TARGETS = 100
 
 
 class Kind(Enum):
-    """What a module of a model is to an adapter."""
+    """The kind of a module, as an adapter sees it."""
 
     LINEAR = "linear layer"
     EMBEDDING = "embedding"
@@ -54,12 +55,24 @@ TWICE = {
     "t5": ("encoder.embed_tokens", "decoder.embed_tokens"),
 }
 # What the head that is the input table too is called, where it is not lm_head.
-TIED_HEADS = {"bert": "cls.predictions.decoder", "modernbert": "decoder", "whisper": "proj_out"}
+TIED_HEADS = {
+    "albert": "predictions.decoder",
+    "bert": "cls.predictions.decoder",
+    "biogpt": "output_projection",
+    "distilbert": "vocab_projector",
+    "electra": "generator_lm_head",
+    "modernbert": "decoder",
+    "modernbert_decoder": "decoder",
+    "mpnet": "lm_head.decoder",
+    "nomic_bert": "cls.predictions.decoder",
+    "roberta": "lm_head.decoder",
+    "whisper": "proj_out",
+}
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """Which matrices are adapted, and how. `targets` None: PEFT's default for the model type."""
+    """The options of an adapter. `targets` None: PEFT's default for the model type."""
 
     rank: int = RANK
     targets: tuple[str, ...] | None = None
@@ -70,9 +83,8 @@ class Adapter:
 
 @dataclass(frozen=True)
 class Module:
-    """A module of one weight, or of an expert's stack, in each of its layers: what transformers calls it, without
-    `.weight`, and the sizes of one member.
-    """
+    """A module of one weight, or of an expert's stack, in each of its layers: its name in transformers, without
+    `.weight`, and the sizes of one member."""
 
     name: str
     kind: Kind
@@ -97,13 +109,13 @@ class Module:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether transformers has bitsandbytes quantize it: a linear layer itself, and no other module."""
+        """Whether bitsandbytes quantizes it in transformers: only linear layers themselves."""
         return self.kind is Kind.LINEAR and not self.is_subclass
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """A module that is adapted in some of its layers, in each of them with so many parameters."""
+    """A module that is adapted in some of its layers, with the number of parameters in each."""
 
     module: Module
     layers: tuple[int, ...]
@@ -118,7 +130,7 @@ class Adapted:
 
 @dataclass(frozen=True)
 class Adapters:
-    """What is trained of a model: its adapters, and what is trained in full beside them."""
+    """The trained part of a model: its adapters, and the modules that are trained in full as well."""
 
     adapter: Adapter
     targets: tuple[str, ...]
@@ -134,7 +146,7 @@ class Adapters:
 
     @property
     def low_rank(self) -> int:
-        """Elements of the matrices of low rank."""
+        """Elements of the low-rank matrices."""
         return sum(one.low_rank * len(one.layers) for one in self.modules)
 
     @property
@@ -151,7 +163,7 @@ class Adapters:
         return frozenset(w for one in self.modules for w in one.module.weights)
 
     def rank_of(self, weight: Weight) -> int:
-        """The rank beside a weight; 0 where it is not adapted."""
+        """The rank of a weight's adapter; 0 if it has none."""
         return next((one.rank for one in self.modules if weight in one.module.weights), 0)
 
 
@@ -161,7 +173,7 @@ _Names = Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
 class Stacked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What PEFT makes of targets that name a matrix of an expert, of some model types."""
+    """PEFT's translation, for some model types, of targets that name an expert's matrix."""
 
     router: str
     gate: str
@@ -171,7 +183,7 @@ class Stacked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `adapters.toml` says of PEFT."""
+    """PEFT's rules, from `adapters.toml`."""
 
     defaults: dict[str, _Names]
     stacked: list[Stacked]
@@ -179,13 +191,13 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def facts() -> Facts:
-    """The defaults of PEFT, and the model types whose experts it adapts."""
+    """PEFT's defaults, and the model types whose experts it adapts."""
     text = read_text(Path(__file__).parent / "adapters.toml")
     return msgspec.convert(tomllib.loads(text), Facts)
 
 
 def default_targets(model_type: str, peft: Facts | None = None) -> tuple[str, ...] | None:
-    """The modules that PEFT adapts where none is named; None where it asks for some."""
+    """The modules that PEFT adapts by default, or None if it requires targets."""
     known = (peft or facts()).defaults
     return tuple(known[model_type]) if model_type in known else None
 
@@ -207,10 +219,11 @@ REFUSED = "out_proj"
 
 
 def modules(counts: Counts, architecture: Architecture, model_type: str) -> tuple[Module, ...]:
-    """Every module of transformers that holds weights, in the order of first use: from the forward pass's own weights.
+    """Every module of transformers that holds weights, in the order of first use, derived from the forward pass's own
+    weights.
 
-    A linear layer is a matrix `….weight` that no step looks rows up in and that no head is. Experts that transformers
-    stacks are one module a parameter, by its name; a router is a module of another class.
+    A linear layer is a matrix `….weight` that is neither a lookup table nor a head. For stacked experts, transformers
+    has one module per parameter; a router is a module of another class.
     """
     read = {kind: _read_by(counts, roles) for kind, roles in _READERS.items()}
     transposed, grouped = _read_by(counts, (Role.CONV1D,)), _read_by(counts, (Role.GROUPED_LINEAR,))
@@ -264,7 +277,7 @@ def _one_of_stack(w: Weight) -> list[int]:
 
 
 def _packed(name: str, fused: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
-    """What transformers calls the tensor that a published one is a part of, and of how many parts it is made."""
+    """The transformers name of the tensor that contains a published one, and its number of parts."""
     for packed, parts in fused.items():
         for part in parts:
             if f".{name}".endswith(f".{part}"):
@@ -283,9 +296,9 @@ def adapters(
     known: tuple[Module, ...] | None = None,
     peft: Facts | None = None,
 ) -> Adapters:
-    """What an adapter trains of a model, whose `modules` may be known.
+    """The trainable part of a model with an adapter; `modules` may be passed if they are known.
 
-    Raises `Problem` for a target that the model does not have, and for what PEFT cannot adapt.
+    Raises `Problem` for a target that the model does not have, and for modules that PEFT cannot adapt.
     """
     known = modules(counts, architecture, model_type) if known is None else known
     targets, is_default = adapter.targets, adapter.targets is None
@@ -368,8 +381,8 @@ def _adapted(m: Module, layers: tuple[int, ...], adapter: Adapter, times: int = 
     is_parameter = m.kind in (Kind.STACK, Kind.OTHER)
     if adapter.dora and is_parameter:
         raise Problem(
-            f"DoRA of {m.name}: PEFT has none for experts in stacks and their routers",
-            "name other target modules, such as those of attention, or take LoRA",
+            f"DoRA of {m.name}: PEFT has none for stacked experts and their routers",
+            "name other target modules, such as those of attention, or use LoRA",
         )
     rank = adapter.rank * times
     each = rank * (m.outputs + m.inputs) * m.members
@@ -389,7 +402,7 @@ def _not_found(known: tuple[Module, ...], targets: tuple[str, ...]) -> Problem:
 
 
 def _biases(counts: Counts, architecture: Architecture, chosen: Iterable[Adapted], which: str) -> int:
-    """Biases that are trained too: `all`, every parameter that is called so, as PEFT takes it."""
+    """Biases that are also trained: `all` means every parameter with that name, as in PEFT."""
     if which == "none":
         return 0
     named = [(_packed(w.name, architecture.fused)[0], w) for w in counts.weights]
@@ -404,7 +417,7 @@ def _biases(counts: Counts, architecture: Architecture, chosen: Iterable[Adapted
 
 
 def _saved(counts: Counts, known: tuple[Module, ...], names: tuple[str, ...]) -> int:
-    """Parameters of the modules that are trained in full. Raises `Problem` for a name that there is not."""
+    """Parameters of the modules that are trained in full. Raises `Problem` for an unknown name."""
     total = 0
     for name in names:
         below = f".{name}."

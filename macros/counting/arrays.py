@@ -1,4 +1,4 @@
-"""What counts as an array of data: the one that a view looks at, not a weight, not what the cache holds."""
+"""Arrays of data: neither weights nor the cache, each identified with the array that it is a view of."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def origin(x: ShapeArray) -> ShapeArray:
 
 
 def part(x: ShapeArray) -> ShapeArray:
-    """The array whose numbers a view has, and no others: a part of a larger one stands for itself."""
+    """The array with exactly the view's elements; a part of a larger array is its own."""
     while (
         isinstance(x.source, Node) and x.source.access is Access.LOOKS and int(x.source.inputs[0].size) <= int(x.size)
     ):
@@ -31,12 +31,12 @@ def part(x: ShapeArray) -> ShapeArray:
 
 
 def is_cache(x: ShapeArray) -> bool:
-    """Whether an array is what the cache holds after the step: earlier rows and the new ones."""
+    """Whether an array is the cache after the step: earlier rows and the new ones."""
     return cached(x) is not None
 
 
 def cached(x: ShapeArray) -> Holds | None:
-    """What the entry of the cache holds that an array is, earlier rows and new ones; None for any other array."""
+    """The content of the cache entry that an array is, earlier rows and new ones; None for any other array."""
     if not isinstance(x.source, Node) or x.source.function is not np.concatenate:
         return None
     earlier = x.source.inputs[0].source
@@ -44,7 +44,7 @@ def cached(x: ShapeArray) -> Holds | None:
 
 
 def new_rows(x: ShapeArray) -> ShapeArray:
-    """Of rows added to a cache, the new ones."""
+    """Of rows appended to a cache, the new ones."""
     x = part(x)
     return part(x.source.inputs[-1]) if isinstance(x.source, Node) and is_cache(x) else x
 
@@ -65,7 +65,7 @@ def measured(x: ShapeArray) -> tuple[Poly, bool]:
 
 
 def in_numbers(x: ShapeArray) -> tuple[int, tuple[Poly, ...]]:
-    """An array's elements as a number, by which a product is to be multiplied: that of the axes that vary."""
+    """The product of an array's axes that do not vary with the text, and the axes that do."""
     number, varying = 1, list[Poly]()
     for d in x.shape:
         if d.expr.is_free:
@@ -83,15 +83,15 @@ def product_of(axes: tuple[Poly, ...]) -> Poly:
 
 @cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
-    """(elements, whether two axes vary with the text) of a shape: models share many of them."""
+    """(elements, whether two axes vary with the text) of a shape; models share many of them."""
     return product_of(axes), sum(varies(p) for p in axes) > 1
 
 
 def varies(size: Poly) -> bool:
-    """Whether a size is one of texts: of that which is written, or of that which an encoder reads."""
+    """Whether a size depends on a text: the decoder's, or the encoder's input."""
     return size.is_free or SOURCE in size.symbols
 
 
 def is_data(x: ShapeArray) -> bool:
-    """Whether an array is neither a weight (however it is looked at) nor what an earlier step left in the cache."""
+    """Whether an array is neither a weight (under any view) nor the cache of earlier steps."""
     return not isinstance(origin(x).source, (Weight, Cached))

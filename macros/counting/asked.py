@@ -1,4 +1,4 @@
-"""What somebody asks figures for, held against what there is: the same on a page, in a program and in a terminal."""
+"""Validates the values that people ask with: the same on a page, in a program and in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..engine.errors import Problem, nearest, shorten
 
 
 def whole(name: str, value: Any, most: int) -> int:
-    """A whole number above 0, NumPy's too. Raises `Problem`."""
+    """A whole number above 0, also NumPy's. Raises `Problem`."""
     try:
         n = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -22,7 +22,7 @@ def whole(name: str, value: Any, most: int) -> int:
 
 
 def share(name: str, value: Any, may_be_zero: bool = False) -> Fraction:
-    """A share up to 1, as it is written: 0.8 is 4/5. Raises `Problem`."""
+    """A share up to 1, exactly as written: 0.8 is 4/5. Raises `Problem`."""
     text = str(value)
     digits = text.replace(".", "", 1)
     if not isinstance(value, bool) and digits.isascii() and digits.isdigit() and len(digits) < 20:

@@ -1,4 +1,4 @@
-"""The cache entry by entry, and what it would be with latents written out per head."""
+"""The cache entry by entry, and its size with latents expanded per head."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class CacheCosts(Traffic):
     """What the layers keep between steps."""
 
     def cache_by_entry(self, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
-        """Each kept entry of each kind of layer with its bytes after `context` tokens; without what only waits."""
+        """Each kept entry of each kind of layer with its bytes after `context` tokens; without tokens that wait for
+        compression."""
         self.counts.check_cache(item_bytes)
         values = self.counts.values(S=context)
         return [
@@ -24,20 +25,21 @@ class CacheCosts(Traffic):
 
     @cached_property
     def _kept_in_numbers(self) -> list[tuple[CacheEntry, Poly]]:
-        """Each kept entry with its elements, every size but S as its number."""
+        """Each kept entry with its elements, every size but S as a number."""
         return [(k, k.elements.in_numbers(self.trace.symbols)) for k in self.counts.kept]
 
     def index_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """The part of the cache that is an indexer's keys."""
+        """The bytes of an indexer's keys in the cache."""
         return sum(size for k, size in self.cache_by_entry(context, item_bytes) if k.holds is INDEX)
 
     @property
     def has_latents(self) -> bool:
-        """Whether latent vectors are kept in the place of keys and values."""
+        """Whether the cache holds latents instead of keys and values."""
         return bool(self.latents)
 
     def expanded_cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of the cache if latent attention kept every head's keys and values; without latents, no difference."""
+        """Bytes of the cache if latent attention kept every head's keys and values; the same as the cache without
+        latents."""
         expanded = {node.layers: latent for node, latent in self.latents.items()}
         total = 0
         for k, size in self.cache_by_entry(context, item_bytes):

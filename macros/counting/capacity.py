@@ -1,6 +1,5 @@
-"""What decides whether a model fits on a device, without its trace: bytes of the weights in each format, and a few
-polynomials in the context, read from data that a build exports.
-"""
+"""Decides whether a model fits on a device, without its trace: from exported data, the bytes of the weights in each
+format and a few polynomials in the context."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Weights:
         self.of_first_step: int = data[4]  # bytes that only the first step of a sequence reads
 
     def bytes_read(self, batch: int, is_first: bool) -> int:
-        """Bytes that a decoding step reads."""
+        """Bytes that a decode step reads."""
         total = self.read + (self.of_first_step if is_first else 0)
         for name, copies, rows, *rest in self.tables:
             if name == ROW:
@@ -64,7 +63,7 @@ class Weights:
 
 
 class Capacity:
-    """A model as `Costs` has it, on one device and for one new token of each text: the same bytes, the same bound."""
+    """A model like `Costs`, on one device and for one new token per sequence: the same bytes, the same bound."""
 
     def __init__(self, data: Mapping[str, Any]):
         self.total: int = data["total"]  # parameters
@@ -78,15 +77,15 @@ class Capacity:
             self.weights[name] = Weights(data["weights"][name])
 
     def add(self, format: str, data: Sequence[Any]) -> None:
-        """Another format of the weights."""
+        """Add another format of the weights."""
         self.weights[format] = Weights(data)
 
     def is_there(self, format: str) -> bool:
-        """Whether there is such a format of the model."""
+        """Whether the model has this weight format."""
         return format in self.weights
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
-        """Whether rows of the cache are whole blocks of its type, where that has blocks."""
+        """Whether rows of the cache are whole blocks of its type, if that has blocks."""
         return isinstance(item_bytes, int) or self.row_width % BLOCK_OF_CACHE == 0
 
     def weight_bytes(self, format: str) -> int:
@@ -114,11 +113,11 @@ class Capacity:
         }
 
     def split(self, given: Conditions, memory_bytes: int | None = None) -> Split:
-        """One device: the only split that there is data for."""
+        """One device: the only split with exported data."""
         return Split()
 
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
-        """The longest context that fits; 0 where none does, None where even `most` tokens do."""
+        """The longest context that fits; 0 if none does, None if even `most` tokens do."""
         left = memory_bytes - self.weight_bytes(given.format)
 
         def is_full(context: int) -> bool:
@@ -131,12 +130,12 @@ class Capacity:
         return bisect_left(range(1, most + 1), True, key=is_full) if is_full(most) else None
 
     def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
-        """The number of sequences of the context length that fit beside the weights."""
+        """The number of sequences of the context length that fit next to the weights."""
         cache, operation = self.text_bytes(given.tokens, given.item_bytes)
         return max(0, (memory_bytes - self.weight_bytes(given.format)) // (cache + operation))
 
     def decode_seconds(self, given: Conditions) -> Fraction:
-        """The least time of a decoding step, of memory or of compute."""
+        """The minimum time of a decode step, limited by memory or by compute."""
         weights, context = self.weights[given.format], given.tokens
         moved = weights.bytes_read(given.batch, context == 1)
         moved += _bytes(self.moved, context, given.item_bytes) * given.batch
@@ -153,5 +152,5 @@ class Capacity:
 
 
 def _bytes(entries: Sequence[Sequence[Any]], context: int, item_bytes: ItemBytes) -> int:
-    """Bytes of elements that have a size of their own or that of the cache's type."""
+    """Bytes of elements with their own size or that of the cache's type."""
     return sum(cached_bytes(value_of(terms, context), own or item_bytes) for own, terms in entries)

@@ -1,4 +1,4 @@
-"""FLOPs of a step: part by part, in full and with the causal half, latents read as they are or written out per head."""
+"""FLOPs of a step: part by part, in full and with the causal half, with latents as they are or expanded per head."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from .weight_formats import WeightFormats
 
 @dataclass(frozen=True)
 class PartFlops:
-    """FLOPs of one step in all layers of a kind: everything, and what it counts over (query, key) pairs, masked or
-    not.
-    """
+    """FLOPs of one step in all layers of a kind: all of them, and those over (query, key) pairs, masked or not."""
 
     node: Node
     kind: object
@@ -35,18 +33,18 @@ class PartFlops:
 
     @property
     def name(self) -> str:
-        """The word for the step in data: `attention`."""
+        """The name of the step in data: `attention`."""
         return str(self.node.role)
 
     @property
     def causal(self) -> int:
-        """The FLOPs where only the pairs that the mask lets through count."""
+        """The FLOPs if only the pairs that the mask lets through count."""
         return self.total - self.pairs + self.causal_pairs
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """A contraction over (query, key) pairs, with the rule that masks it; None where nothing is hidden."""
+    """A contraction over (query, key) pairs, with the mask's rule; None if nothing is hidden."""
 
     leaf: Node
     layers: int
@@ -69,7 +67,7 @@ class _Pairs:
         )
 
     def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
-        """Pairs of a sequence of `tokens` that the mask keeps; behind an indexer, only the selected keys."""
+        """Pairs of a sequence of `tokens` that the mask keeps; with an indexer, only the selected keys."""
         assert self.mask is not None
         picked = self.picked(values)
         if picked is None:
@@ -79,7 +77,7 @@ class _Pairs:
         return SlidingWindow(picked).pairs(tokens)
 
     def picked(self, values: Mapping[str, int]) -> int | None:
-        """How many keys are picked for each query, at most: `index_topk` where the keys are min(S, index_topk)."""
+        """The maximum number of keys per query: `index_topk` if the keys are min(S, index_topk)."""
         call = least_of(self.keys)
         if isinstance(self.mask, (Full, Compressed)) and call is not None:
             return min(p.at(values) for p in call.args if not p.is_free)
@@ -88,7 +86,7 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class Latent:
-    """The sizes of latent attention, and the steps that turn queries and averages by the heads' matrices."""
+    """The sizes of latent attention, and the steps that multiply queries and averages by the heads' matrices."""
 
     heads: Dim
     nope: Dim
@@ -97,7 +95,7 @@ class Latent:
     reads: tuple[Node, ...]
 
     def written_out(self, pairs: Node) -> Dim | None:
-        """How wide a pair of tokens would be in a head's own keys or values; None for a product over other numbers."""
+        """The width of a head's own keys or values in a product over latents; None for any other product."""
         over_latents = any(
             int(size) == int(self.rank) and size.symbols & self.rank.symbols for size in pairs.inputs[1].shape
         )
@@ -134,7 +132,7 @@ class Compute:
 
     @cached_property
     def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
-        """Each step with FLOPs: its layer, itself, FLOPs in one layer, and its contractions over pairs."""
+        """Each step with FLOPs: its layer, the step, FLOPs in one layer, and its contractions over pairs."""
         pairs = {id(p.leaf): p for p in self._pairs}
         return [
             (top, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs])
@@ -147,14 +145,14 @@ class Compute:
         return sum(part.pairs for part in self.flops_by_part(new, context))
 
     def causal_flops(self, new: int, context: int) -> int:
-        """FLOPs of a step where only the pairs that the mask lets through count."""
+        """FLOPs of a step if only the pairs that the mask lets through count."""
         return sum(part.causal for part in self.flops_by_part(new, context))
 
     def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
-        """The same with the keys and values of latent attention written out per head; without latents, no difference.
+        """The same with the keys and values of latent attention expanded per head; no difference without latents.
 
         Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one
-        new token, because the keys and values of the whole context are made again.
+        new token, because the keys and values of the whole context are computed again.
         """
         values = self._values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
@@ -169,16 +167,15 @@ class Compute:
         return total
 
     def least_flops(self, new: int, context: int) -> int:
-        """The fewer FLOPs of the two forms of latent attention, masked pairs left out: what a bound on time may
-        count.
-        """
+        """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on
+        time."""
         absorbed = self.causal_flops(new, context)
         return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
 
     def forms(self, new: int, context: int) -> tuple[tuple[int, int], ...]:
-        """(maps by weights, products of tokens with tokens), causal, of each form that a step may be computed in.
+        """(maps by weights, products of tokens with tokens), causal, for each form in which a step may be computed.
 
-        The forms are one, or with latent attention two: latents read as they are, or written out per head.
+        There is one form, or with latent attention two: with latents as they are, or expanded per head.
         """
         whole = self.causal_flops(new, context)
         pairs = sum(part.causal_pairs for part in self.flops_by_part(new, context))
@@ -195,10 +192,11 @@ class Compute:
         return (whole - pairs, pairs), (expanded - written_out, written_out)
 
     def training_flops_per_token(self, context: int, *, causal: bool = False) -> Fraction:
-        """FLOPs of forward and backward per token in sequences of `context` tokens, with the logits of every token.
+        """FLOPs of forward and backward pass per token in sequences of `context` tokens, with the logits of every
+        token.
 
         The backward pass costs twice the forward pass: one contraction for the inputs' gradient, one for the weights'.
-        Latent attention is trained with its keys and values written out.
+        Latent attention is trained with its keys and values expanded.
         """
         head = sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
         return Fraction(3 * (self.expanded_flops(context, context, causal=causal) + (context - 1) * head), context)
@@ -206,8 +204,7 @@ class Compute:
     @cached_property
     def _pairs(self) -> tuple[_Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows, or
-        with what an encoder reads.
-        """
+        with an encoder's input."""
         new = Poly.of(self.trace.root.inputs[0].shape[0])
         pairs: list[_Pairs] = []
         for layer in self.trace.root.children:
@@ -231,7 +228,7 @@ class Compute:
         return any(k.holds in OF_SOURCE for k in self.trace.kept)
 
     def _masks(self, layer: Node, new: Poly) -> dict[Poly, Mask]:
-        """The rules of what a layer sees, by how many rows a step has of each."""
+        """The mask rules of a layer, by the number of rows that a step has for each."""
         masks: dict[Poly, Mask] = {}
         for k in self.trace.kept:
             if k.layers == (layer.layers or ()) and k.mask is not None and k.seen is not None and k.row is not None:
@@ -245,7 +242,7 @@ class Compute:
 
     @cached_property
     def latents(self) -> dict[Node, Latent]:
-        """Of each kind of layer with latent attention: how wide the latent and the heads' keys and values are."""
+        """For each kind of layer with latent attention, the widths of the latent and of the heads' keys and values."""
         latents: dict[Node, Latent] = {}
         for layer in (n for n in self.trace.root.children if n.layers is not None):
             reads = [n for n in layer.walk() if n.role in (Role.LATENT_QUERIES, Role.LATENT_VALUES)]
@@ -270,7 +267,7 @@ class Compute:
 
 
 def least_of(size: Poly) -> Call | None:
-    """The `min` that a size is, and nothing else."""
+    """The `min` expression that a size consists of, or None."""
     atoms = [atom for monomial in size.terms for atom, _ in monomial]
     return atoms[0] if len(atoms) == 1 and isinstance(atoms[0], Call) and atoms[0].op == "min" else None
 

@@ -1,4 +1,4 @@
-"""The conditions under which a cost is asked for."""
+"""The conditions of a cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .formats import CACHE_BYTES, PUBLISHED, ItemBytes
 
 @dataclass(frozen=True)
 class Conditions:
-    """At which context, for how many sequences, in which formats and on what a figure is asked for."""
+    """The conditions of a figure: context, number of sequences, formats, devices and machine."""
 
     context: int | None = None
     batch: int = 1
@@ -26,14 +26,14 @@ class Conditions:
 
     @property
     def tokens(self) -> int:
-        """The context, of a figure that needs one. Raises ValueError without."""
+        """The context, for a figure that needs one. Raises ValueError without."""
         if self.context is None:
             raise ValueError("a figure at a context needs the context")
         return self.context
 
     @property
     def machine(self) -> Accelerator:
-        """The accelerator, of a figure that needs one. Raises ValueError without."""
+        """The accelerator, for a figure that needs one. Raises ValueError without."""
         if self.accelerator is None:
             raise ValueError("a figure of time needs an accelerator")
         return self.accelerator

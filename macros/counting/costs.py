@@ -1,8 +1,9 @@
-"""What a model costs: compute, bytes moved, memory and bounds on time, as functions of new tokens, context and batch.
+"""The costs of a model: compute, bytes moved, memory and bounds on time, as functions of new tokens, context and batch
+size.
 
-Everything is read off the trace. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a
-key that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB
-is 10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
+The trace gives all of them. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a key
+that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB is
+10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CACHED = (
 
 
 class Costs(Devices):
-    """All costs of one model: its FLOPs, bytes moved, cache, memory, devices, and the bounds on time that follow."""
+    """All costs of one model: its FLOPs, bytes moved, cache, memory, devices, and the resulting bounds on time."""
 
     def __init__(self, counts: Counts):
         super().__init__(counts)
@@ -52,10 +53,10 @@ class Costs(Devices):
             setattr(self, name, cache(getattr(self, name)))
 
     def bound(self, new: int, given: Conditions, *, expected: bool = False) -> Bound:
-        """The least time of a step on devices of an accelerator that share all work evenly and talk in no time; stages
-        take turns at a token.
+        """The minimum time of a step on devices of an accelerator that share all work evenly and communicate in no
+        time; a token passes through pipeline stages one after another.
 
-        All tokens choose the same experts, or, where this is `expected`, each by itself and evenly.
+        All tokens choose the same experts or, if `expected`, each chooses independently and evenly.
         """
         moved, devices = self.bytes_moved(new, given, least=not expected), self.at_work(new, given)
         return Bound(
@@ -64,10 +65,9 @@ class Costs(Devices):
         )
 
     def _compute_seconds(self, new: int, given: Conditions) -> Fraction:
-        """The least time to compute a step of one text on one device: maps by weights at the fastest peak that holds
-        the weights' format, products of tokens with tokens at that of the cache's, what has 16 bits or more at the
-        highest of 16 bits. 0 on what states no such peak: then memory alone bounds the time.
-        """
+        """The minimum time to compute a step of one sequence on one device: maps by weights at the fastest peak that
+        holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
+        highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
         by_weights = given.machine.peak(*self.formats.types(given.format))
         by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
@@ -77,12 +77,12 @@ class Costs(Devices):
         )
 
     def critical_batch(self, given: Conditions, most: int = 2**20) -> int | None:
-        """The smallest batch at which a decoding step is bound by compute; None where the cache alone keeps it bound by
-        memory, or where no peak is stated.
+        """The smallest batch size at which compute limits a decode step; None if the cache keeps memory the limit, or
+        if no peak is stated.
 
-        Without a context no cache is moved and nothing is scored. Of experts those that are expected are read. Compute
-        grows in proportion to the batch. Bytes grow
-        ever more slowly (more experts are read, up to all), so there is one crossing at most.
+        Without a context, no cache is moved and nothing is scored. The experts read are the expected number. Compute
+        grows in proportion to the batch size. Bytes grow ever more slowly (more experts are read, up to all), so there
+        is at most one crossing.
         """
         context, format = given.context, given.format
         peak = given.machine.peak(*self.formats.types(format))
@@ -112,15 +112,15 @@ class Costs(Devices):
         return high
 
     def decode_seconds(self, given: Conditions) -> Fraction:
-        """The least time of a decoding step."""
+        """The minimum time of a decode step."""
         return self.bound(1, given).seconds
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
-        """Whether rows of the cache are whole blocks of its type, where that has blocks."""
+        """Whether rows of the cache are whole blocks of its type, if that has blocks."""
         return isinstance(item_bytes, int) or self.counts.row_width % BLOCK_OF_CACHE == 0
 
     def is_there(self, format: str) -> bool:
-        """Whether the weights have such a format: what was published is known, and llama.cpp has the model."""
+        """Whether the weights have such a format: the published one is known, and llama.cpp has the model."""
         try:
             self.weight_bytes(format)
         except Problem:
@@ -129,20 +129,19 @@ class Costs(Devices):
 
     @property
     def total(self) -> int:
-        """Parameters, a tied table once."""
+        """Parameters; a tied table counts once."""
         return self.counts.total
 
     def devices_needed(self, given: Conditions) -> int | None:
-        """How many of an accelerator hold weights, cache and one decoding step's largest operation: those of the
-        `least_split`; None where there is none.
-        """
+        """The number of accelerators that hold weights, cache and the largest operation of a decode step: those of the
+        `least_split`, or None if there is none."""
         split = self.least_split(given, given.machine.memory_bytes)
         return split and split.devices
 
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
         """The longest context, in tokens, whose `device_bytes` are at most the memory of each device.
 
-        0 where none fits, None where even `most` tokens do.
+        0 if none fits, None if even `most` tokens do.
         """
         splits = self.splits(given.devices, given.batch)
 
@@ -164,7 +163,7 @@ class Costs(Devices):
         return most
 
     def largest_batch(self, memory_bytes: int, given: Conditions) -> int:
-        """The number of sequences of the context length that fit beside the weights during decode."""
+        """The number of sequences of the context length that fit next to the weights during decode."""
         terms = self.inference_bytes(1, given)
         each = (terms["cache"] + terms["activations"]) // given.batch
         return max(0, (memory_bytes - terms["weights"]) // each)
@@ -175,7 +174,7 @@ COMPUTE, MEMORY = "compute", "memory bandwidth"
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time that a step can take on an accelerator, and which of the two limits it."""
+    """The minimum time of a step on an accelerator, and which of the two limits it."""
 
     compute_seconds: Fraction
     memory_seconds: Fraction
@@ -187,12 +186,12 @@ class Bound:
 
     @property
     def limited_by(self) -> str:
-        """Which of the two is the longer: `COMPUTE` or `MEMORY`."""
+        """The longer of the two: `COMPUTE` or `MEMORY`."""
         return COMPUTE if self.compute_seconds >= self.memory_seconds else MEMORY
 
 
 def of(counts: Counts) -> Costs:
-    """The costs of a model, with what was already computed of them."""
+    """The costs of a model, with all results computed so far."""
     if not isinstance(counts.costs, Costs):
         counts.costs = Costs(counts)
     return counts.costs

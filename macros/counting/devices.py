@@ -1,4 +1,5 @@
-"""Several devices: the splits that a model's sizes allow, what the fullest device of each holds, the least split."""
+"""Several devices: the splits that a model's sizes allow, the content of the fullest device of each, the smallest
+split."""
 
 from __future__ import annotations
 
@@ -26,9 +27,8 @@ class Devices(Training):
     # What a device holds
 
     def split_bytes(self, split: Split, given: Conditions) -> dict[str, int]:
-        """Memory of the fullest device of a split during decode: its weights, its cache, and one decoding
-        step's largest operation, which is taken as whole on each.
-        """
+        """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
+        decode step, which each device is assumed to hold whole."""
         texts = -(-given.batch // split.data)
         weights = self._stage_weights(split, given.format)
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
@@ -40,23 +40,23 @@ class Devices(Training):
         }
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
-        """`split_bytes` of the `split` over the devices that are given; None where there is none."""
+        """`split_bytes` of the `split` over the given devices; None if there is none."""
         split = self.split(given, memory_bytes)
         return split and self.split_bytes(split, given)
 
     def fullest_bytes(self, given: Conditions) -> int | None:
-        """`device_bytes` together, on the accelerator where one is given; None where there is no split."""
+        """The sum of `device_bytes`, on the accelerator if one is given; None if there is no split."""
         terms = self.device_bytes(given, given.accelerator and given.accelerator.memory_bytes)
         return None if terms is None else sum(terms.values())
 
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int | None:
-        """Bytes of weights on the fullest device of the first split over so many; None where there is none."""
+        """Bytes of weights on the fullest device of the first split over this many devices; None if there is none."""
         splits = self.splits(devices)
         return max(self._stage_weights(splits[0], format)) if splits else None
 
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int | None:
-        """Bytes of the cache on the fullest device: what belongs to heads is divided, a latent and an indexer's keys
-        are copied. None where there is no split over so many."""
+        """Bytes of the cache on the fullest device: the heads' entries are divided, a latent and an indexer's keys are
+        copied. None if there is no split over this many devices."""
         splits = self.splits(devices)
         if not splits:
             return None
@@ -70,9 +70,8 @@ class Devices(Training):
         return totals
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
-        """What a device of each stage has of the weights and buffers: (stage, weight, shape of its part, layers that
-        are there, members).
-        """
+        """The parts of the weights and buffers on a device of each stage: (stage, weight, shape of its part, layers
+        there, members)."""
         found: list[tuple[int, Weight, list[int], tuple[int, ...], int]] = []
         cuts, routed = self._local(split)
         for w, layers in self._placed:
@@ -96,7 +95,7 @@ class Devices(Training):
         return totals
 
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Every size as a device has it: those that matrices are cut along, and those of routed experts."""
+        """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
         values = dict(self.counts.values())
         routed = dict(values)
         for name, n in values.items():
@@ -114,7 +113,7 @@ class Devices(Training):
     def _part(
         self, w: Weight, split: Split, cuts: Mapping[str, int], routed: Mapping[str, int]
     ) -> tuple[list[int], int]:
-        """The shape that a device has of a weight, and how many members of it."""
+        """A device's part of a weight, as a shape, and the number of its members."""
         shape = [int(d) for d in w.shape]
         if w.routed is not None:
             parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
@@ -125,7 +124,7 @@ class Devices(Training):
         return shape, 1 if w.members is None else int(w.members)
 
     def _by_stage(self, layers: tuple[int, ...], stages: int) -> list[tuple[int, ...]]:
-        """Which of these layers each stage has."""
+        """The subset of these layers in each stage."""
         if stages == 1:
             return [layers]
         each = self.n_layers // stages
@@ -136,9 +135,8 @@ class Devices(Training):
 
     @cached_property
     def _placed(self) -> list[tuple[Weight, tuple[int, ...]]]:
-        """Each weight and buffer with the layers that it is in or is used beside: a table with the first, a head with
-        the last.
-        """
+        """Each weight and buffer with the layers that it is in or goes with: a table with the first, a head with the
+        last."""
         beside: dict[str, list[int]] = {}
         calls = self.trace.root.children
         last = max((i for i, call in enumerate(calls) if call.layers is not None), default=0)
@@ -154,11 +152,12 @@ class Devices(Training):
 
     @cached_property
     def n_layers(self) -> int:
-        """How many layers there are."""
+        """The number of layers."""
         return 1 + max((i for call in self.trace.root.children for i in call.layers or ()), default=-1)
 
     def without_split(self, devices: int, batch: int = 1) -> Problem:
-        """Says that there is no split over so many devices, which degrees there are, and the nearest numbers."""
+        """The message that there is no split over this many devices, with the possible degrees and the nearest
+        numbers."""
         able = {s.devices for s in self._ordered if s.data <= batch}
         near = [*sorted(n for n in able if n < devices)[-1:], *sorted(n for n in able if n > devices)[:1]]
         tensors, stages = (", ".join(f"{n:,}" for n in degrees) for degrees in (self.tensors, self.stages))
@@ -170,15 +169,14 @@ class Devices(Training):
     # Which splits there are
 
     def check_split(self, given: Conditions) -> None:
-        """Raises `Problem` where the model's sizes allow no split over so many devices."""
+        """Raises `Problem` if the model's sizes allow no split over this many devices."""
         if not self.splits(given.devices, given.batch):
             raise self.without_split(given.devices, given.batch)
 
     def splits(self, devices: int, batch: int = 1) -> list[Split]:
-        """The splits over so many devices, none where a size does not divide: first those of the fewest stages, of
-        these those of the fewest groups of sequences. No more groups than sequences, and among several of them routed
-        experts are divided as a whole.
-        """
+        """The splits over this many devices, none if a size does not divide: first those with the fewest stages, among
+        these those with the fewest groups of sequences. No more groups than sequences, and with several groups, routed
+        experts are divided whole."""
         found: list[Split] = []
         for stages in self.stages:
             if devices % stages == 0:
@@ -190,9 +188,8 @@ class Devices(Training):
         return [split for split in found if split.data <= batch]
 
     def split(self, given: Conditions, memory_bytes: int | None = None) -> Split | None:
-        """The split over the devices that are given: the first whose fullest device has at most so much memory, or the
-        first of all; None where there is none.
-        """
+        """The split over the given devices: the first whose fullest device has at most this much memory, or the first
+        of all; None if there is none."""
         splits = self.splits(given.devices, given.batch)
         if memory_bytes is not None:
             for split in splits:
@@ -201,28 +198,27 @@ class Devices(Training):
         return splits[0] if splits else None
 
     def at_work(self, new: int, given: Conditions) -> int:
-        """How many of the devices work at once at a step of `new` tokens of each text: a token is in one stage only."""
+        """The number of devices that work at once in a step of `new` tokens per sequence: a token is in one stage at a
+        time."""
         split = self.split(given, given.machine.memory_bytes) if given.devices > 1 else None
         if split is None:
             return given.devices
         return split.devices // split.pipeline * min(split.pipeline, new * given.batch)
 
     def least_split(self, given: Conditions, memory_bytes: int) -> Split | None:
-        """The split over the fewest devices of so much memory: without stages, which take turns at a token, or, where
-        that is not enough, with them. None where even `MOST_TRIED` are too few.
-        """
+        """The split over the fewest devices with this much memory: without pipeline stages, which process a token one
+        after another, or, if that is not enough, with them. None if even `MOST_TRIED` are too few."""
         return self._least(self._ordered, given, memory_bytes)
 
     def least_split_by_sequences(self, given: Conditions, memory_bytes: int) -> Split | None:
-        """The split over the fewest devices whose attention is split by sequences: each has whole attention, with the
-        cache of its own sequences, and a part of the routed experts. None where even `MOST_TRIED` are too few.
-        """
+        """The split over the fewest devices whose attention is split by sequences: each device has whole attention, the
+        cache of its own sequences, and a part of the routed experts. None if even `MOST_TRIED` are too few."""
         able = self._able or {n: n for n in range(1, MOST_TRIED + 1)}
         splits = [Split(expert=n if self._able else 1, data=n) for n, expert in able.items() if expert == n]
         return self._least(splits, given, memory_bytes)
 
     def _least(self, splits: list[Split], given: Conditions, memory_bytes: int) -> Split | None:
-        """The first of the splits that has enough memory."""
+        """The first of the splits that fits in the memory."""
         whole = self.weight_bytes(given.format) + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
         for split in splits:
             if split.data <= given.batch and split.devices * memory_bytes >= whole:  # together they hold no less
@@ -247,9 +243,8 @@ class Devices(Training):
 
     @cached_property
     def stages(self) -> list[int]:
-        """The degrees of pipeline parallelism: what divides the layers. With an encoder, and where layers read the
-        cache of earlier ones, there is one stage.
-        """
+        """The degrees of pipeline parallelism: the divisors of the number of layers. With an encoder, and if layers
+        read the cache of earlier ones, there is one stage."""
         if self.reads_source or any(k.is_shared for k in self.trace.kept) or not self.n_layers:
             return [1]
         return divisors(self.n_layers)
@@ -268,7 +263,7 @@ class Devices(Training):
 
     @cached_property
     def _able(self) -> dict[int, int]:
-        """The numbers of devices that routed experts can be divided over, with the expert-parallel degree of each."""
+        """The numbers of devices over which routed experts can be divided, with the expert-parallel degree of each."""
         degrees = [(n, self.expert_degree(n)) for n in range(1, MOST_TRIED + 1)] if self._routed[0] else []
         return {n: expert for n, expert in degrees if expert}
 
@@ -280,7 +275,7 @@ class Devices(Training):
 
     @cached_property
     def _routed(self) -> tuple[list[int], list[int]]:
-        """How many routed experts there are, and the widths that they are cut along, each number once."""
+        """The number of routed experts, and the widths along which they are cut, each number once."""
         values = self.counts.values()
         weights = [w for w in self.counts.weights if w.routed is not None]
         widths = {s for w in weights for d in w.shape for s in d.expr.symbols if rule_of(s) == WHOLE}
@@ -292,9 +287,8 @@ class Devices(Training):
         return bool(self._routed[0])
 
     def expert_degree(self, devices: int) -> int | None:
-        """The expert-parallel degree over so many devices: as many whole experts on each as they divide, the width of
-        each cut over the rest; 1 without experts, None where neither divides.
-        """
+        """The expert-parallel degree over this many devices: as many whole experts on each as divide evenly, with the
+        width of each cut over the rest; 1 without experts, None if neither divides."""
         members, widths = self._routed
         if not members:
             return 1
@@ -303,7 +297,7 @@ class Devices(Training):
 
 
 def weight_axis(w: Weight) -> int | None:
-    """Which dimension of a weight that is not routed is cut; None where it is copied."""
+    """The dimension along which a weight that is not routed is cut; None if it is copied."""
     at = cut_axis(w.shape)
     if at is None and w.layers is not None and is_matrix(w) and all(d.expr.symbols <= OUTER for d in w.shape):
         return max(range(len(w.shape)), key=lambda i: int(w.shape[i]))
@@ -311,7 +305,7 @@ def weight_axis(w: Weight) -> int | None:
 
 
 def cut_axis(shape: tuple[Dim, ...]) -> int | None:
-    """The first dimension that is made of a size that is cut."""
+    """The first dimension that contains a size that is cut."""
     for i, d in enumerate(shape):
         if any(rule_of(s) is not None for s in d.expr.symbols):
             return i
@@ -323,7 +317,7 @@ def _one(shape: tuple[Dim, ...], at: int | None) -> list[Dim]:
 
 
 def _rule(name: str) -> str | None:
-    """The rule of a size, of the vector's too, where a matrix is as wide as all heads."""
+    """The rule of a size, also of the model's width where a matrix is as wide as all heads."""
     return WHOLE if name in OUTER else rule_of(name)
 
 

@@ -1,4 +1,4 @@
-"""Which hyperparameters of several models differ: one that changes nothing in its model is as good as none."""
+"""Finds the hyperparameters that differ between models; one without effect in its model counts as absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Side = tuple[Config, frozenset[str]]  # a config, and the sizes that its forward
 
 
 def side(config: Config, trace: Trace) -> Side:
-    """A model as `differs` takes it: a size is met where it is in the shape of an array, a weight or the cache."""
+    """A model as `differs` needs it: a size has an effect if it is in the shape of an array, a weight or the cache."""
     arrays = [a for node in trace.root.walk() for a in [*node.inputs, *node.outputs]]
     shapes = [a.shape for a in arrays] + [w.shape for w in trace.weights.values()] + [k.shape for k in trace.kept]
     counts = [w.layer_count for w in trace.weights.values()] + [k.layer_count for k in trace.kept]
@@ -23,9 +23,9 @@ def side(config: Config, trace: Trace) -> Side:
 def differs(field: str, sides: Iterable[Side]) -> bool:
     """Whether a hyperparameter changes something from one model to another.
 
-    A width or a window that no shape has is nothing, as is a switch that is off and a field that a model's type does
-    not have; a number of things (`n_…`) may count without being in a shape, but for one alone. What is neither a size
-    nor a switch is compared where all have it.
+    A width or a window in no shape counts as absent, as does a switch that is off and a field that a model's type
+    lacks; a count (`n_…`) above 1 has an effect without being in a shape. Values that are neither sizes nor switches
+    are compared if all models have them.
     """
     values: list[Any] = []
     is_needed = False  # by all

@@ -1,7 +1,7 @@
-"""Four inference engines: which terms each puts into memory while it serves a model, by its own rules.
+"""Four inference engines: the terms that each keeps in memory while it serves a model, by its own rules.
 
-Weights are those of the format that was asked for. What follows from shapes is exact; an activation is estimated by the
-arrays that are alive at once; what a driver and a compiler take is a range that somebody measured.
+Weights are in the requested format. Terms that follow from shapes are exact; activations are estimated from the arrays
+that are alive at the same time; the memory of drivers and compilers is a measured range.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ WEIGHTS = "every tensor in its format"
 
 
 def names() -> tuple[str, ...]:
-    """The engines, by the names that are asked for."""
+    """The names of the engines."""
     return tuple(ENGINES)
 
 
 def engine(name: object) -> str:
-    """The name of an engine, in capitals or not. Raises `Problem`."""
+    """An engine's name, in upper or lower case. Raises `Problem`."""
     for known in ENGINES:
         if isinstance(name, str) and name.lower() in (known, *OTHER_NAMES.get(known, ())):
             return known
@@ -83,23 +83,23 @@ def engine(name: object) -> str:
 
 
 def serve(name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = "") -> Serving:
-    """Memory that an engine takes to serve a model, each sequence of the batch as long as the context. Raises `Problem`
-    where the engine's cache of the model is not known here, or does not have the type that is asked for.
-    """
+    """The memory that an engine needs to serve a model, with each sequence of the batch as long as the context. Raises
+    `Problem` if no rule is known for the engine's cache of the model, or if that cache does not have the requested
+    type."""
     if given.devices > 1:
         raise Problem(f"an engine is counted on one device, and devices = {given.devices}", "leave out one of the two")
     return ENGINES[name](costs, given, memory_bytes, device, vendor)
 
 
 def exact_terms(name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "") -> list[Term]:
-    """The terms of `serve` that are exact, the weights aside. Raises `Problem` as it does."""
+    """The exact terms of `serve`, except the weights. Raises `Problem` as it does."""
     return EXACT[name](costs, given, memory_bytes, device)
 
 
 def longest_context(
     name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = ""
 ) -> int | None:
-    """The longest context at which even the engine's upper bound fits; 0 for none, None where every one does."""
+    """The longest context at which even the engine's upper bound fits; 0 for none, None if every context does."""
 
     def is_enough(context: int) -> bool:
         serving = serve(name, costs, given.at(context), memory_bytes, device, vendor)
@@ -111,7 +111,7 @@ def longest_context(
 def largest_batch(
     name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = ""
 ) -> int | None:
-    """The largest batch size at which even the upper end of the engine's memory fits; None where every one does."""
+    """The largest batch size at which even the engine's upper bound fits; None if every batch size does."""
 
     def is_enough(batch: int) -> bool:
         serving = serve(name, costs, replace(given, batch=batch), memory_bytes, device, vendor)
@@ -121,7 +121,7 @@ def largest_batch(
 
 
 def _largest(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """The largest number that is enough; 0 for none, None where all are."""
+    """The largest number that is enough; 0 for none, None if all are."""
     if not is_enough(1):
         return 0
     if is_enough(most):
@@ -138,7 +138,7 @@ def _weights(costs: Costs, given: Conditions) -> Term:
 
 
 def _alive(costs: Costs, tokens: int, context: int) -> int:
-    """Elements that are alive at once where attention is computed in blocks."""
+    """Elements that are alive at the same time if attention is computed in blocks."""
     values = costs.counts.values(T=tokens, S=max(context, tokens))
 
     def at(polynomial: Poly) -> int:
@@ -148,7 +148,7 @@ def _alive(costs: Costs, tokens: int, context: int) -> int:
 
 
 def _has_cuda(vendor: str) -> bool:
-    """Whether a device is NVIDIA's, or not said to be another's."""
+    """Whether a device is NVIDIA's, or has no stated vendor."""
     return vendor in ("", "NVIDIA")
 
 
@@ -205,7 +205,7 @@ def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, 
 
 
 def _computing(costs: Costs, setting: llama_cpp.Setting) -> Term:
-    """The buffer of a step: an estimate, and of a model with an indexer a range, since it has arrays of its own."""
+    """The buffer of a step: an estimate; for a model with an indexer, which has additional arrays, a range."""
     name = f"compute buffer at {setting.tokens:,} tokens per step"
     size, source = llama_cpp.compute_bytes(costs, setting), f"{LLAMA_CPP}blob/master/ggml/src/ggml-alloc.c"
     rule = "arrays in 32 bits, laid out in order as its allocator does, and the masks"
@@ -331,7 +331,7 @@ def _transformers(costs: Costs, given: Conditions, memory_bytes: int, device: st
 
 
 def of_dynamic(costs: Costs, given: Conditions) -> tuple[int, int]:
-    """Bytes of transformers' dynamic cache: later, and when the prompt was read."""
+    """Bytes of transformers' dynamic cache: later, and right after the prompt."""
     tokens, item, batch = given.tokens, int(given.item_bytes), given.batch
     steady = whole = 0
     for k in costs.counts.kept:
@@ -350,7 +350,7 @@ def of_dynamic(costs: Costs, given: Conditions) -> tuple[int, int]:
 
 
 def _state_item(k: CacheEntry, item_bytes: int) -> int:
-    """Bytes of an element of a state: its own, or of a convolution those of the model's numbers."""
+    """Bytes of an element of a state: its own size, or for a convolution that of the model's numbers."""
     return item_bytes if k.holds is Holds.CONVOLUTION else k.item_bytes or item_bytes
 
 
@@ -445,12 +445,12 @@ def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int
 
 
 def _check_plain(costs: Costs, given: Conditions, name: str) -> None:
-    """Raises `Problem` for what an engine's plain cache does not hold."""
+    """Raises `Problem` for entries that an engine's plain cache does not hold."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.reads_source:
-        raise Problem(f"the cache of {name} for this model is not known here", "leave out --engine")
+        raise Problem(f"no rule is known for the cache of {name} with this model", "leave out --engine")
     if name == "mlx" and any("chunk" in symbol for k in kept for symbol in k.shape[0].expr.symbols):
-        raise Problem("the cache of mlx for chunks is not known here", "leave out --engine")
+        raise Problem("no rule is known for the cache of mlx with chunks", "leave out --engine")
     if given.dtype not in CACHE_BYTES or CACHE_BYTES[given.dtype] < 2:
         raise Problem(f"the plain cache of {name} is not quantized, and cache = {given.dtype}", "give bfloat16")
 

@@ -1,4 +1,4 @@
-"""The list of figures, all in one module: what each is called, its unit, its convention, how it is computed.
+"""The list of figures, all in one module: the name, unit, convention and computation of each.
 
 The macros `value`, `cost` and `figure_table`, the command line's `describe` (JSON and table) and the downloads read it.
 """
@@ -20,10 +20,10 @@ TOKENS, SECONDS = "tokens", "seconds"
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its name, what a heading calls it, its unit, the conditions that it depends on, and how it is computed.
+    """A figure: its name, its heading, its unit, the conditions that it depends on, and its computation.
 
-    `key` is its place in the JSON of `describe`, `line` and `note` what the table of `describe` says of it. A figure
-    that is `of_latents` says nothing new of a model without latent attention.
+    `key` is its place in the JSON of `describe`, `line` and `note` its texts in the table of `describe`. A figure
+    `of_latents` adds nothing for a model without latent attention.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Figure:
     of_latents: bool = False
 
     def of(self, counts: Counts, conditions: Conditions) -> int | Fraction | None:
-        """The figure of a model; None for a batch that is never reached."""
+        """The figure of a model; None for a batch size that is never reached."""
         return self.compute(costs_of(counts), conditions)
 
 
@@ -462,5 +462,5 @@ ALIASES = {"parameters": "total"}
 
 
 def figure(name: str) -> Figure | None:
-    """The figure of a name; None for a name of something else."""
+    """The figure with this name, or None."""
     return FIGURES.get(ALIASES.get(name, name))

@@ -1,6 +1,5 @@
-"""In which format a model fits on a machine, and what it does there: one rule for a model, for the whole catalog and
-for every machine.
-"""
+"""The format in which a model fits on a machine, and its figures there: one rule for a model, for the whole catalog and
+for every machine."""
 
 from __future__ import annotations
 
@@ -32,9 +31,8 @@ Sized: TypeAlias = Costs | Capacity
 
 @dataclass(frozen=True)
 class Fitting:
-    """A model in one format on a machine: what a device holds, term by term, and what is left of its memory; how long a
-    context and how large a batch could be; the least time of a token, where the machine has a bandwidth.
-    """
+    """A model in one format on a machine: the memory of a device, term by term, and the memory left; the longest
+    context and the largest batch size; the minimum time per token if the machine has a bandwidth."""
 
     format: str
     terms: dict[str, int]
@@ -47,7 +45,7 @@ class Fitting:
 
     @property
     def total(self) -> int:
-        """Bytes that the fullest device holds."""
+        """Bytes on the fullest device."""
         return sum(self.terms.values())
 
     @property
@@ -56,7 +54,7 @@ class Fitting:
 
 
 def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
-    """Whether a model fits in the format that is given."""
+    """Whether a model fits in the given format."""
     if not sized.is_there(given.format) or sized.weight_bytes(given.format) > memory_bytes * given.devices:
         return False
     if not sized.takes_cache(given.item_bytes):
@@ -66,7 +64,7 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
 
 
 def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
-    """The format that is asked for or, of `BEST`, the first of the ladder that fits; None where none does."""
+    """The requested format or, for `BEST`, the first of the ladder that fits; None if none does."""
     for format in LADDER if weights == BEST else (weights,):
         if holds(sized, replace(given, format=format), memory_bytes):
             return format
@@ -85,7 +83,7 @@ def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> 
 
 
 def answer(sized: Sized, given: Conditions, machine: Machine) -> Fitting | None:
-    """A model in the format that is given, whether it fits or not; None where there is no such split or format."""
+    """A model in the given format, whether it fits or not; None if there is no such split or format."""
     if not sized.is_there(given.format) or not sized.takes_cache(given.item_bytes):
         return None
     memory = machine.memory_bytes
@@ -106,9 +104,8 @@ def answer(sized: Sized, given: Conditions, machine: Machine) -> Fitting | None:
 
 
 def in_words(format: str, said: str) -> str:
-    """A format as a table has it, of a mixture its types alone: `Q4_K_M`, `bfloat16, as published`, `as published
-    (mxfp4, bfloat16)`.
-    """
+    """A format as tables show it, for a mixture only its types: `Q4_K_M`, `bfloat16, as published`, `as published
+    (mxfp4, bfloat16)`."""
     types = list(dict.fromkeys([part.split(",")[0] for part in said.split(" in ")[1:]]))
     if types:
         return f"as published ({', '.join(types)})"
@@ -116,12 +113,12 @@ def in_words(format: str, said: str) -> str:
 
 
 def in_order(found: Sequence[tuple[str, int, Fitting]]) -> list[tuple[str, int, Fitting]]:
-    """Models by slug with their parameters and answers, best first: those of four bits a weight or more before those
-    of fewer, and of each the most parameters first.
-    """
+    """Models by slug with their parameters and answers, best first: those with four bits per weight or more before
+    those with fewer, and in each group the most parameters first."""
     return sorted(found, key=lambda one: (one[2].has_few_bits, -one[1], one[0]))
 
 
 def order_of_machines(said: Fitting | None, enough: Split | None, machine: Machine) -> tuple[bool, int, int]:
-    """By what machines are sorted for a model: where it fits, the smallest memory first; then by how many hold it."""
+    """The sort key of machines for a model: those where it fits, smallest memory first; then the others by the number
+    of devices that hold it."""
     return said is None, 0 if said else MOST_TRIED + 1 if enough is None else enough.devices, machine.memory_bytes

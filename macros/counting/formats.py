@@ -16,13 +16,13 @@ from .quantizers import OTHER_QUANTIZERS, QUANTIZERS
 
 @dataclass(frozen=True)
 class Format:
-    """A number format for weights: bits of an element, and what is stored besides: for each block of elements (its
-    scale), for each matrix, for each of its inputs.
+    """A number format for weights: the bits of an element, and the additional values of each block of elements (its
+    scale), of each matrix, and of each of its inputs.
 
-    A block lies along the last axes; 0 is as long as the axis. Where it `is_flat`, blocks run on from row to row, and
-    each `nested` of them have a float32 scale of their scales. `zero_bits` are those of each block's zero point, which
-    is packed, as the weights then are, into words of 32 bits: zeros along a column of blocks, weights along a row.
-    What `is_whole` holds only matrices whose rows are whole blocks.
+    A block extends along the last axes; 0 means the whole axis. If it `is_flat`, blocks continue from row to row, and
+    each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; zero
+    points and weights are then packed into 32-bit words: zeros along a column of blocks, weights along a row. A format
+    that `is_whole` holds only matrices whose rows are whole blocks.
     """
 
     name: str
@@ -40,15 +40,15 @@ class Format:
 
     @property
     def bits_per_weight(self) -> Fraction:
-        """Bits of one weight, its share of the block's scale included, where blocks are full."""
+        """Bits of one weight, its share of the block's scale included, for full blocks."""
         return self.bits + Fraction(self.scale_bits, math.prod(self.block))
 
     def holds(self, shape: Sequence[int]) -> bool:
-        """Whether a matrix of this shape can be in the format."""
+        """Whether a matrix of this shape can have the format."""
         return not self.is_whole or int(shape[-1]) % self.block[-1] == 0
 
     def size(self, shape: Iterable[int], copies: int = 1) -> int:
-        """Bytes of so many tensors of this shape; the last blocks of an axis need not be full."""
+        """Bytes of this many tensors of this shape; the last blocks of an axis need not be full."""
         shape = [int(d) for d in shape]
         if self.zero_bits or self.is_flat:
             matrix = self._packed_bits(*shape[-2:]) if self.zero_bits else self._flat_bits(math.prod(shape[-2:]))
@@ -65,20 +65,20 @@ class Format:
         return -(-bits * copies // 8)
 
     def _packed_bits(self, rows: int, columns: int) -> int:
-        """Bits of a matrix whose weights and zero points stand in words of 32 bits."""
+        """Bits of a matrix whose weights and zero points are packed into 32-bit words."""
         blocks = -(-columns // (self.block[0] or columns))
         scales = blocks * (rows * self.scale_bits + _words(rows * self.zero_bits))
         return _words(columns * self.bits) * rows + scales + columns * self.input_bits
 
     def _flat_bits(self, elements: int) -> int:
-        """Bits of so many elements in a row."""
+        """Bits of this many elements in a row."""
         blocks = -(-elements // self.block[0])
         above = -(-blocks // self.nested) * 32 if self.nested else 0
         return elements * self.bits + blocks * self.scale_bits + above
 
 
 def _words(bits: int) -> int:
-    """Bits of the words of 32 that hold so many."""
+    """Bits of the 32-bit words that hold this many bits."""
     return -(-bits // 32) * 32
 
 
@@ -106,7 +106,7 @@ FORMATS: dict[str, Format] = {
             (128,),
             16,
             ("int8",),
-            "a whole number of 8 bits, and a float16 scale for each 128 weights of a row",
+            "a whole number of 8 bits, and a float16 scale for every 128 weights of a row",
         ),
         Format(
             "int4",
@@ -114,7 +114,7 @@ FORMATS: dict[str, Format] = {
             (128,),
             16,
             ("int4", "int8", "fp8"),
-            "a whole number of 4 bits, and a float16 scale for each 128 weights of a row",
+            "a whole number of 4 bits, and a float16 scale for every 128 weights of a row",
         ),
         Format(
             "mxfp4",
@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
             (32,),
             8,
             ("fp4", "fp8"),
-            "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for each 32 weights of a row "
+            "1 sign, 2 exponent and 1 fraction bit, and a shared exponent of 8 bits for every 32 weights of a row "
             "(OCP Microscaling, v1.0)",
         ),
         Format(
@@ -131,8 +131,8 @@ FORMATS: dict[str, Format] = {
             (16,),
             8,
             ("fp4", "fp8"),
-            "1 sign, 2 exponent and 1 fraction bit, an fp8 scale for each 16 weights of a row, and a float32 scale for "
-            "each matrix",
+            "1 sign, 2 exponent and 1 fraction bit, an fp8 scale for every 16 weights of a row, and a float32 scale "
+            "for each matrix",
             32,
         ),
     )
@@ -149,7 +149,8 @@ OTHER_WEIGHTS = {**OTHER_NAMES, **OTHER_QUANTIZERS}
 
 
 def _of_block(name: str, elements: int, size: int) -> Format:
-    """The type of a GGUF file's tensors: its blocks lie along a row, and what is over whole bits is their scales."""
+    """The format of a GGUF type: its blocks are in a row, and the bits beyond whole bits per element are their
+    scales."""
     bits = size * 8 // elements
     fast = ("fp4", "fp8") if name == "MXFP4" else ("int4", "int8", "fp8") if bits <= 4 else ("int8",)
     if elements == 1:
@@ -162,7 +163,7 @@ GGUF_TYPES: dict[str, Format] = {name: _of_block(name, elements, size) for name,
 
 
 def format_meant(name: object) -> object:
-    """The format of weights that a name means, in capitals or not; what means none, as it is."""
+    """The weight format that a name means, in upper or lower case; an unknown name is returned unchanged."""
     if isinstance(name, str):
         for known in (*WEIGHTS, *OTHER_WEIGHTS):
             if known.lower() == name.lower():
@@ -187,7 +188,7 @@ OTHER_CACHES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 
 
 def cache_meant(name: object) -> object:
-    """The type of the cache that a name means, in capitals or not; what means none, as it is."""
+    """The cache type that a name means, in upper or lower case; an unknown name is returned unchanged."""
     if isinstance(name, str):
         for known in (*CACHE_BYTES, *OTHER_CACHES):
             if known == name.lower():
@@ -196,12 +197,12 @@ def cache_meant(name: object) -> object:
 
 
 def width_of(item_bytes: ItemBytes) -> str:
-    """How many bytes an element of a cache has, in words; scales included."""
+    """The bytes of an element of a cache, in words; scales included."""
     return f"{float(item_bytes):g} byte{'' if item_bytes == 1 else 's'}"
 
 
 def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
-    """Bytes of so many cached elements, which are whole blocks where the type has these."""
+    """Bytes of this many cached elements, in whole blocks if the type has blocks."""
     return elements * item_bytes if isinstance(item_bytes, int) else int(elements * item_bytes)
 
 
@@ -210,14 +211,14 @@ CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 
 def is_matrix(w: Weight) -> bool:
-    """Whether one member of a weight is a matrix: norms and biases are not, also where experts' are stacked."""
+    """Whether one member of a weight is a matrix: norms and biases are not, even if experts' are stacked."""
     is_stack = w.routed is not None and w.members is None and int(w.shape[0]) == int(w.routed[0])
     one = w.shape[1:] if is_stack else w.shape
     return sum(int(d) > 1 for d in one) > 1
 
 
 def format_of(w: Weight, format: str) -> Format:
-    """The format of a weight where matrices are in `format`."""
+    """The format of a weight if matrices are in `format`."""
     return FORMATS[format] if is_matrix(w) or format == "float32" else FORMATS["bfloat16"]
 
 
@@ -226,5 +227,5 @@ def weight_bytes(w: Weight, format: str) -> int:
 
 
 def part_bytes(w: Weight, format: str, shape: Iterable[int], copies: int) -> int:
-    """Bytes of a part of a weight: so many tensors of this shape, in the weight's format."""
+    """Bytes of a part of a weight: this many tensors of this shape, in the weight's format."""
     return format_of(w, format).size(shape, copies)

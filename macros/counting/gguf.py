@@ -1,8 +1,8 @@
-"""A model's GGUF file: the tensors that llama.cpp's converter makes of the checkpoint's, and in a format the type and
-bytes of each.
+"""A model's GGUF file: the tensors that llama.cpp's converter makes of the checkpoint's, and for each format the type
+and bytes of each.
 
-Counted is the data of the tensors. The header and the tokenizer come on top, and what the converter computes from the
-config (the factors of a scaled RoPE). Layers for predicting several tokens are not part of the model that is counted.
+The count covers the data of the tensors. The header, the tokenizer and the values that the converter computes from the
+config (the factors of a scaled RoPE) come on top. Layers for multi-token prediction are not part of the counted model.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _BY_LAYER = frozenset(("down", "gate", "up"))
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of a GGUF file, or all its copies over `layers`: `{i}` of the name stands for the layer.
+    """A tensor of a GGUF file, or all its copies over `layers`: `{i}` in the name stands for the layer.
 
-    `shape` is as NumPy has it, the row last; `plain` the type that the converter writes it
-    in where it is not that of matrices. `weight` is what it is made of.
+    `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it is not that of
+    matrices. `weight` is the weight that it is made from.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Tensor:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it has two axes or more: leading ones of one are none."""
+        """Whether it has two axes or more, leading axes of length one aside."""
         return math.prod(self.shape[:-1]) > 1
 
     def order(self, layer: int) -> tuple[int, str]:
@@ -65,7 +65,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of which so many copies, those of `layers`, are stored in one type."""
+    """A tensor with copies, those of `layers`, that are stored in one type."""
 
     tensor: Tensor
     type: str
@@ -78,7 +78,7 @@ class Stored:
 
 
 class GgufFile:
-    """The GGUF file of a model. Raises `Problem` where llama.cpp has no such model, or a tensor has no counterpart."""
+    """The GGUF file of a model. Raises `Problem` if llama.cpp has no such model, or a tensor has no counterpart."""
 
     def __init__(self, weights: Iterable[Weight], model_type: str, symbols: Mapping[str, int]):
         """`symbols` are the model's sizes by name."""
@@ -106,12 +106,12 @@ class GgufFile:
 
     @cached_property
     def is_tied(self) -> bool:
-        """Whether the table of the embedding is the output head too."""
+        """Whether the embedding table is also the output head."""
         return all(t.name != HEAD for t in self.tensors)
 
     @cached_property
     def experts(self) -> int:
-        """The number of routed experts of a layer; none where there is only one."""
+        """The number of routed experts of a layer; 0 if there is only one."""
         experts = self.symbols.get("n_experts", 0)
         return experts if experts > 1 else 0
 
@@ -122,7 +122,7 @@ class GgufFile:
 
     @cached_property
     def queries_per_key(self) -> int:
-        """How many query heads share a key in the first layer; 0 where that has no attention."""
+        """The number of query heads that share a key in the first layer; 0 if it has no attention."""
         if self.converted.is_by_layer:
             rows = {use_of(t.name): t.shape[0] for t in self.tensors if 0 in (t.layers or ())}
             return rows["queries"] // rows["keys"] if "keys" in rows else 0
@@ -139,7 +139,7 @@ class GgufFile:
         return self.architecture != "llama" or (self.experts != 8 and heads != self.symbols.get("n_kv_heads", heads))
 
     def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
-        """Every tensor with its types in a format of `FORMATS`; `has_matrix` where an importance matrix is given."""
+        """Every tensor with its types in a format of `FORMATS`; `has_matrix` if an importance matrix is given."""
         found: list[Stored] = []
         for tensor, numbers in zip(self.tensors, self._numbers):
             if format in PLAIN or not is_quantized(tensor):
@@ -162,11 +162,11 @@ class GgufFile:
         return tuple(found)
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
-        """What is stored of a tensor of the checkpoint."""
+        """The stored tensors made from a tensor of the checkpoint."""
         return tuple([stored for stored in self.in_format(format) if stored.tensor.weight is w])
 
     def in_format(self, format: str) -> tuple[Stored, ...]:
-        """`stored` without an importance matrix, kept for the next time."""
+        """`stored` without an importance matrix, cached."""
         if format not in self._kept:
             self._kept[format] = self.stored(format)
         return self._kept[format]
@@ -185,7 +185,8 @@ class GgufFile:
 
     @cached_property
     def _numbers(self) -> tuple[tuple[int, ...], ...]:
-        """For each tensor and layer how many of the same use came before: the quantizer goes by layer, then by name."""
+        """For each tensor and layer, the number of earlier ones with the same use: the quantizer goes by layer, then by
+        name."""
         copies = sorted(
             [(p, layer) for p, t in enumerate(self.tensors) if is_quantized(t) for layer in t.layers or (-1,)],
             key=lambda copy: self.tensors[copy[0]].order(copy[1]),
@@ -205,7 +206,7 @@ class GgufFile:
 
     @cached_property
     def _values(self) -> int:
-        """How many tensors of values there are."""
+        """The number of tensors of values."""
         return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
 
     def _type(self, tensor: Tensor, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
@@ -231,7 +232,7 @@ class GgufFile:
     # from the checkpoint's tensors
 
     def _made_of(self, w: Weight) -> list[Tensor]:
-        """What the converter makes of a tensor of the checkpoint."""
+        """The tensors that the converter makes from a tensor of the checkpoint."""
         stem, ending = w.name, ""
         for end in (".weight", ".bias"):
             if w.name.endswith(end):
@@ -249,7 +250,7 @@ class GgufFile:
         else:
             blocks, made = "", self._outside(stem)
         if made is None:
-            raise Problem(f"{w.name}: llama.cpp has no tensor for it here", "ask for another format than GGUF")
+            raise Problem(f"{w.name}: no GGUF tensor is known for it", "ask for a format other than GGUF")
         how, _, names = made.rpartition(":")
         if names == "-":
             return []
@@ -265,7 +266,7 @@ class GgufFile:
         return tensors
 
     def _outside(self, stem: str) -> str | None:
-        """The counterpart of a tensor that no layer has: by its whole name, or by the end of it."""
+        """The counterpart of a tensor outside of the layers: by its whole name, or by the end of it."""
         while True:
             made = self.converted.outside.get(stem, OUTSIDE.get(stem))
             if made is not None or "." not in stem:
@@ -273,7 +274,7 @@ class GgufFile:
             stem = stem.partition(".")[2]
 
     def _parts(self, how: str, shape: Shape, number: int) -> list[Shape]:
-        """The shapes of what a tensor becomes."""
+        """The shapes of the tensors that a tensor becomes."""
         if how == "latent":
             heads, nope, value = (self.symbols[name] for name in ("n_heads", "qk_nope_head_dim", "v_head_dim"))
             return [(heads, shape[1], nope), (heads, value, shape[1])]
@@ -308,7 +309,7 @@ class GgufFile:
         return [(*before, columns)] * number
 
     def _plain(self, name: str, shape: Shape) -> str | None:
-        """The type that the converter writes a tensor in, where it is not that of matrices."""
+        """The type that the converter writes for a tensor, if it is not that of matrices."""
         if any(name.endswith(end) for end in self.converted.f16):
             return None
         is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")

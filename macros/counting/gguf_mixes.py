@@ -1,9 +1,9 @@
-"""Which type llama.cpp's quantizer gives to each tensor of a GGUF file: a table of each format's exceptions, and the
+"""The type that llama.cpp's quantizer gives to each tensor of a GGUF file: a table of each format's exceptions, and the
 rule that reads it.
 
-A format is named for the type of most matrices. What differs from it stands in its table, by what a tensor is for: the
-first line whose condition holds. The source is what llama.cpp does without an importance matrix (its version is said in
-tests/reference/gguf.py, which compares the two tensor by tensor).
+A format is named after the type of most matrices. Exceptions are in its table, by the use of a tensor: the first line
+whose condition is true. The source is llama.cpp's behavior without an importance matrix (tests/reference/gguf.py names
+its version, and compares the two tensor by tensor).
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ OF_8: Lines = (("8 experts, no Falcon", "Q5_K"),)
 
 @dataclass(frozen=True)
 class Mix:
-    """A format: the type of most matrices, and the exceptions by what a tensor is for.
+    """A format: the type of most matrices, and the exceptions by the use of a tensor.
 
-    `head` is the type of the output head, and of a table that is one too. `is_lowest`: of these, values and keys of
-    eight experts are not raised to Q8_0, and down projections are counted in the order of the file.
+    `head` is the type of the output head, also if it is the embedding table. `is_lowest`: in these, values and keys of
+    models with eight experts are not raised to Q8_0, and down projections are counted in the order of the file.
     """
 
     base: str
@@ -98,7 +98,7 @@ class Mix:
 
 
 def _lowest(base: str, small: str, output: Lines) -> Mix:
-    """A format of about two bits: `small` is the type of what it keeps a little better."""
+    """A format of about two bits: `small` is the type of the tensors that it keeps a little better."""
     return Mix(
         base,
         {
@@ -246,10 +246,10 @@ NEVER_QUANTIZED = (
 
 @dataclass(frozen=True)
 class Place:
-    """What the choice of a tensor's type goes by besides its name: the model's numbers, and where the tensor stands.
+    """The inputs of the choice of a tensor's type besides its name: the model's numbers, and the tensor's place.
 
-    `layer` counts the layers whose bits are dealt out, of `layers`; `number` the tensors of its kind before it, of
-    `numbers`. Of a model with experts the layer is the one in the name, without it is the number too.
+    `layer` counts the layers among which bits are distributed, out of `layers`; `number` counts the earlier tensors of
+    its kind, out of `numbers`. With experts, the layer is the one in the name; without, it is the number too.
     """
 
     architecture: str
@@ -262,7 +262,7 @@ class Place:
     is_70b: bool
 
     def holds(self, condition: str) -> bool:
-        """Whether all that a condition lists is so."""
+        """Whether every term of a condition is true."""
         return all(self._is(word) for word in condition.split(", ") if word)
 
     def _is(self, word: str) -> bool:
@@ -296,7 +296,7 @@ class Place:
 
 
 def zone_of(layer: int, layers: int) -> int:
-    """A number that is the same for layers of which no condition of a `Place` tells one from another."""
+    """A number that is the same for layers that no condition of a `Place` tells apart."""
     eighth, last = layers // 8, 7 * layers // 8
     if layer < eighth:
         return -2 if layer < layers // 16 else -1
@@ -304,7 +304,7 @@ def zone_of(layer: int, layers: int) -> int:
 
 
 def use_of(name: str) -> str:
-    """What a tensor is for, as the tables of `MIXES` call it."""
+    """The use of a tensor, by its name in the tables of `MIXES`."""
     if name == HEAD:
         return "head"
     if name in TABLES:
@@ -313,7 +313,7 @@ def use_of(name: str) -> str:
 
 
 def type_in(mix: Mix, use: str, place: Place, columns: int, *, is_head: bool, is_stack: bool) -> str:
-    """The type of a matrix whose rows have so many columns; `is_head` where it is the output head, or is it too."""
+    """The type of a matrix with this many columns; `is_head` if it is the output head, or also the output head."""
     if is_head:
         return fitting("Q8_0" if place.architecture == "falcon" or columns % BLOCKS[mix.base][0] else mix.head, columns)
     if "stack" in mix.lines:
@@ -328,7 +328,7 @@ def type_in(mix: Mix, use: str, place: Place, columns: int, *, is_head: bool, is
 
 
 def fitting(chosen: str, columns: int) -> str:
-    """The type that rows of so many columns can have: the chosen one, or what stands in for it."""
+    """The type for rows with this many columns: the chosen one, or its fallback."""
     for name in (chosen, INSTEAD.get(chosen, chosen)):
         if columns % BLOCKS[name][0] == 0:
             return name

@@ -1,8 +1,8 @@
-"""What llama.cpp's converter makes of each tensor of a checkpoint: its name and shape in a GGUF file.
+"""The names and shapes in a GGUF file of the tensors that llama.cpp's converter makes from a checkpoint.
 
-Nearly all of a decoder's tensors are called alike whatever the model, and have one counterpart each: two tables hold
-these, one for tensors of a layer, one for the others. An architecture of llama.cpp says which model types it stands
-for, and what of their tensors is called or made otherwise. Where a type has none here, nothing is guessed.
+Nearly all tensors of a decoder have the same names in every model, and one counterpart each: two tables hold these, one
+for tensors of a layer, one for the others. An architecture of llama.cpp lists the model types that become it, and the
+tensors that have other names or are converted differently. For a type without an architecture here, nothing is guessed.
 
 How a counterpart is written: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name; `a/b` are equal
 parts of the rows; a bare `-` leaves the tensor out. Before a colon stands what is done to the tensor first: `turned`
@@ -209,12 +209,13 @@ _GATED_DELTA = _below(
 
 @dataclass(frozen=True)
 class Converted:
-    """An architecture of llama.cpp: the model types that become it, and what is called or made otherwise.
+    """An architecture of llama.cpp: the model types that become it, and the tensors with other names or another
+    conversion.
 
-    `kv_heads` is what the file calls the number of key/value heads where it is not the model's own. `seventy` are the
-    layers at which llama.cpp takes a model of this architecture for one of 70 billion. Where it `is_by_layer`, the file
-    has the numbers of heads of each layer. `f16` are matrices in 16 bits that others keep in 32. A model with a tensor
-    that has a part of `becomes` in its name is of the architecture beside it.
+    `kv_heads` is the file's name for the number of key/value heads, if it is not the model's own. `seventy` are the
+    numbers of layers at which llama.cpp treats a model of this architecture as one with 70 billion parameters. If it
+    `is_by_layer`, the file has the numbers of heads of each layer. `f16` are matrices in 16 bits that others keep in
+    32. A model with a tensor whose name contains a key of `becomes` has the architecture of that entry.
     """
 
     types: tuple[str, ...]

@@ -1,10 +1,10 @@
-"""Bytes that the devices of a split send to each other in a step, collective by collective, and their least time.
+"""Bytes that the devices of a split exchange in a step, collective by collective, and their minimum time.
 
-What is sent follows from how the weights are cut. A part of a layer that is cut ends in a sum over the tensor-parallel
-devices (all-reduce), as do the rows of a vocabulary that is cut; logits are put together (all-gather). Where devices
-have texts of their own and experts are divided, tokens travel to the experts and back (dispatch and combine). A stage
-hands its result to the next. The factors are those of NCCL's own test programs (`doc/PERFORMANCE.md`): of a message of
-M bytes each of n devices sends 2·M·(n − 1)/n in an all-reduce and M·(n − 1)/n in an all-gather.
+The messages follow from how the weights are cut. A part of a layer that is cut ends in a sum over the tensor-parallel
+devices (all-reduce), as do the rows of a vocabulary that is cut; logits are gathered (all-gather). If devices have
+their own sequences and experts are divided, tokens travel to the experts and back (dispatch and combine). A pipeline
+stage sends its result to the next. The factors are those of NCCL's own test programs (`doc/PERFORMANCE.md`): of a
+message of M bytes, each of n devices sends 2·M·(n − 1)/n in an all-reduce and M·(n − 1)/n in an all-gather.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DISPATCH_TYPES: dict[str, tuple[int, int, int]] = {"bfloat16": (2, 0, 1), "fp8":
 class Transfer:
     """One kind of message in a step, with all its repetitions: bytes that one device sends, and all devices together.
 
-    `sent` is that of the device that sends the most, added up over the stages, which a token passes one by one.
+    `sent` is for the device that sends the most, summed over the stages, which a token passes one by one.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Transfer:
     total: Fraction
 
     def with_more(self, other: Transfer) -> Transfer:
-        """The same with those of other layers."""
+        """The same plus the messages of other layers."""
         return Transfer(
             self.kind,
             self.after,
@@ -60,20 +60,21 @@ class Transfer:
 def transfers(
     costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16"
 ) -> tuple[Transfer, ...]:
-    """What the devices of a split send in a step of `new` tokens per sequence, in forward order; nothing on one.
+    """The messages between the devices of a split in a step of `new` tokens per sequence, in forward order; none on one
+    device.
 
-    Activations have 16 bits; what is dispatched has the type that is named, an FP8 number a scale of 4 bytes for each
-    128. A token is sent once to each other device that has any of its experts: as many as are expected where each
-    token chooses evenly.
+    Activations have 16 bits; dispatched tokens have the given type, with a scale of 4 bytes for every 128 numbers in
+    FP8. A token is sent once to each other device that has any of its experts; their expected number assumes that
+    tokens choose evenly.
     """
     return _Step(costs, split, new, given, dispatch).transfers if split.devices > 1 else ()
 
 
 def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Conditions) -> Fraction:
-    """The least time that the messages take: what one device sends, by what its links send one way, a message after
-    the other. Stages work at once where there are tokens for them.
+    """The minimum time of the messages: the bytes that one device sends, divided by the one-way bandwidth of its links,
+    one message after the other. Stages work at the same time if there are tokens for them.
 
-    Raises ValueError where the machine states no link.
+    Raises ValueError if the machine states no link.
     """
     if given.machine.link is None:
         raise ValueError("a time on links needs a machine that states them")
@@ -86,9 +87,8 @@ LINKS = "links"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a step is limited by on the devices of a split: seconds of computing, of memory, and of links; None where
-    the machine states none and there is something to send.
-    """
+    """The limits of a step on the devices of a split: seconds of compute, of memory, and of links; None if the machine
+    states none and there is something to send."""
 
     compute: Fraction
     memory: Fraction
@@ -96,19 +96,19 @@ class Limits:
 
     @property
     def seconds(self) -> Fraction:
-        """The longest: computing, reading and sending can at best go on at once."""
+        """The longest: at best, compute, reads and messages overlap."""
         return max(self.compute, self.memory, self.links or Fraction(0))
 
     @property
     def limited_by(self) -> str:
-        """Which is the longest: `COMPUTE`, `MEMORY` or `LINKS`."""
+        """The longest of the three: `COMPUTE`, `MEMORY` or `LINKS`."""
         if self.links is not None and self.links > max(self.compute, self.memory):
             return LINKS
         return COMPUTE if self.compute >= self.memory else MEMORY
 
 
 def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
-    """The least times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
+    """The minimum times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
     found = transfers(costs, split, new, given, dispatch)
     bound = costs.bound(new, replace(given, devices=1), expected=True)
     at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
@@ -117,7 +117,7 @@ def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: st
 
 
 def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
-    """How many other devices are expected to have any of the experts that a token chose, all choices equally likely."""
+    """The expected number of other devices that have any of a token's experts, if all choices are equally likely."""
     on_each = experts // split.expert
     none = Fraction(1)
     for i in range(chosen):  # each choice misses the device's experts too
@@ -232,9 +232,8 @@ def _part(top: Node, step: Node) -> Part:
 
 
 def _sums_inside(step: Node, layer: Node) -> list[Node]:
-    """The products inside a part that each device has a share of, and that are narrower than the part's result: they
-    are added up where they are used.
-    """
+    """The products inside a part of which each device computes a share, and that are narrower than the part's result:
+    they are summed where they are used."""
     if layer.layers is None:
         return []
     width = step.outputs[0].shape[-1].expr
@@ -242,7 +241,7 @@ def _sums_inside(step: Node, layer: Node) -> list[Node]:
 
 
 def is_sum_of_shares(leaf: Node) -> bool:
-    """Whether a contraction adds up along an axis that a weight is cut along."""
+    """Whether a contraction sums along an axis that a weight is cut along."""
     subscripts, _, result = leaf.note.partition("->")
     if leaf.own_flops is None or not result:
         return False

@@ -1,7 +1,7 @@
-"""llama.cpp's buffers: cache and state for the whole context at the start, the logits, and the buffer that its graph
-computes in.
+"""llama.cpp's buffers: cache and state for the whole context at the start, the logits, and the compute buffer of its
+graph.
 
-Read in llama.cpp as `llama-cpp-python` 0.3.36 has it: `src/llama-context.cpp`, `llama-kv-cache.cpp`,
+Source: llama.cpp in `llama-cpp-python` 0.3.36: `src/llama-context.cpp`, `llama-kv-cache.cpp`,
 `llama-kv-cache-iswa.cpp`, `llama-memory-recurrent.cpp`, `llama-graph.cpp`, `ggml/src/ggml-alloc.c`; defaults in
 `common/common.h` and `tools/server/server-context.cpp`.
 """
@@ -57,7 +57,7 @@ class Setting:
 
     @property
     def streams(self) -> int:
-        """How many caches there are."""
+        """The number of caches."""
         return 1 if self.is_unified else self.sequences
 
     @property
@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a step, a multiple of the sequences."""
+        """Tokens of a step, a multiple of the number of sequences."""
         return padded(self._step, self.sequences)
 
     @property
@@ -80,33 +80,34 @@ class Setting:
         return padded(min(self.cells, kept), self.unit)
 
     def row_bytes(self, elements: int, head: int) -> int:
-        """Bytes of a row of the cache, of heads of so many elements. Raises `Problem` where the type has none such."""
+        """Bytes of a row of the cache, for heads with this many elements. Raises `Problem` if the type does not allow
+        it."""
         name = NAMES.get(self.dtype, self.dtype).upper()
         if name not in BLOCKS or name == "I32":
             known = ", ".join([*NAMES, "q8_0", "q4_0"])
             raise Problem(f"llama.cpp has no cache of type {self.dtype}", f"give one of {known}")
         block, size = BLOCKS[name]
         if head % block:
-            what = f"llama.cpp makes no cache in {self.dtype} of heads of {head:,} elements: no multiple of {block}"
+            what = f"llama.cpp makes no {self.dtype} cache for heads of {head:,} elements, not a multiple of {block}"
             raise Problem(what, "give float16")
         return elements // block * size
 
 
 def architecture(costs: Costs) -> str:
-    """llama.cpp's name of the model. Raises `Problem` where it has no such model, or keeps it otherwise."""
+    """llama.cpp's name for the model. Raises `Problem` if it has no such model, or caches it differently."""
     name = costs.counts.formats.gguf.architecture
     if costs.counts.waiting or any(k.tokens != 1 for k in costs.counts.kept) or costs.reads_source:
-        raise Problem(f"llama.cpp's cache of {name} is not known here", "leave out --engine")
+        raise Problem(f"no rule is known for llama.cpp's cache of {name}", "leave out --engine")
     return name
 
 
 def has_windows(costs: Costs) -> bool:
-    """Whether llama.cpp keeps windows apart."""
+    """Whether llama.cpp has a separate cache for windows."""
     return architecture(costs) in WINDOWED
 
 
 def cache_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of keys and values, latents, and an indexer's keys: what it prints as KV buffer."""
+    """Bytes of keys and values, latents, and an indexer's keys: the KV buffer that it prints."""
     grows = [k for k in costs.counts.kept if k.row is not None]
     # without flash attention values lie transposed, in rows as wide as the widest layer's
     widest = max((row_of(k) for k in costs.trace.kept if k.holds is Holds.VALUES and k.row), default=0)
@@ -123,12 +124,12 @@ def cache_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def state_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of recurrent states and convolutions, in 32 bits: what it prints as RS buffer."""
+    """Bytes of recurrent states and convolutions, in 32 bits: the RS buffer that it prints."""
     return sum(_state(k) * len(k.layers) * STATE_BYTES * setting.sequences for k in costs.counts.kept if k.row is None)
 
 
 def _state(k: CacheEntry) -> int:
-    """Elements of a layer's state; of a convolution without the column that is shifted out."""
+    """Elements of a layer's state; for a convolution, without the column that is shifted out."""
     size = 1
     for d in k.shape:
         size *= int(d)
@@ -136,12 +137,12 @@ def _state(k: CacheEntry) -> int:
 
 
 def output_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the logits that it hands over: a row for each sequence."""
+    """Bytes of the logits that it returns: a row for each sequence."""
     return costs.counts.values()["vocab_size"] * OUTPUT_BYTES * setting.sequences
 
 
 def mask_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the masks, one for the layers that keep all and one for those with a window."""
+    """Bytes of the masks, one for the layers that keep all tokens and one for those with a window."""
     if all(k.row is None for k in costs.counts.kept):
         return 0
     windows = {window_of(costs, k) if has_windows(costs) else None for k in costs.counts.kept if k.row is not None}
@@ -150,7 +151,8 @@ def mask_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def compute_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the buffer that a step computes in, by the arrays that are alive at once in 32 bits: an estimate."""
+    """Bytes of the compute buffer of a step, from the arrays that are alive at the same time in 32 bits: an
+    estimate."""
     values: dict[str, int] = dict(costs.counts.values(T=setting.tokens, S=setting.cells))
     if not has_windows(costs):
         for k in costs.counts.kept:

@@ -17,20 +17,19 @@ Elements: TypeAlias = dict[Poly, int]
 
 
 class Memory(CacheCosts):
-    """What a model needs to run."""
+    """The memory that a model needs for inference."""
 
     def weight_bytes(self, format: str = "bfloat16") -> int:
         """Bytes of all weights, as published or with matrices in `format`, vectors (norms, biases) in 16 bits, or 32
-        with float32; in a GGUF format those of its file's tensors. Raises `Problem` where the format is not known.
-        """
+        with float32; in a GGUF format those of its file's tensors. Raises `Problem` if the format is not known."""
         return sum(self.formats.size(w, format) for w in (*self.counts.weights, *self.counts.buffers))
 
     def converted_weight_bytes(self, format: str) -> int:
-        """Bytes of all weights with every matrix in `format`, whatever was published."""
+        """Bytes of all weights with every matrix in `format`, whatever the maker published."""
         return sum(weight_bytes(w, format) for w in self.counts.weights)
 
     def inference_bytes(self, new: int, given: Conditions) -> dict[str, int]:
-        """Weights, cache after the step, and the arrays of the step's largest operation at 2 bytes an element."""
+        """Weights, cache after the step, and the arrays of the step's largest operation at 2 bytes per element."""
         return {
             "weights": self.weight_bytes(given.format),
             "cache": self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch,
@@ -51,8 +50,7 @@ class Memory(CacheCosts):
 
     def _operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
-        The first of those that have as many; none that another one is never smaller than.
-        """
+        The first of several with the same number; none that is never larger than another."""
         operations: list[tuple[Elements, Node]] = []
         for leaf in self.trace.root.walk():
             if not leaf.children and leaf.access is Access.COMPUTES:

@@ -1,7 +1,7 @@
-"""Which modules of a checkpoint a config lists: by their names, by names with `*`, by regular expressions.
+"""Matches the modules of a checkpoint that a config lists: by their names, by names with `*`, by regular expressions.
 
-A regular expression is not handed to a library: what somebody else wrote could take for ever, and the browser's are
-others. Those of checkpoints are literals, `.*`, digits, alternatives; each is read into plain sequences of places.
+No library evaluates these regular expressions: a foreign one could run forever, and the browser's dialect differs.
+Those in checkpoints have literals, `.*`, digits, alternatives; each becomes plain sequences of places.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HELD = -1  # what was read is called by one of the sequences, whatever follows
 
 
 class Place(NamedTuple):
-    """A place of a name: which characters may stand there, None for any, and whether so many of them, or none."""
+    """A place in a name: the characters that it accepts, None for any, and whether it repeats, or may be empty."""
 
     characters: str | None
     is_many: bool = False
@@ -32,9 +32,9 @@ ANYTHING = Place(None, True)
 
 
 class Sequences:
-    """Sequences of places that a name is held against all at once: a bit for each place, and one for each end.
+    """Sequences of places that are matched with a name at the same time: a bit for each place, and one for each end.
 
-    `is_of_parts`: one has to spell parts of the name, from dot to dot; else the whole name.
+    `is_of_parts`: a sequence has to spell parts of the name, from dot to dot; otherwise the whole name.
     """
 
     def __init__(self, is_of_parts: bool):
@@ -44,7 +44,7 @@ class Sequences:
         self.known: dict[str, int] = {}
 
     def include(self, places: list[Place], named: str) -> None:
-        """One more. Raises `Problem` for what would take long, by the name that it is of."""
+        """Add one. Raises `Problem` for one that would take long, by the name of its source."""
         places = [place for n, place in enumerate(places) if not (place.is_many and places[n - 1 : n] == [place])]
         self.starts = self.starts | 1 << self.size
         in_a_row = 0
@@ -66,7 +66,7 @@ class Sequences:
         self.size += 1
 
     def spell(self, name: str) -> bool:
-        """Whether one of them is the name, or parts of it."""
+        """Whether one of them spells the name, or parts of it."""
         before, dot, last = name.rpartition(".")
         here = self._after(f"{before}{dot}")
         if here != HELD:
@@ -74,7 +74,7 @@ class Sequences:
         return here == HELD or here & self.ends != 0
 
     def _after(self, beginning: str) -> int:
-        """Where one is behind some parts and their dots; kept, since many names begin alike."""
+        """The state after some parts and their dots; cached, since many names begin alike."""
         if beginning == "":
             return self._reached(self.starts)
         here = self.known.get(beginning)
@@ -103,7 +103,7 @@ class Sequences:
         return here
 
     def _reached(self, here: int) -> int:
-        """With each place those behind places that may be empty."""
+        """Adds to each place those after places that may be empty."""
         further = here | (here & self.many) << 1
         while further != here:
             here = further
@@ -112,11 +112,11 @@ class Sequences:
 
 
 class Modules:
-    """The modules that a list names. A name stands for what is below it too: `model.layers.0.self_attn`; and where its
-    beginning is left out, for each that ends so: `lm_head`, `mlp.gate`.
+    """The modules that a list names. A name includes everything below it: `model.layers.0.self_attn`; without its
+    beginning, it means every name that ends so: `lm_head`, `mlp.gate`.
 
-    What stands before `layers.` is left out of account: files differ there. A name that begins with `re:` is an
-    expression, which the whole name has to begin with. Raises `Problem` for one that is not understood.
+    The part before `layers.` is ignored, since files differ there. A name that begins with `re:` is an expression,
+    which has to match the beginning of the whole name. Raises `Problem` for an expression that is not supported.
     """
 
     def __init__(self, names: Iterable[str]):
@@ -139,7 +139,7 @@ class Modules:
                 self.first_parts[short.partition(".")[0]] = None
 
     def holds(self, names: Iterable[str]) -> bool:
-        """Whether a module is among them that is called by any of these names in full."""
+        """Whether a module with any of these full names is among them."""
         for name in names:
             short = _short(name)
             if self._names_part(short.split(".")) or self.globs.size > 0 and self.globs.spell(short):
@@ -157,7 +157,7 @@ class Modules:
 
 
 def _short(name: str) -> str:
-    """A name from `layers.` on, where it has that."""
+    """A name from `layers.` on, if it has that."""
     _, layers, rest = f".{name}".partition(".layers.")
     return f"layers.{rest}" if layers else name
 
@@ -167,7 +167,7 @@ def _glob(text: str) -> list[Place]:
 
 
 def _ways(expression: str) -> list[list[Place]]:
-    """The sequences that a regular expression stands for. Raises `Problem` for what is not understood."""
+    """The sequences that a regular expression stands for. Raises `Problem` for unsupported syntax."""
     text = expression.removeprefix("^")
     is_whole = text.endswith("$") and not text.endswith("\\$")
     if len(text) > LONGEST:
@@ -179,7 +179,7 @@ def _ways(expression: str) -> list[list[Place]]:
 
 
 def _alternatives(text: str, at: int, whole: str, depth: int) -> tuple[list[list[Place]], int]:
-    """What stands between two brackets, or all: sequences, and where it ends."""
+    """The sequences between two brackets, or of the whole expression, and their end."""
     if depth > DEEPEST:
         raise _not_understood(whole)
     done: list[list[Place]] = []
@@ -215,7 +215,7 @@ def _alternatives(text: str, at: int, whole: str, depth: int) -> tuple[list[list
 
 
 def _one(text: str, at: int, whole: str) -> tuple[str | None, int]:
-    """The characters that may stand at one place, and where the next begins."""
+    """The characters that one place accepts, and the position of the next."""
     character = text[at]
     if character == ".":
         return None, at + 1

@@ -1,8 +1,8 @@
-"""Layers, or routed experts alone, in the memory of the host's processor: what is where, and the least time of a token.
+"""Layers, or routed experts alone, in the host's memory: the placement, and the minimum time per token.
 
-As llama.cpp places them: of the layers the last ones are on the accelerator (`--n-gpu-layers`), each with its cache;
-routed experts of the first layers may be in the host's memory while the rest of these layers is not (`--n-cpu-moe`).
-Tables, the head and the last norm are on the accelerator.
+As llama.cpp places them: the last layers are on the accelerator (`--n-gpu-layers`), each with its cache; routed experts
+of the first layers may be in the host's memory while the rest of these layers is not (`--n-cpu-moe`). Tables, the head
+and the final norm are on the accelerator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .traffic import power
 
 @dataclass(frozen=True)
 class Offload:
-    """How many of the first layers are in the host's memory, and of how many the routed experts are."""
+    """The number of first layers in the host's memory, and the number of layers whose routed experts are there."""
 
     layers: int = 0
     expert_layers: int = 0
@@ -42,24 +42,22 @@ class Placed:
     host_read: int
 
     def fits(self, device_bytes: int, host_bytes: int | None = None) -> bool:
-        """Whether both have room; the host's memory may be unknown."""
+        """Whether both have room; the size of the host's memory may be unknown."""
         has_room = host_bytes is None or sum(self.host.values()) <= host_bytes
         return sum(self.device.values()) <= device_bytes and has_room
 
     def device_seconds(self, machine: Accelerator) -> Fraction:
-        """The least time to read what the accelerator holds and needs."""
+        """The minimum time to read the accelerator's part that a token needs."""
         return Fraction(self.device_read, machine.bytes_per_second)
 
     def computed_seconds(self, machine: Accelerator, host: Accelerator) -> Fraction:
-        """The least time where the processor computes what is in its memory: a layer waits for the one before it, so
-        the two take turns.
-        """
+        """The minimum time if the CPU computes the host's part: each layer waits for the one before it, so the two
+        times add up."""
         return self.device_seconds(machine) + Fraction(self.host_read, host.bytes_per_second)
 
     def moved_seconds(self, machine: Accelerator, host: Accelerator) -> Fraction | None:
-        """The least time where the accelerator computes all, and what the host holds is moved over its link for each
-        token, while the accelerator works. None where the host states no link.
-        """
+        """The minimum time if the accelerator computes everything, and the host's part is moved over its link for each
+        token, while the accelerator works. None if the host states no link."""
         if host.link is None:
             return None
         slowest = min(host.link.one_way, host.bytes_per_second)
@@ -67,7 +65,8 @@ class Placed:
 
 
 def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
-    """What is where, and what a decoding step reads there; of routed experts those that are expected to be chosen."""
+    """The placement, and the bytes that a decode step reads in each memory; the experts read are the expected
+    number."""
     held = costs.inference_bytes(1, given)
     weights = read = 0
     routed: dict[tuple[int, int], int] = {}
@@ -105,9 +104,9 @@ def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
 def asked_offload(
     costs: Costs, given: Conditions, device_bytes: int, gpu_layers: Any = None, n_cpu_moe: Any = None
 ) -> Offload:
-    """So many layers on the accelerator and the routed experts of so many of the first layers in the host's memory;
-    where neither is said, as few on the host as leave room. Raises `Problem` for more layers than there are.
-    """
+    """The placement with this many layers on the accelerator and the routed experts of this many first layers in the
+    host's memory; without either number, as few on the host as possible. Raises `Problem` for more layers than there
+    are."""
     if gpu_layers is None and n_cpu_moe is None:
         return least_offload(costs, given, device_bytes) or Offload(costs.n_layers, costs.n_layers)
     limits = {"gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe}
@@ -128,9 +127,8 @@ def has_experts(costs: Costs) -> bool:
 
 
 def least_offload(costs: Costs, given: Conditions, device_bytes: int) -> Offload | None:
-    """The fewest layers in the host's memory with which the rest fits on the accelerator: of a mixture of experts the
-    routed experts alone, where that is enough, or all of them and layers. None where even all layers are not enough.
-    """
+    """The fewest layers in the host's memory with which the rest fits on the accelerator: for a mixture of experts only
+    the routed experts, if that is enough, or all of them and layers. None if even all layers are not enough."""
     every = costs.n_layers if has_experts(costs) else 0
     steps = [Offload(expert_layers=n) for n in range(every)] + [Offload(n, every) for n in range(costs.n_layers + 1)]
     least = bisect_left(steps, True, key=lambda offload: placed(costs, given, offload).fits(device_bytes))

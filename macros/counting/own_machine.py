@@ -1,4 +1,4 @@
-"""A machine of one's own, as one writes it: `24GB,1008GB/s,165TFLOPS`, or a listed one with others: `h100,94GB`."""
+"""A machine of your own, written as `24GB,1008GB/s,165TFLOPS`, or a listed one with changes: `h100,94GB`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {"memory": "memory", "bandwidth": "bandwidth", "link": "a link"}  # what
 
 @dataclass(frozen=True)
 class Amount:
-    """One part of what was written: bytes, bytes per second or FLOP/s, of what, and how it reads."""
+    """One part of the text: bytes, bytes per second or FLOP/s, of what, and its spelling."""
 
     kind: str
     size: int
@@ -28,7 +28,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Machine:
-    """What it is called, its memory in bytes, and the accelerator, unless memory is all that was said."""
+    """Its name, its memory in bytes, and the accelerator, unless memory is all that was given."""
 
     name: str
     memory_bytes: int
@@ -36,11 +36,11 @@ class Machine:
 
 
 def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
-    """A machine from text: one that is known by its slug, or its parts, or both; None where it is neither.
+    """A machine from text: a listed one by its slug, or its parts, or both; None if it is neither.
 
-    Parts are separated by commas, in any order: memory (`24GB`), bandwidth (`1008GB/s`, or the channels of a
-    processor's memory, `2xDDR5-5600`), the peak of 16 bits (`165TFLOPS`), that of another type (`fp8:330TFLOPS`), links
-    of both directions together (`link:900GB/s`). Raises `Problem` of one line that names the part.
+    Parts are separated by commas, in any order: memory (`24GB`), bandwidth (`1008GB/s`, or the channels of a CPU's
+    memory, `2xDDR5-5600`), the 16-bit peak (`165TFLOPS`), the peak of another type (`fp8:330TFLOPS`), links in both
+    directions together (`link:900GB/s`). Raises a one-line `Problem` that names the part.
     """
     if text in known:
         return Machine(known[text].name, known[text].memory_bytes, known[text])
@@ -49,15 +49,15 @@ def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
     given: dict[str, Amount] = {}
     for part in parts[1:] if base else parts:
         if part in known:
-            raise Problem(f"{shorten(part)}: a machine is named first, and there is one", "leave one out")
+            raise Problem(f"{shorten(part)}: only one machine can be named, and it comes first", "leave one out")
         said = amount(part)
         if said is None:
             if len(parts) == 1:
                 return None
-            what = "no amount of memory, bandwidth or compute"
+            what = "not an amount of memory, bandwidth or compute"
             raise Problem(f"{shorten(part)}: {what}", nearest(part, known, f"write it as in {EXAMPLE}"))
         if said.size == 0:
-            raise Problem(f"{shorten(part)} is nothing", "give an amount above 0")
+            raise Problem(f"{shorten(part)} is zero", "give an amount above 0")
         if said.kind in given:
             what = KINDS[said.kind] if said.kind in KINDS else f"a peak of {said.kind}"
             raise Problem(f"{shorten(part)}: {what} was given before it", "give one")
@@ -66,7 +66,7 @@ def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
 
 
 def named(text: str, known: Mapping[str, Accelerator]) -> Machine:
-    """The same of a text that has to be one. Raises `Problem` with the nearest known slug."""
+    """The same for a text that must be a machine. Raises `Problem` with the nearest known slug."""
     if found := machine(text, known):
         return found
     otherwise = f"give a listed one, such as h100, an amount of memory, such as 24GB, or a machine, as {EXAMPLE}"
@@ -74,7 +74,7 @@ def named(text: str, known: Mapping[str, Accelerator]) -> Machine:
 
 
 def _made(base: Accelerator | None, given: Mapping[str, Amount]) -> Machine:
-    """The machine of a listed one and what is said of it besides."""
+    """The machine made of a listed one and the given changes."""
     peaks = {kind: said.size for kind, said in given.items() if kind not in KINDS}
     if base is None and "memory" not in given:
         raise Problem("a machine without memory", f"write it first, as in {EXAMPLE}")
@@ -99,7 +99,7 @@ def _made(base: Accelerator | None, given: Mapping[str, Amount]) -> Machine:
 
 
 def amount(part: str) -> Amount | None:
-    """A part of what was written; None where it is no amount. Raises `Problem` where it may be one and is not clear."""
+    """One part of the text; None if it is not an amount. Raises `Problem` for an ambiguous one."""
     kind, colon, rest = part.partition(":")
     kind = kind.strip().lower()
     if colon:
@@ -112,7 +112,7 @@ def amount(part: str) -> Amount | None:
 
 
 def _number(text: str) -> tuple[Fraction, str, str] | None:
-    """The number that a text begins with, its digits, and what follows; None without one, or with too many digits."""
+    """The number that a text begins with, its digits, and the rest; None without one, or with too many digits."""
     end = 0
     while end < len(text) and text[end] in DIGITS + ".":
         end += 1
@@ -125,7 +125,7 @@ def _number(text: str) -> tuple[Fraction, str, str] | None:
 
 
 def _unit(unit: str) -> tuple[int, str] | None:
-    """How many bytes a unit has, and how it is written: `gb` -> 10⁹, `GB`."""
+    """The bytes of a unit, and its spelling: `gb` -> 10⁹, `GB`."""
     lower = unit.lower()
     if len(lower) == 2 and lower[1] == "b" and lower[0] in BINARY:
         return POWERS[lower[0]], lower[0].upper() + "B"
@@ -135,7 +135,7 @@ def _unit(unit: str) -> tuple[int, str] | None:
 
 
 def memory_of(part: str) -> Amount | None:
-    """An amount of memory such as `24GB`; None where it is none."""
+    """An amount of memory such as `24GB`; None if it is not one."""
     number = _number(part)
     unit = _unit(number[2]) if number else None
     if number is None or unit is None:
@@ -168,13 +168,13 @@ def _peak(part: str, kind: str) -> Amount | None:
     if not unit or unit[0] not in POWERS or what not in ("flop", "op"):
         return None
     if what == "op" and not kind:
-        raise Problem(f"{shorten(part)}: operations of no type", f"say which, as in int8:{part}")
+        raise Problem(f"{shorten(part)}: operations without a type", f"say which, as in int8:{part}")
     said = f"{number[1]} {unit[0].upper()}{what.upper()}S"
     return Amount(kind or "bfloat16", int(number[0] * POWERS[unit[0]]), f"{kind} {said}" if kind else said)
 
 
 def _channels(part: str) -> Amount | None:
-    """Channels of a processor's memory: `2xDDR5-5600` moves 2 × 8 bytes 5,600 million times in a second."""
+    """Channels of a CPU's memory: `2xDDR5-5600` moves 2 × 8 bytes 5,600 million times per second."""
     count, _, kind = part.lower().replace("×", "x").partition("x")
     name, _, rate = kind.partition("-")
     if name not in ("ddr3", "ddr4", "ddr5") or not (_is_whole(count, 3) and _is_whole(rate, 5)):

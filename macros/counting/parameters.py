@@ -1,6 +1,4 @@
-"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; rounding is the
-view's.
-"""
+"""From a trace to integers: parameters, FLOPs, cache. Every figure is an int or a polynomial; only views round."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ INDEX = Holds.INDEX_KEYS
 
 
 class Counts:
-    """Every count of one model. Sizes in elements unless a name says bytes; FLOPs are 2 per multiply-add.
+    """Every count of one model. Sizes are in elements unless a name says bytes; FLOPs are 2 per multiply-add.
 
-    Conventions: a tied table counts once; routed experts that a token does not choose are left out of `active`; scores
-    are counted in full, not only their causal half; the logits of the last token only; an embedding lookup is 0.
+    Conventions: a tied table counts once; `active` excludes routed experts that a token does not choose; scores count
+    in full, not only their causal half; logits are for the last token only; an embedding lookup is 0.
     """
 
     def __init__(
@@ -38,9 +36,8 @@ class Counts:
         architecture: Architecture | None = None,
         types: Callable[[], Mapping[str, str] | None] | None = None,
     ):
-        """`raw` are the keys of the config.json, which say in which format the weights are published, and `types` reads
-        the headers of the files.
-        """
+        """`raw` are the keys of the config.json, which state the format of the published weights, and `types` reads the
+        headers of the files."""
         self.trace: Trace = trace
         self.formats: WeightFormats = WeightFormats(trace, raw or {}, architecture, types)
         self.costs: object = None  # `costs.of` this model: they go when it goes
@@ -52,11 +49,11 @@ class Counts:
 
     @cached_property
     def buffers(self) -> tuple[Weight, ...]:
-        """What the checkpoint stores besides and training by gradient does not touch."""
+        """The other tensors of the checkpoint, which training by gradient does not change."""
         return tuple(w for w in self.trace.weights.values() if w.is_buffer)
 
     def tensors(self, weights: tuple[Weight, ...] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Every tensor written out, (name, shape): layer by layer, within a layer in the order of first use."""
+        """Every tensor, (name, shape), none collapsed: layer by layer, within a layer in the order of first use."""
         for layered, group in itertools.groupby(
             self.weights if weights is None else weights, lambda w: w.layers is not None
         ):
@@ -89,17 +86,17 @@ class Counts:
 
     @cached_property
     def active(self) -> int:
-        """Parameters without the routed experts that a token does not choose; embeddings and head in full."""
+        """Parameters without the routed experts that a token does not choose; embeddings and head count in full."""
         return sum(int(w.active) for w in self.weights)
 
     @cached_property
     def active_excluding_input_embedding(self) -> int:
-        """`active` without the input table, where it is not the head too."""
+        """`active` without the input table, unless that is also the head."""
         return self.active - sum(int(w.count) for w in self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,)))
 
     @cached_property
     def embedding(self) -> int:
-        """Elements of the token and position tables and of the head; a tied table once."""
+        """Elements of the token and position tables and of the head; a tied table counts once."""
         return sum(int(w.count) for w in self._touched_by((*INPUT_TABLES, HEAD)))
 
     @property
@@ -135,7 +132,7 @@ class Counts:
 
     @cached_property
     def _flops_in_numbers(self) -> Poly:
-        """`flops` with every size but T and S as its number: a few terms, quick to evaluate at many points."""
+        """`flops` with every size but T and S as a number: a few terms, quick to evaluate at many points."""
         return self.flops.in_numbers(self.trace.symbols)
 
     def decode_flops(self, context: int) -> int:
@@ -154,18 +151,19 @@ class Counts:
 
     @property
     def kept(self) -> tuple[CacheEntry, ...]:
-        """What the layers keep between steps, without what waits for a compressed entry."""
+        """The entries that layers keep between steps, without tokens that wait for a compressed entry."""
         return tuple(k for k in self.trace.kept if k.holds not in BUFFERS)
 
     @property
     def waiting(self) -> tuple[CacheEntry, ...]:
-        """What waits for a compressed entry (DeepSeek V4): never more rows than a few windows have."""
+        """The tokens that wait for a compressed entry (DeepSeek V4): never more rows than a few windows have."""
         return tuple(k for k in self.trace.kept if k.holds in BUFFERS)
 
     def cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes kept after `context` tokens, an indexer's keys included; fixed state at its own size an element.
+        """Bytes of the cache after `context` tokens, an indexer's keys included; fixed state has its own size per
+        element.
 
-        Without what waits for a compressed entry, which `buffer_bytes` has.
+        Without the tokens that wait for a compressed entry, which `buffer_bytes` counts.
         """
         at = self.values(S=context)
         self.check_cache(item_bytes)
@@ -174,30 +172,30 @@ class Counts:
         )
 
     def check_cache(self, item_bytes: ItemBytes) -> None:
-        """Raise `Problem` where rows of the cache are no whole blocks of its type, which llama.cpp refuses too."""
+        """Raise `Problem` if rows of the cache are not whole blocks of its type, which llama.cpp refuses too."""
         if isinstance(item_bytes, int):
             return
         for k in self.kept:
             width = int((k.row or k.shape)[-1])
             if k.item_bytes is None and width % BLOCK_OF_CACHE != 0:
-                what = f"cache: {k.holds} has rows of {width}, no whole blocks of {BLOCK_OF_CACHE}"
+                what = f"cache: {k.holds} has rows of {width}, not a multiple of {BLOCK_OF_CACHE}"
                 raise Problem(what, "ask for a cache without blocks, such as bfloat16 or fp8")
 
     @cached_property
     def row_width(self) -> int:
-        """A common divisor of the widths of the cache's rows, those with elements of their own size left out."""
+        """A common divisor of the widths of the cache's rows, except those whose elements have their own size."""
         widths = [int((k.row or k.shape)[-1]) for k in self.kept if k.item_bytes is None]
         return math.gcd(0, *widths)
 
     def buffer_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of tokens that wait for a compressed entry (DeepSeek V4), never more than two windows' each; else 0."""
+        """Bytes of tokens that wait for a compressed entry (DeepSeek V4), at most two windows' each; otherwise 0."""
         self.check_cache(item_bytes)
         at = self.values(S=context)
         return sum(cached_bytes(k.elements.at(at), k.item_bytes or item_bytes) for k in self.waiting)
 
     @cached_property
     def _kept_in_numbers(self) -> dict[int | None, Poly]:
-        """Elements kept, by their own size in bytes, with every size but S as its number."""
+        """Elements kept, by their own size in bytes, with every size but S as a number."""
         found: dict[int | None, Poly] = {}
         for k in self.kept:
             found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.in_numbers(self.trace.symbols)
@@ -205,19 +203,16 @@ class Counts:
 
     def cache_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
-        there.
-        """
+        there."""
         self.check_cache(item_bytes)
         return sum(cached_bytes(k.slope.at(self.values()), k.item_bytes or item_bytes) for k in self.kept)
 
     def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
-        """The same with every attention layer taken as growing without end, and without the keys of an indexer."""
+        """The same if every attention layer grew without limit, and without the keys of an indexer."""
         return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
 
     def index_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
-        """The keys of an indexer (DeepSeek-V3.2, GLM-5), which come on top of the keys and values or latents; else
-        0.
-        """
+        """The keys of an indexer (DeepSeek-V3.2, GLM-5), in addition to the keys and values or latents; otherwise 0."""
         return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
 
     def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: ItemBytes) -> int:

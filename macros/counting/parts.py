@@ -1,8 +1,8 @@
-"""The one partition of a model, for tables, charts, FLOPs and formulas: where the forward pass is cut, and into which
-weights.
+"""The one partition of a model, for tables, charts, FLOPs and formulas: the cuts of the forward pass, and the weights
+of each part.
 
-A part is a step of the forward pass, inside the layers a step of each kind of layer. What kind of part it is, and which
-of its weights belong to norms inside it, follows from the roles of the steps, here and nowhere else.
+A part is a step of the forward pass; inside the layers, a step of each kind of layer. The category of a part, and its
+weights that belong to norms inside it, follow from the roles of the steps, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEAD = Role.UNEMBED
 
 
 class Category(Enum):
-    """What a part does."""
+    """The function of a part."""
 
     EMBEDDING = "embedding"
     MIXING = "mixing of tokens"
@@ -47,9 +47,8 @@ def _category(node: Node, layer: Node | None) -> Category:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the model, such as attention in all layers of a kind: its step and the weights that are used here
-    first.
-    """
+    """A part of the model, such as attention in all layers of a kind: its step and the weights that are first used
+    here."""
 
     node: Node
     layer: Node | None
@@ -57,17 +56,17 @@ class Part:
 
     @property
     def role(self) -> Role | None:
-        """What the step is that the weights belong to."""
+        """The role of the step that the weights belong to."""
         return self.node.role
 
     @property
     def name(self) -> str:
-        """The word for it in pages: `params("gpt2", "attention")`."""
+        """The name of the part in pages: `params("gpt2", "attention")`."""
         return str(self.role)
 
     @property
     def kind(self) -> object:
-        """The kind of the layers that it is in; None outside of them."""
+        """The kind of its layers; None outside of layers."""
         return None if self.layer is None else self.layer.kind
 
     @property
@@ -76,7 +75,7 @@ class Part:
 
     @property
     def count(self) -> int:
-        """Parameters of the part, all its layers together."""
+        """Parameters of the part in all its layers together."""
         return sum(int(w.count) for w in self.weights)
 
     @property
@@ -85,7 +84,7 @@ class Part:
 
     @property
     def norms(self) -> frozenset[Weight]:
-        """Which of its weights are those of norms, also of norms inside it."""
+        """Its weights that belong to norms, also to norms inside it."""
         inside = (node for node in self.node.walk() if node.role in EVERY_NORM)
         return frozenset(w for node in inside for w in node.all_weights()).intersection(self.weights)
 
@@ -99,7 +98,7 @@ class Part:
 
 
 def cut(trace: Trace) -> Iterator[tuple[Node, Node]]:
-    """Each step of the forward pass, inside a kind of layer its own steps: (the step or its layer, the step)."""
+    """Each step of the forward pass; inside a kind of layer, the layer's steps: (the step or its layer, the step)."""
     for top in trace.root.children:
         for step in _steps(top):
             yield top, step
@@ -110,7 +109,7 @@ def _steps(top: Node) -> list[Node]:
 
 
 def partition(trace: Trace) -> tuple[Part, ...]:
-    """The parts with weights, in forward order. Every weight is in one part only, that of its first use."""
+    """The parts with weights, in forward order. Every weight is in exactly one part, that of its first use."""
     parts: list[Part] = []
     seen: set[Weight] = set()
 
@@ -130,7 +129,7 @@ def partition(trace: Trace) -> tuple[Part, ...]:
 
 
 def by_category(parts: Iterable[Part]) -> dict[Category, int]:
-    """Parameters of each category, norms inside a part among the norms."""
+    """Parameters of each category; norms inside a part count as norms."""
     counts = dict.fromkeys(Category, 0)
     for part in parts:
         norms = part.norms
@@ -141,7 +140,7 @@ def by_category(parts: Iterable[Part]) -> dict[Category, int]:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts of one title in the same layers."""
+    """Parts with the same title in the same layers."""
 
     title: str
     parts: tuple[Part, ...]
@@ -168,12 +167,12 @@ class Group:
         return Poly.of(self.weights[0].layer_count)
 
 
-FIRST_NORM, LAST_NORM = "First norm", "Last norm"
+FIRST_NORM, LAST_NORM = "First norm", "Final norm"
 
 
 def grouped(parts: Iterable[Part], title: Callable[[Node], str]) -> list[Group]:
     """The parts by the titles of their steps and by layers, in forward order, the norms of a kind of layer together and
-    last in it. A norm outside of the layers is told by whether it stands before or behind them."""
+    last in it. A norm outside of the layers is before or after them."""
     in_order: dict[Node, list[Part]] = {}
     for part in parts:
         in_order.setdefault(part.layer or part.node, []).append(part)

@@ -1,7 +1,7 @@
-"""How much memory the arrays of a step take, by the order of its operations.
+"""The memory that the arrays of a step need, by the order of its operations.
 
 An array is alive from the operation that makes it to the last one that reads it, weights and cache aside. Norms,
-activation functions, rotations and products with weights count as one operation each, as an engine's kernels do.
+activation functions, rotations and products with weights count as one operation each, like an engine's kernels.
 Attention computed in blocks never holds an array over (query, key) pairs.
 """
 
@@ -58,7 +58,7 @@ _ELEMENTWISE = (np.add, np.subtract, np.multiply, np.divide)
 
 @dataclass(eq=False)
 class Array:
-    """An array of data: its elements, by what varies with the text, and the last operation that reads it."""
+    """An array of data: its elements, by the axes that vary with the text, and the last operation that reads it."""
 
     number: int
     axes: Poly
@@ -68,7 +68,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: the arrays that it makes and reads, and whether it may write over one that it reads."""
+    """One operation: the arrays that it makes and reads, and whether it may overwrite one that it reads."""
 
     node: Node
     made: tuple[Array, ...]
@@ -78,7 +78,8 @@ class Operation:
 
 
 def operations(root: Node, *, pairs: bool) -> list[Operation]:
-    """The operations of a step in order, each with what is alive beside it. Layers of a kind stand there once."""
+    """The operations of a step in order, each with the arrays that are alive at the same time. Layers of a kind appear
+    once."""
     arrays: dict[int, Array] = {}
     # what is never held stands for what it is made of: arrays over pairs, an activation that a product takes in
     through: dict[int, list[Array]] = {}
@@ -112,7 +113,7 @@ def operations(root: Node, *, pairs: bool) -> list[Operation]:
 
 
 def _gates(units: list[Node]) -> set[int]:
-    """The results of activations that a product with another array is the only one to read: one operation with it."""
+    """The results of activation functions that only a product with another array reads: one operation with it."""
     readers: dict[int, list[Node]] = {}
     for node in units:
         for x in distinct(map(origin, node.inputs)):
@@ -127,7 +128,7 @@ def _gates(units: list[Node]) -> set[int]:
 
 
 def peak(steps: list[Operation], at: Callable[[Poly], int]) -> tuple[Operation, int]:
-    """The operation at which most elements are alive, and how many."""
+    """The operation at which the most elements are alive, and their number."""
 
     def alive(operation: Operation) -> int:
         return sum(array.number * at(array.axes) for array in operation.alive)
@@ -137,10 +138,10 @@ def peak(steps: list[Operation], at: Callable[[Poly], int]) -> tuple[Operation, 
 
 
 def laid_out(steps: list[Operation], at: Callable[[Poly], int], always: int = 0) -> int:
-    """How many elements long the memory is in which all arrays find a place in order: each in the smallest gap that
+    """The length in elements of the memory in which all arrays find a place in order: each in the smallest gap that
     holds it, or else at the end, or over the newest array that is read for the last time.
 
-    `always` elements in front are never free.
+    `always` elements at the front are never free.
     """
     gaps: list[tuple[int, int]] = []  # (place, length)
     end = longest = always
@@ -190,7 +191,7 @@ def laid_out(steps: list[Operation], at: Callable[[Poly], int], always: int = 0)
 
 
 def _units(node: Node) -> Iterator[Node]:
-    """The operations below a call, in order; those that only see an array another way are none."""
+    """The operations below a call, in order; a mere view of an array is not one."""
     for child in node.children:
         if child.access is Access.LOOKS:
             continue

@@ -12,9 +12,9 @@ from .formats import ItemBytes
 
 @dataclass(frozen=True)
 class SharedPrefix:
-    """Bytes of the cache and FLOPs of prefill of a batch, once with a prefix per sequence and once with a shared one.
+    """Bytes of the cache and FLOPs of prefill for a batch, once with a prefix per sequence and once with a shared one.
 
-    A window holds the rows of the prefix that are still in it, a fixed state none: it is of the whole text.
+    A window holds the rows of the prefix that are still in it, a fixed state none: it depends on the whole text.
     """
 
     cache_bytes: int
@@ -24,20 +24,19 @@ class SharedPrefix:
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes of the cache that are not held again."""
+        """Bytes of the cache that are not stored again."""
         return self.cache_bytes - self.shared_cache_bytes
 
     @property
     def saved_flops(self) -> int:
-        """FLOPs of prefill that are not made again."""
+        """FLOPs of prefill that are not computed again."""
         return self.flops - self.shared_flops
 
 
 def shared_prefix(costs: Costs, prefix: int, given: Conditions) -> SharedPrefix:
     """A batch of sequences of the context length with the same first `prefix` tokens, fewer than the context.
 
-    FLOPs are those of the pairs that the mask lets through. With an encoder, whose tokens see those after them, nothing
-    is shared.
+    FLOPs count the pairs that the mask lets through. With an encoder, whose tokens see later ones, nothing is shared.
     """
     context, others = given.tokens, given.batch - 1
     whole = costs.counts.cache_bytes(context, given.item_bytes)
@@ -52,7 +51,7 @@ def shared_prefix(costs: Costs, prefix: int, given: Conditions) -> SharedPrefix:
 
 
 def prefix_cache_bytes(costs: Costs, prefix: int, context: int, item_bytes: ItemBytes = 2) -> int:
-    """Bytes of a sequence's cache, at the context, that depend on its first `prefix` tokens alone."""
+    """Bytes of a sequence's cache, at the context, that depend only on its first `prefix` tokens."""
     if not _can_share(costs):
         return 0
     values, total = costs.counts.values(S=context), 0
@@ -67,5 +66,5 @@ def prefix_cache_bytes(costs: Costs, prefix: int, context: int, item_bytes: Item
 
 
 def _can_share(costs: Costs) -> bool:
-    """Whether no token of a prefix depends on what follows."""
+    """Whether no token of a prefix depends on later ones."""
     return bool(costs.trace.kept) and not costs.reads_source

@@ -1,4 +1,4 @@
-"""What the `quantization_config` of a config.json says: which modules are stored in which format."""
+"""Reads the `quantization_config` of a config.json: which modules are stored in which format."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FP8_OF_ROW = replace(FP8, block=(0,))
 
 @dataclass(frozen=True)
 class Quantization:
-    """Which formats a checkpoint holds: for the modules that a list names, in order, the first that does; for the other
-    linear layers, for routed experts, for the head, for tables of embeddings, for routers, for gates of one row. None
-    is the format of all that is not quantized.
+    """The formats of a checkpoint: for listed modules, in order, the first list that names them; then for other linear
+    layers, for routed experts, for the head, for embedding tables, for routers, for gates of one row. None is the
+    format of everything that is not quantized.
 
-    `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. Where
-    `experts_unknown`, what the file has of routed experts depends on more than the config says.
+    `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
+    `experts_unknown`, the file's routed experts depend on more than the config says.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -46,7 +46,7 @@ class Quantization:
 
 
 def read(raw: Keys) -> Quantization | None:
-    """What a config.json says of its format; None where it says nothing. Raises `Problem` where that is not known."""
+    """The quantization that a config.json states; None if it states none. Raises `Problem` for an unknown one."""
     said: object = raw.get(KEY)
     if said is None:
         return None
@@ -68,7 +68,8 @@ def _mxfp4(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _fp8(keys: Keys, raw: Keys) -> Quantization:
-    """Blocks with a scale each, or one scale for a matrix; of some the experts in four bits (DeepSeek V4)."""
+    """Blocks with a scale each, or one scale for a matrix; in some models with the experts in four bits (DeepSeek
+    V4)."""
     block: object = keys.get("weight_block_size")
     if block is None:
         is_static = keys.get("activation_scheme") == "static"  # then each matrix has a scale for its inputs too
@@ -89,7 +90,7 @@ def _fp8_of_rows(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _packed(keys: Keys, raw: Keys) -> Quantization:
-    """GPTQ, AWQ: whole numbers, with a float16 scale and a zero of as many bits for each group of a row."""
+    """GPTQ, AWQ: whole numbers, with a float16 scale and a zero point of the same width for each group of a row."""
     bits = _number(keys, "bits", (2, 3, 4, 8))
     group: object = keys.get("group_size", 128)
     is_gptq = keys.get("quant_method") == "gptq"
@@ -112,8 +113,8 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
-    """LLM.int8 and NF4, as transformers writes them: every linear layer but the head. Experts that are stacked are no
-    linear layers, and stay as they are; before transformers 5 some were, which the config does not say.
+    """LLM.int8 and NF4, as transformers writes them: every linear layer except the head. Stacked experts are not linear
+    layers, and stay as they are; before transformers 5 some were quantized, which the config does not say.
 
     The JSON that describes each matrix is left out: its length depends on the digits of a mean.
     """
@@ -186,9 +187,8 @@ MLX_OWN_ROUTERS = ("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe")
 
 
 def _mlx(keys: Keys, raw: Keys) -> Quantization:
-    """MLX: a scale and a bias in 16 bits for each group of a row; tables and the head too, and what the config lists by
-    name in bits of its own. A matrix whose rows are no whole groups stays as it is.
-    """
+    """MLX: a scale and a bias in 16 bits for each group of a row; also for tables and the head, and with other bits for
+    modules that the config lists by name. A matrix whose rows are not whole groups stays as it is."""
     model_type = str(raw.get("model_type"))
     if keys.get("mode") not in (None, "affine"):
         raise _unknown("mode", keys.get("mode"))
@@ -216,7 +216,7 @@ def _of_mlx(keys: Keys) -> Format:
 
 
 def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
-    """Groups of targets, each with its format; `ignore` is left out of all."""
+    """Groups of targets, each with its format; none of them applies to the modules in `ignore`."""
     found = Quantization(((Modules(_names(keys, "ignore")), None),), transposed=False)
     groups = _table(keys.get("config_groups"), f"{KEY}.config_groups")
     if len(groups) > MOST_GROUPS:
@@ -237,7 +237,7 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _of_group(group: Keys, keys: Keys) -> Format | None:
-    """The format of a group of compressed-tensors; None where its weights are as they were."""
+    """The format of a group of compressed-tensors; None if its weights are not quantized."""
     said: object = group.get("weights")
     if said is None:
         return None
@@ -276,7 +276,8 @@ def _of_group(group: Keys, keys: Keys) -> Format | None:
 
 
 def _modelopt(keys: Keys, raw: Keys) -> Quantization:
-    """NVIDIA's Model Optimizer: one algorithm for all linear layers but those left out, or one for each listed."""
+    """NVIDIA's Model Optimizer: one algorithm for all linear layers except the excluded ones, or one for each listed
+    layer."""
     listed = _layers(keys)
     kept = _kept(keys)
     algorithm: object = keys.get("quant_algo")
@@ -289,7 +290,7 @@ def _modelopt(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _of_algorithm(name: object, keys: Keys) -> Format:
-    """The format of an algorithm of Model Optimizer, with its scales of matrices and of their inputs in float32."""
+    """The format of a Model Optimizer algorithm, with float32 scales for matrices and for their inputs."""
     if name == "FP8":
         return replace(FP8_OF_MATRIX, matrix_bits=64)
     if name == "FP8_PER_CHANNEL_PER_TOKEN":
@@ -324,16 +325,15 @@ KEPT = ("modules_to_not_convert", "ignored_layers", "exclude_modules", "ignore")
 
 
 def _kept(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
-    """The modules that are said not to be quantized, whatever the list is called; those of `ignore` only where there
-    is no list of layers that are, beside which it says of which these are no part.
-    """
+    """The modules that are not quantized, whatever the list is called; those in `ignore` only if no list names the
+    quantized layers, since next to such a list it has another meaning."""
     lists = KEPT[:3] if keys.get("quantized_layers") is not None else KEPT
     names = [name for key in lists for name in _names(keys, key)]
     return ((Modules(names), None),) if names else ()
 
 
 def _layers(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
-    """The layers that are listed one by one, by their formats."""
+    """The layers that are listed individually, by their formats."""
     said: object = keys.get("quantized_layers")
     if said is None:
         return ()
@@ -351,7 +351,7 @@ def _table(value: object, name: str) -> Keys:
 
 
 def _names(keys: Keys, key: str) -> list[str]:
-    """A list of names, or nothing."""
+    """A list of names, or an empty one."""
     value: object = keys.get(key)
     names = listed(value)
     if value is None:
@@ -370,7 +370,7 @@ def _number(keys: Keys, key: str, known: Iterable[int]) -> int:
 
 
 def _size(value: object, key: str) -> int:
-    """How many weights share a scale."""
+    """The number of weights that share a scale."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 2**20:
         raise Problem(f"{KEY}.{key} = {shorten(value)}: expected a whole number >= 1", f"correct the value, or {MEND}")
     return value

@@ -1,6 +1,5 @@
-"""The formats that quantizers write, by the names to ask for: each as the keys of the `quantization_config` that says
-so, which `quantization` reads. What stays in 16 bits is part of it.
-"""
+"""The formats that quantizers write, by name: each as the keys of its `quantization_config`, which `quantization`
+reads, including the parts that stay in 16 bits."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ _KEPT = ["lm_head", "re:.*shared_expert_gate$"]
 
 
 def _compressed(bits: int, kind: str, strategy: str, size: int | None = None, **more: object) -> dict[str, Any]:
-    """What compressed-tensors 0.20 calls a scheme: linear layers but the head, weights in so many bits."""
+    """A scheme of compressed-tensors 0.20: linear layers except the head, weights with this many bits."""
     weights: dict[str, Any] = {
         "num_bits": bits,
         "type": kind,

@@ -1,6 +1,5 @@
-"""What an inference engine puts into memory while it serves a model: terms that are exact, estimates by a stated rule,
-and ranges that somebody measured. No estimate stands as an exact figure.
-"""
+"""The memory of an inference engine that serves a model: exact terms, estimates by a stated rule, and measured ranges.
+No estimate is presented as an exact figure."""
 
 from __future__ import annotations
 
@@ -61,8 +60,8 @@ def between(key: str, name: str, least: int, most: int, rule: str, source: str) 
 
 @dataclass(frozen=True)
 class Pool:
-    """What an engine that takes its share of the memory at once has left for the cache, at least and at most: bytes,
-    the tokens that they hold, and the number of sequences of the requested context."""
+    """The cache pool of an engine that takes its share of the memory at once, as lower and upper bound: bytes, the
+    tokens that they hold, and the number of sequences of the requested context."""
 
     budget: int
     share: Fraction
@@ -73,9 +72,8 @@ class Pool:
 
 @dataclass(frozen=True)
 class Serving:
-    """An engine that serves a model: the terms of its memory, the settings that they hold for, by the names of its own
-    options, and the pool of its cache, where it has one.
-    """
+    """An engine that serves a model: the terms of its memory, the settings behind them, by the names of its own
+    options, and its cache pool, if it has one."""
 
     engine: str
     terms: tuple[Term, ...]
@@ -83,22 +81,22 @@ class Serving:
     pool: Pool | None = None
 
     def limit(self, memory_bytes: int) -> int:
-        """Bytes that the engine may take of so much memory."""
+        """The part of this much memory that the engine may take, in bytes."""
         return memory_bytes if self.pool is None else self.pool.budget
 
     @property
     def least(self) -> int:
-        """Bytes at least."""
+        """The lower bound, in bytes."""
         return sum(term.least for term in self.terms)
 
     @property
     def most(self) -> int:
-        """Bytes at most."""
+        """The upper bound, in bytes."""
         return sum(term.most for term in self.terms)
 
 
 def window_of(costs: Costs, entry: CacheEntry) -> int | None:
-    """How many rows of an entry are kept at most; None where they grow without end."""
+    """The maximum number of rows of an entry; None if they grow without limit."""
     rows = entry.shape[0].expr.at(costs.counts.values(S=MANY))
     return rows if rows < MANY // 2**10 else None
 
@@ -117,7 +115,7 @@ def padded(n: int, to: int) -> int:
 
 
 def written_out(costs: Costs, k: CacheEntry) -> int:
-    """Elements of a row, a latent written out as keys and values of each head."""
+    """Elements of a row, with a latent expanded to keys and values of each head."""
     latent = next((x for node, x in costs.latents.items() if node.layers == k.layers), None)
     if latent is None or k.row is None:
         return row_of(k)

@@ -1,8 +1,8 @@
-"""Speculative decoding: a draft proposes tokens, the target checks them all in one step; the least time of a token.
+"""Speculative decoding: a draft proposes tokens, the target checks them all in one step; the minimum time per token.
 
-The rule by which tokens are accepted leaves the target's distribution as it is (Leviathan et al., arXiv 2211.17192;
-Chen et al., arXiv 2302.01318). Where each of k proposed tokens is accepted with probability a, independently of the
-others, a step gives 1 + a + … + aᵏ tokens: those up to the first that is refused, and one of the target's own.
+The acceptance rule preserves the target's distribution (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv
+2302.01318). If each of k proposed tokens is accepted with probability a, independently of the others, a step gives 1 +
+a + … + aᵏ tokens: those before the first rejected one, and one of the target's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_DRAFTED = 64
 
 @dataclass(frozen=True)
 class Speculation:
-    """The least times of one step, with a draft and without: seconds for the whole batch."""
+    """The minimum times of one step, with and without a draft: seconds for the whole batch."""
 
     acceptance: Fraction
     drafted: int
@@ -34,7 +34,7 @@ class Speculation:
 
     @property
     def draft_seconds(self) -> Fraction:
-        """The draft's steps, one for each proposed token; none where proposals cost nothing."""
+        """The draft's steps, one for each proposed token; 0 if proposals cost nothing."""
         return self.draft.seconds * self.drafted if self.draft else Fraction(0)
 
     @property
@@ -48,17 +48,17 @@ class Speculation:
 
     @property
     def speedup(self) -> Fraction:
-        """How many times as fast as the target alone; below 1 it is slower."""
+        """The speedup over the target alone; below 1 it is slower."""
         return self.plain.seconds / self.seconds_per_token
 
 
 def expected_tokens(acceptance: Fraction, drafted: int) -> Fraction:
-    """1 + a + … + aᵏ, which is (1 − aᵏ⁺¹)/(1 − a) where a is below 1."""
+    """1 + a + … + aᵏ, which is (1 − aᵏ⁺¹)/(1 − a) for a below 1."""
     return sum((acceptance**i for i in range(drafted + 1)), Fraction(0))
 
 
 def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
-    """A warning where a draft's tokens cannot be the target's."""
+    """A warning if a draft's tokens cannot be the target's."""
     sizes = [costs.counts.values().get("vocab_size") for costs in (target, draft) if costs]
     if len(set(sizes)) < 2:
         return ()
@@ -68,7 +68,8 @@ def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
 def speculated(
     target: Costs, draft: Costs | None, acceptance: Fraction, drafted: int | None, given: Conditions
 ) -> Speculation:
-    """With so many proposed tokens, or with as many as are best. Raises `Problem` where the target cannot be split."""
+    """The answer for this number of draft tokens, or for the best one. Raises `Problem` if the target cannot be
+    split."""
     target.check_split(given)
     if drafted is None:
         return best_length(target, draft, acceptance, given)
@@ -78,10 +79,10 @@ def speculated(
 def speculation(
     target: Costs, draft: Costs | None, acceptance: Fraction, drafted: int, given: Conditions
 ) -> Speculation:
-    """The least time of a step on the machine and devices that are given; without a draft, proposals cost nothing.
+    """The minimum time of a step on the given machine and devices; without a draft, proposals cost nothing.
 
     The target checks `drafted` + 1 tokens per sequence at once: it reads its weights once, of a mixture of experts
-    those that so many tokens are expected to choose, and computes the logits of each. All steps are taken at the
+    those that this many tokens are expected to choose, and computes the logits of each. All steps are taken at the
     context.
     """
     plain = target.bound(1, given, expected=True)
@@ -102,21 +103,20 @@ def lengths(target: Costs, draft: Costs | None, given: Conditions, most: int = 1
 
 
 def best_of(found: list[Speculation], acceptance: Fraction) -> Speculation:
-    """The one with the least time for each token at an acceptance rate."""
+    """The one with the minimum time per token at an acceptance rate."""
     return min((replace(one, acceptance=acceptance) for one in found), key=lambda s: s.seconds_per_token)
 
 
 def best_length(
     target: Costs, draft: Costs | None, acceptance: Fraction, given: Conditions, most: int = 16
 ) -> Speculation:
-    """The number of proposed tokens, up to `most`, with the least time for each token."""
+    """The number of proposed tokens, up to `most`, with the minimum time per token."""
     return best_of(lengths(target, draft, given, most), acceptance)
 
 
 def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bound:
-    """The target's step over the proposed tokens and one more: the logits of all, not of the last alone. Where stages
-    share the tokens, it takes no less than one token on its way through all of them, as in a `plain` step.
-    """
+    """The target's step over the proposed tokens and one more: the logits of all, not only of the last. If stages share
+    the tokens, it takes at least as long as one token needs to pass through all of them, as in a `plain` step."""
     new = drafted + 1
     bound = target.bound(new, given.at(max(given.tokens, new)), expected=True)
     peak = given.machine.peak(*target.formats.types(given.format))

@@ -1,7 +1,7 @@
-"""A split over devices: its degrees of parallelism, and what each asks of the sizes of a model.
+"""A split over devices: its degrees of parallelism, and the requirements of each on a model's sizes.
 
 The rules are those of vLLM: query heads and inner widths divide by the tensor-parallel degree; key/value heads divide
-by it, or it by them, and then each has several copies; groups of a state space divide, or there is one and it is
+by it, or it by them, and then each has several copies; groups of a state-space model divide, or there is one and it is
 copied; the vocabulary is padded to a multiple of 64 (`DEFAULT_VOCAB_PADDING_SIZE`). Routed experts divide by the
 expert-parallel degree, layers by the stages.
 """
@@ -29,8 +29,8 @@ class Split:
     """Degrees of parallelism; `tensor` × `data` × `pipeline` devices.
 
     `tensor` devices share each matrix, cut along whole heads, inner widths and the vocabulary. Each of `data` groups of
-    them takes sequences of its own, with a copy of all but the routed experts. Of these each device has one part in
-    `expert`, and cuts the width of those where there are more devices. `pipeline` stages have as many layers each.
+    them has its own sequences, with a copy of everything but the routed experts. Of these each device has one part in
+    `expert`, and cuts their width if there are more devices. `pipeline` stages have the same number of layers each.
     """
 
     tensor: int = 1
@@ -44,7 +44,7 @@ class Split:
 
     @property
     def width(self) -> int:
-        """Among how many devices the width of a routed expert is cut."""
+        """The number of devices over which the width of a routed expert is cut."""
         return self.tensor * self.data // self.expert
 
     @property
@@ -59,12 +59,12 @@ class Split:
 
     @property
     def letters(self) -> str:
-        """The same in the field's letters: `TP 8, EP 8`; nothing of one device."""
+        """The same in the field's letters: `TP 8, EP 8`; empty for one device."""
         return ", ".join(f"{name[0].upper()}P {n:,}" for name, n in self.degrees.items() if n > 1)
 
 
 def rule_of(symbol: str) -> str | None:
-    """What tensor parallelism asks of the size of a name; None for one that no matrix is cut along."""
+    """The rule of tensor parallelism for the size with this name; None if no matrix is cut along it."""
     if symbol.startswith(INDEX):
         return None
     if symbol in VOCABULARIES:
@@ -77,21 +77,21 @@ def rule_of(symbol: str) -> str | None:
 
 
 def is_cut(rule: str, size: int, devices: int) -> bool:
-    """Whether a size under a rule can be cut over so many devices."""
+    """Whether a size under a rule can be cut over this many devices."""
     if rule == PADDED or size % devices == 0:
         return True
     return rule == SHARED and devices % size == 0 or rule == ONE_OR_WHOLE and size == 1
 
 
 def held(rule: str, size: int, devices: int) -> int:
-    """How much of a size under a rule each of so many devices holds."""
+    """The part of a size under a rule on each of this many devices."""
     if rule == PADDED:
         return padded(size, devices) // devices
     return max(1, size // devices)
 
 
 def padded(vocabulary: int, devices: int) -> int:
-    """The rows of a table over so many devices: the next multiple of 64 that they divide; on one none is added."""
+    """The rows of a table over this many devices: the next multiple of 64 that they divide; unchanged on one."""
     if devices == 1:
         return vocabulary
     step = math.lcm(ROWS, devices)

@@ -1,4 +1,5 @@
-"""A model on the devices of a split: bytes on the fullest device, messages and least times of the two kinds of step."""
+"""A model on the devices of a split: bytes on the fullest device, messages and minimum times of the two kinds of
+step."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from .splits import Split
 
 @dataclass(frozen=True)
 class Step:
-    """A step on the devices of a split: what they send, and the least times; None where the machine states none."""
+    """A step on the devices of a split: its messages, and the minimum times; None if the machine states none."""
 
     transfers: tuple[Transfer, ...]
     limits: Limits | None
 
     @property
     def sent(self) -> Fraction:
-        """Bytes that one device sends, the stages added up."""
+        """Bytes that one device sends, summed over the stages."""
         return sum((t.sent for t in self.transfers), Fraction(0))
 
     @property
@@ -46,7 +47,7 @@ class Spread:
 
 
 def spread(costs: Costs, split: Split, given: Conditions, dispatch: str = "bfloat16") -> Spread:
-    """What a split holds, sends, and how long it takes at the least; a machine has to state a bandwidth for that."""
+    """The memory, the messages and the minimum times of a split; times need a machine with a bandwidth."""
 
     def step(new: int) -> Step:
         least = limits(costs, split, new, given, dispatch) if given.accelerator else None
@@ -56,7 +57,7 @@ def spread(costs: Costs, split: Split, given: Conditions, dispatch: str = "bfloa
 
 
 def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] | None = None) -> list[Split]:
-    """The splits over the devices that are given, or the one of these degrees. Raises `Problem` where there is none."""
+    """The splits over the given devices, or the one with these degrees. Raises `Problem` if there is none."""
     if degrees:
         tensor, pipeline, data = degrees
         return [chosen(costs, tensor, pipeline, data, given.batch)]
@@ -65,9 +66,8 @@ def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] 
 
 
 def chosen(costs: Costs, tensor: int = 1, pipeline: int = 1, data: int = 1, batch: int = 1) -> Split:
-    """The split of these degrees, routed experts over as many of a stage's devices as they divide by. Raises `Problem`
-    that names the degree which the model's sizes do not divide by.
-    """
+    """The split with these degrees, with routed experts over as many of a stage's devices as they divide by. Raises
+    `Problem` that names the degree which the model's sizes do not divide by."""
     for name, degree, able in (("tensor", tensor, costs.tensors), ("pipeline", pipeline, costs.stages)):
         if degree not in able:
             divide = ", ".join(f"{n:,}" for n in able)

@@ -1,4 +1,4 @@
-"""Bytes that a step reads and writes at the least: weights and cache."""
+"""The minimum number of bytes that a step reads and writes: weights and cache."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .parts import HEAD, LOOKED_UP
 
 
 class Traffic(Compute):
-    """What one step moves between memory and chip."""
+    """The bytes that one step moves between memory and chip."""
 
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
         """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
-        chose, all else once. Those that only an encoder's text meets are read where the step is the `first`.
+        chose, everything else once. Weights that only an encoder's text meets are read if the step is the `first`.
 
-        Of the experts as many as are expected where each token chooses by itself and evenly; at `least`, all tokens
-        choose the same ones.
+        The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
+        tokens choose the same ones.
         """
         always, tables, routed = self._read_by(format)
         if first:
@@ -45,7 +45,8 @@ class Traffic(Compute):
         )
 
     def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the input tables that are not the head too, bytes of experts by (held, used)."""
+        """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,
+        used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
@@ -65,7 +66,7 @@ class Traffic(Compute):
 
     @cached_property
     def of_first_step(self) -> frozenset[Weight]:
-        """The weights that no later step uses: what is made of them has no rows there."""
+        """The weights that no later step uses: their results have no rows there."""
         if not self.reads_source:
             return frozenset()
         later, used, unused = self._values(1, 2), set[Weight](), set[Weight]()
@@ -75,11 +76,11 @@ class Traffic(Compute):
         return frozenset(unused - used)
 
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of the cache that a step reads, for the whole batch; behind an indexer, only the selected tokens."""
+        """Bytes of the cache that a step reads, for the whole batch; with an indexer, only the selected tokens."""
         return sum(size for _, size in self.cache_reads(new, context, item_bytes)) * batch
 
     def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
-        """Each kept entry with the bytes that a step reads of it in all its layers, of one text."""
+        """Each kept entry with the bytes that a step reads of it in all its layers, per sequence."""
         self.counts.check_cache(item_bytes)
         values, reads = self._values(new, context), list[tuple[CacheEntry, int]]()
         for k in self.trace.kept:
@@ -109,9 +110,8 @@ class Traffic(Compute):
         return total * batch
 
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
-        """Bytes of weights and cache that a step reads and writes, each once; of experts the expected or the
-        `least`.
-        """
+        """Bytes of weights and cache that a step reads and writes, each once; experts are the expected or the `least`
+        number."""
         return (
             self.weight_bytes_read(new, given.batch, given.format, least=least, first=new == given.tokens)
             + self.cache_bytes_read(new, given.tokens, given.batch, given.item_bytes)
@@ -124,7 +124,7 @@ class Traffic(Compute):
 
     @cached_property
     def _picked(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
-        """Of each kept entry from which a step takes only picked rows: how many for each new token."""
+        """For each kept entry from which a step takes only picked rows, the number per new token."""
         picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
         for layer in self.trace.root.children:
             for leaf in layer.walk() if layer.layers is not None else ():
@@ -136,7 +136,7 @@ class Traffic(Compute):
 
 
 def power(x: float, n: int) -> float:
-    """x to the power n ≥ 0 by squaring: every machine rounds it alike, which `**` does not promise."""
+    """x to the power n ≥ 0 by squaring: every machine rounds it alike, which `**` does not guarantee."""
     result = 1.0
     while n:
         if n % 2:

@@ -17,13 +17,12 @@ Saved: TypeAlias = list[tuple[Poly, bool]]
 
 
 class Training(Memory):
-    """What a model needs to learn."""
+    """The memory that a model needs for training."""
 
     def training_bytes(self, context: int, batch: int = 1, **how: bool) -> dict[str, int]:
         """Memory of mixed-precision AdamW (arXiv 1910.02054, 3.1): weights and gradients at 2 bytes, and at 4 bytes
         each a copy of the weights, the momentum and the variance; then the activations (`how` as in
-        `activation_bytes`).
-        """
+        `activation_bytes`)."""
         n = self.counts.total
         return {
             "weights": 2 * n,
@@ -35,14 +34,13 @@ class Training(Memory):
         }
 
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
-        """Bytes of what the backward pass needs from the forward pass, at 2 bytes an element (after arXiv 2205.05198,
-        4.1).
+        """Bytes of activations that the backward pass needs, at 2 bytes per element (after arXiv 2205.05198, 4.1).
 
-        Each step keeps what it says that it keeps: the arrays that it read, once where several read the same, its
-        result (softmax), or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes.
-        No dropout; a recurrence keeps what it reads and computes its states again; latent attention is trained with its
-        keys and values written out per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention
-        computed in blocks). With `recompute`, only each layer's input is kept, and the largest layer's own once.
+        Each step declares what it keeps: the arrays that it read, once if several read the same, its result (softmax),
+        or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes. No dropout; a
+        recurrence keeps its inputs and computes its states again; latent attention is trained with its keys and values
+        expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in blocks).
+        With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
         at = self._evaluated(context, context)
 
@@ -65,9 +63,8 @@ class Training(Memory):
 
     @cached_property
     def _saved(self) -> tuple[Saved, list[tuple[Node, Saved, Poly]], list[tuple[Node, Saved]]]:
-        """The arrays that the backward pass needs: of the steps outside of layers, of each kind of layer with what it
-        keeps besides where latents are written out, and inside each head.
-        """
+        """The arrays that the backward pass needs: of the steps outside of layers, of each kind of layer with its
+        additional arrays if latents are expanded, and inside each head."""
         top = self.trace.root.children
         heads = [n for n in top if n.role is HEAD]
         return (
@@ -80,14 +77,13 @@ class Training(Memory):
         )
 
     def written_out_elements(self, layer: Node, values: Mapping[str, int]) -> int:
-        """By how many elements a layer keeps more or less where its latents' keys and values are written out."""
+        """The difference in a layer's kept elements if its latents' keys and values are expanded."""
         return self._written_out(layer).at(values)
 
     def _written_out(self, layer: Node) -> Poly:
-        """By how many elements a layer keeps more or less because its latents' keys and values are written out per
-        head.
+        """The difference in a layer's kept elements if its latents' keys and values are expanded per head.
 
-        A key and a value of every token stand in the place of each head's query to the latents and its average of them.
+        A key and a value of every token replace each head's query to the latents and its average of them.
         """
         latent = self.latents.get(layer)
         if latent is None:
@@ -98,7 +94,7 @@ class Training(Memory):
 
 
 def _absorbed(layer: Node) -> Iterator[ShapeArray]:
-    """The arrays of latent attention that exist only where keys and values are not written out."""
+    """The arrays of latent attention that exist only if keys and values are not expanded."""
     for node in layer.walk():
         if node.role is Role.LATENT_QUERIES:
             yield node.outputs[0]
@@ -112,7 +108,8 @@ def _sizes(arrays: Iterable[ShapeArray]) -> Saved:
 
 
 def _saved(node: Node) -> list[ShapeArray]:
-    """The arrays that a call keeps for the backward pass; a step with steps inside keeps what these keep."""
+    """The arrays that a call keeps for the backward pass; for a step with inner steps, those that the inner steps
+    keep."""
     if node.keeps is Keeps.NOTHING:
         return []
     if node.keeps is Keeps.OUTPUT:
@@ -123,5 +120,5 @@ def _saved(node: Node) -> list[ShapeArray]:
 
 
 def is_of_numbers(call: Node) -> bool:
-    """Whether a call gives numbers that have a gradient, and not places or masks."""
+    """Whether a call returns numbers that have a gradient, not indices or masks."""
     return bool(call.outputs) and call.outputs[0].dtype.kind == "f"

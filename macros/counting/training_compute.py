@@ -1,7 +1,7 @@
-"""Training: FLOPs of a token, and from them the time and the energy of a run.
+"""Training: FLOPs per token, and from them the time and the energy of a run.
 
 A multiply-add is 2 FLOPs; every pair of a query and a key counts, as in published utilizations (arXiv 2204.02311,
-appendix B). The backward pass is twice the forward pass; where weights are frozen, their own gradient is not computed.
+appendix B). The backward pass is twice the forward pass; the gradient of frozen weights is not computed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ SECONDS_OF_HOUR = 3600
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: so many tokens on so many devices, of whose peak it reaches a share; energy where their power is
-    given.
-    """
+    """A training run: this many tokens on this many devices, at a share of their peak; energy if their power is
+    given."""
 
     flops: int
     devices: int
@@ -44,9 +43,8 @@ class Run:
 
 
 def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None) -> Fraction:
-    """FLOPs of training on a token: three forward passes, or four where each layer is computed again; with frozen
-    weights one fewer of all maps by weights, and three of the adapters' own.
-    """
+    """FLOPs of training on a token: three forward passes, or four if each layer is recomputed; with frozen weights one
+    fewer for all maps by weights, and three for the adapters' own."""
     forward = costs.training_flops_per_token(setup.sequence) / 3
     again = 1 if setup.recompute == "full" else 0
     if adapters is None:
@@ -56,7 +54,7 @@ def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None
 
 
 def adapter_flops(adapters: Adapters) -> int:
-    """FLOPs of a token's way through all adapters, forward alone: of experts, through those of the chosen ones."""
+    """FLOPs of a token through all adapters, forward only; for experts, through those of the chosen ones."""
     total = 0
     for one in adapters.modules:
         routed = one.module.weights[0].routed
@@ -66,11 +64,11 @@ def adapter_flops(adapters: Adapters) -> int:
 
 
 def _pair_flops(costs: Costs, sequence: int) -> Fraction:
-    """FLOPs of a token over pairs of tokens, forward alone, every pair counted: latents written out per head."""
+    """FLOPs of a token over pairs of tokens, forward only, every pair counted: latents expanded per head."""
     full, causal = (costs.expanded_flops(sequence, sequence, causal=is_causal) for is_causal in (False, True))
     return Fraction(costs.forms(sequence, sequence)[-1][1] + full - causal, sequence)
 
 
 def implied_utilization(flops: int, device_hours: Fraction, peak: int) -> Fraction:
-    """The share of the peak that a run of so many FLOPs in so many device-hours reached."""
+    """The share of the peak that a run with this many FLOPs reached in this many device-hours."""
     return flops / (device_hours * SECONDS_OF_HOUR * peak)

@@ -1,4 +1,4 @@
-"""A training as it is asked for, held against what can be, and its answer: what is trained, memory, FLOPs, time."""
+"""A requested training, validated, and its answer: trainable parameters, memory, FLOPs, time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ WITH_A_PEAK = "name one with --on, such as h100 or 24GB,1008GB/s,165TFLOPS"
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes to train a model: `terms`, bytes on the fullest device; `adapters` is None where every parameter is
-    trained.
-    """
+    """The cost of training a model: `terms`, bytes on the fullest device; `adapters` is None if every parameter is
+    trained."""
 
     setup: Setup
     adapters: Adapters | None
@@ -47,16 +46,15 @@ class Plan:
         return sum(self.terms.values())
 
     def largest_micro_batch(self, memory_bytes: int) -> int | None:
-        """How many sequences fit at once; 0 where one does not, None where they take nothing."""
+        """The largest number of sequences per step that fits; 0 if not even one does, None if they take no memory."""
         growing = self.terms["activations"] + self.terms["logits"]
         each, fixed = growing // self.setup.micro_batch, self.total - growing
         return max(0, (memory_bytes - fixed) // each) if each else None
 
 
 def asked(given: Any) -> tuple[Setup, Adapter | None]:
-    """The setup, and the adapters where there are some, from the attributes of what was asked for. Raises `Problem`
-    that names the argument.
-    """
+    """The setup, and the adapters if there are any, from the attributes of the request. Raises `Problem` that names the
+    argument."""
     setup = Setup(
         whole("sequence", given.sequence, MOST_TOKENS),
         whole("micro_batch", given.micro_batch, MOST_TEXTS),
@@ -79,7 +77,7 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
             "modules_to_save": given.modules_to_save,
         }
         if said := [name for name, value in of_adapters.items() if value]:
-            raise Problem(f"{said[0]}: training in full has no adapters", "give a method too: lora, dora or qlora")
+            raise Problem(f"{said[0]}: full training has no adapters", "give a method too: lora, dora or qlora")
         return setup, None
     return setup, Adapter(
         whole("rank", given.rank or RANK, MOST_RANK),
@@ -91,7 +89,7 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
 
 
 def names(option: str, value: Any) -> tuple[str, ...]:
-    """Names of modules from text with commas or from a list. Raises `Problem`."""
+    """Names of modules from comma-separated text or from a list. Raises `Problem`."""
     parts: list[Any] = value.split(",") if isinstance(value, str) else list(value)
     found = tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
     if not found or len(found) > MOST_TARGETS or any(not isinstance(part, str) for part in parts):
@@ -100,7 +98,7 @@ def names(option: str, value: Any) -> tuple[str, ...]:
 
 
 def amount_of_tokens(text: str) -> int:
-    """A number of tokens of a run; K, M, B and T behind it count in thousands. Raises `Problem`."""
+    """A number of tokens of a run; a trailing K, M, B or T counts in thousands. Raises `Problem`."""
     unit = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}.get(text[-1:].lower(), 1)
     whole, dot, part = (text[:-1] if unit > 1 else text).partition(".")
     digits = whole + part
@@ -120,7 +118,8 @@ def plan(
     adapter: Adapter | None,
     peft: Facts | None = None,
 ) -> Plan:
-    """The answer, by what is known of PEFT. Raises `Problem` for what the model, the devices or PEFT do not allow."""
+    """The answer, by the known rules of PEFT. Raises `Problem` for options that the model, the devices or PEFT do not
+    allow."""
     known = modules(costs.counts, architecture, model_type)
     trained = None if adapter is None else adapters(costs.counts, architecture, model_type, adapter, known, peft)
     terms = device_terms(costs, setup, trained, known)
@@ -130,7 +129,7 @@ def plan(
 def run(
     planned: Plan, accelerator: Accelerator | None, tokens: int | None, utilization: object, watts: int | None = None
 ) -> Run | None:
-    """The run of so many tokens on a machine that states its peak. Raises `Problem` for one that does not."""
+    """The run of this many tokens on a machine that states its peak. Raises `Problem` for one that does not."""
     reached = share("utilization", utilization)
     power = None if watts is None else whole("watts", watts, MOST_WATTS)
     if tokens is None:

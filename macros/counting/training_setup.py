@@ -1,10 +1,10 @@
 """Training on one device or several: bytes on the fullest device, term by term, in full or with adapters.
 
 Mixed precision: weights and gradients in 16 bits, a copy of the weights and the optimizer's state in 32 (arXiv
-1910.02054, 3.1). Adapters are kept in 32 bits, as PEFT makes them, without a copy. ZeRO's stages divide the optimizer's
-state, the gradients and the weights over the data-parallel devices (5). Tensor parallelism cuts what is made of heads
-and inner widths, sequence parallelism all other activations too (arXiv 2205.05198, 4). With pipeline parallelism each
-stage keeps the activations of as many micro-batches as there are stages behind it, itself included (4.2.3).
+1910.02054, 3.1). Adapters have 32 bits, as in PEFT, without a copy. ZeRO's stages divide the optimizer's state, the
+gradients and the weights over the data-parallel devices (5). Tensor parallelism cuts arrays made of heads and inner
+widths, sequence parallelism all other activations too (arXiv 2205.05198, 4). With pipeline parallelism each stage keeps
+the activations of as many micro-batches as there are stages after it, itself included (4.2.3).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _MAPS = frozenset(
 
 @dataclass(frozen=True)
 class Tensor:
-    """So many tensors of a shape that are trained; `is_hidden`: matrices inside the layers."""
+    """Trained tensors of one shape, and their number; `is_hidden`: matrices inside the layers."""
 
     shape: tuple[int, ...]
     copies: int
@@ -83,13 +83,13 @@ def _adamw(t: Tensor) -> int:
 
 
 def _adamw_8bit(t: Tensor) -> int:
-    """Of arXiv 2110.02861 as bitsandbytes keeps it: two states of 8 bits, a scale for each block of each."""
+    """As in arXiv 2110.02861 and bitsandbytes: two states of 8 bits, a scale for each block of each."""
     n = math.prod(t.shape)
     return t.copies * (8 * n if n < IN_4_BYTES else 2 * n + 8 * -(-n // OF_8_BITS))
 
 
 def _adafactor(t: Tensor) -> int:
-    """Of a matrix a number for each row and each column (arXiv 1804.04235), without momentum."""
+    """For a matrix one number for each row and each column (arXiv 1804.04235), without momentum."""
     if len(t.shape) < 2:
         return 4 * t.elements
     *before, rows, columns = t.shape
@@ -97,13 +97,13 @@ def _adafactor(t: Tensor) -> int:
 
 
 def _muon(t: Tensor) -> int:
-    """Momentum alone of the matrices inside the layers; AdamW of all others."""
+    """Only momentum for the matrices inside the layers; AdamW for all others."""
     return (4 if t.is_hidden else 8) * t.elements
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer: bytes of its state for some tensors, the weights' copy aside."""
+    """An optimizer: bytes of its state for some tensors, the copy of the weights aside."""
 
     said: str
     bytes_of: Callable[[Tensor], int]
@@ -111,7 +111,7 @@ class Optimizer:
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer("AdamW: momentum and variance in 32 bits", _adamw),
-    "adamw-8bit": Optimizer("8-bit AdamW: both in 8 bits, with a scale for each 256", _adamw_8bit),
+    "adamw-8bit": Optimizer("8-bit AdamW: both in 8 bits, with a scale for every 256 numbers", _adamw_8bit),
     "adafactor": Optimizer("Adafactor: one number per row and column of a matrix, no momentum", _adafactor),
     "muon": Optimizer("Muon: momentum of matrices inside layers, AdamW for the rest", _muon),
     "sgd": Optimizer("SGD without momentum: no state", lambda t: 0),
@@ -121,7 +121,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """How a model is trained. `devices` are tensor × pipeline × data parallel."""
+    """The setup of a training. `devices` are tensor × pipeline × data parallel."""
 
     sequence: int = 4096
     micro_batch: int = 1
@@ -138,7 +138,7 @@ class Setup:
 
     @property
     def data(self) -> int:
-        """How many groups of devices have micro-batches of their own."""
+        """The number of device groups, each with its own micro-batches."""
         return self.devices // (self.tensor * self.pipeline)
 
     @property
@@ -171,9 +171,8 @@ def check(costs: Costs, setup: Setup, adapters: Adapters | None) -> None:
 
 
 def nf4_bytes(elements: int, *, double: bool = True) -> int:
-    """Bytes of a matrix in NF4: half a byte an element and a scale for each 64, in 32 bits, or `double` quantized: in 8
-    bits, with a scale of 32 bits for each 256 of these.
-    """
+    """Bytes of a matrix in NF4: half a byte per element and a 32-bit scale for every 64 or, with `double` quantization,
+    an 8-bit scale and a 32-bit scale for every 256 of these."""
     blocks = -(-elements // NF4_BLOCK)
     return -(-elements // 2) + (blocks + 4 * -(-blocks // NF4_BLOCKS) if double else 4 * blocks)
 
@@ -192,7 +191,7 @@ def device_terms(costs: Costs, setup: Setup, adapters: Adapters | None, known: I
 
 
 def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[str, int]]:
-    """What each stage holds of the model where all of it is trained."""
+    """The model's memory in each stage if all of it is trained."""
     split = Split(setup.tensor, 1, setup.pipeline)
     tables = {w for n in costs.trace.root.children if n.role in (*LOOKED_UP, HEAD) for w in n.all_weights()}
     trained: list[list[Tensor]] = [[] for _ in range(setup.pipeline)]
@@ -213,7 +212,8 @@ def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[
 
 
 def _states(tensors: list[Tensor], setup: Setup, item_bytes: int = 2) -> dict[str, int]:
-    """Gradients, the weights' copy and the optimizer's state of what is trained, each as far as it is divided."""
+    """Gradients, the copy of the weights and the optimizer's state of the trained tensors, each divided as far as ZeRO
+    does."""
     n = sum(t.elements for t in tensors)
     state = sum(OPTIMIZERS[setup.optimizer].bytes_of(t) for t in tensors)
     each = max(item_bytes, GRADIENTS[setup.gradients])
@@ -230,16 +230,16 @@ def _weights(size: int, setup: Setup) -> int:
 
 
 def _shared(size: int, setup: Setup, stage: str) -> int:
-    """Bytes on a device of what this stage of ZeRO, and each further one, divides."""
+    """Bytes on a device of the terms that this stage of ZeRO, and each later one, divides."""
     order = list(SHARDINGS)
     return -(-size // setup.data) if order.index(setup.sharding) >= order.index(stage) else size
 
 
 def _exchanged(n: int, largest: int, setup: Setup, trained: int | None = None) -> dict[str, int]:
-    """The buffers that devices exchange numbers through.
+    """The communication buffers.
 
     DDP copies gradients into its buckets; ZeRO-1 and ZeRO-2 reduce a bucket at a time; ZeRO-3 gathers a module's
-    weights beside its gradients; FSDP two layers' weights, the next one's too, beside the gradients of one.
+    weights next to its gradients; FSDP two layers' weights, the next one's too, next to the gradients of one.
     """
     if setup.data == 1:
         return {"exchange buffers": 0}
@@ -254,7 +254,7 @@ def _exchanged(n: int, largest: int, setup: Setup, trained: int | None = None) -
 
 
 def _gathered(setup: Setup, modules: tuple[Module, ...], costs: Costs) -> list[tuple[Weight, ...]]:
-    """The weights that are gathered at once: of a module, its bias too, or of a layer, and of what is in none."""
+    """The weights that are gathered together: of a module, with its bias, or of a layer, and of the rest."""
     groups: dict[object, list[Weight]] = {}
     if setup.sharding == "fsdp":
         for call in costs.trace.root.children:
@@ -269,7 +269,7 @@ def _gathered(setup: Setup, modules: tuple[Module, ...], costs: Costs) -> list[t
 
 
 def _adapted(costs: Costs, setup: Setup, adapters: Adapters, modules: tuple[Module, ...]) -> dict[str, int]:
-    """What a device holds of a frozen model and of the adapters beside it."""
+    """A device's memory for a frozen model and its adapters."""
     weights = costs.counts.weights
     quantized = [m for m in modules if m.is_quantized] if setup.method == "qlora" else []
     copies = [(m, len(m.layers) * (m.members if m.weights[0].members is not None else 1)) for m in quantized]
@@ -294,7 +294,7 @@ def _adapted(costs: Costs, setup: Setup, adapters: Adapters, modules: tuple[Modu
 
 
 def _trained(adapters: Adapters) -> list[Tensor]:
-    """The tensors of adapters, and what is trained beside them, as vectors."""
+    """The tensors of adapters, and the tensors trained in addition, as vectors."""
     found: list[Tensor] = []
     for one in adapters.modules:
         n, m = len(one.layers), one.module
@@ -311,7 +311,7 @@ def _trained(adapters: Adapters) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _Array:
-    """An array that the backward pass needs, and the shapes that it is read in."""
+    """An array that the backward pass needs, and the shapes in which it is read."""
 
     array: ShapeArray
     views: list[ShapeArray]
@@ -363,8 +363,7 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
 
 def _kept(node: Node, adapters: Adapters | None) -> list[tuple[ShapeArray, ShapeArray]]:
     """The arrays that a call keeps for the backward pass, each as it is and as it is read. A map by frozen weights
-    keeps nothing, unless an adapter stands beside them.
-    """
+    keeps nothing, unless it has an adapter."""
     if node.keeps is Keeps.NOTHING:
         return []
     if node.keeps is Keeps.OUTPUT:
@@ -377,7 +376,7 @@ def _kept(node: Node, adapters: Adapters | None) -> list[tuple[ShapeArray, Shape
 
 
 def _distinct(pairs: Iterable[tuple[ShapeArray, ShapeArray]]) -> list[_Array]:
-    """Each array once, with every shape that it is read in."""
+    """Each array once, with every shape in which it is read."""
     found: dict[int, _Array] = {}
     for array, view in pairs:
         found.setdefault(id(array), _Array(array, [array])).views.append(view)
@@ -402,15 +401,14 @@ def _product(shape: Iterable[Dim], values: Mapping[str, int]) -> int:
 
 
 def _cut(name: str, n: int, tensor: int) -> int:
-    """How much of a size each of the tensor-parallel devices works on."""
+    """The part of a size that each of the tensor-parallel devices works on."""
     rule = rule_of(name)
     return n if rule is None or tensor == 1 else held(rule, n, tensor)
 
 
 def _low_rank(node: Node, adapters: Adapters | None, setup: Setup) -> int:
-    """Elements between the two matrices of the adapters beside a call's weights, in one layer: a vector as long as the
-    rank for each token, of experts for each that is chosen.
-    """
+    """Elements between the two matrices of the adapters of a call's weights, in one layer: a vector as long as the rank
+    for each token, for experts for each that is chosen."""
     if adapters is None:
         return 0
     total = 0

@@ -1,8 +1,8 @@
-"""vLLM's cache: pages of a block of tokens, layers in groups that share them, and what its share of the memory leaves.
+"""vLLM's cache: pages of a block of tokens, layers in groups that share them, and the memory that its share leaves.
 
-Read in vLLM: `v1/kv_cache_interface.py` and `v1/core/kv_cache_utils.py` (pages, groups, blocks of a request),
+Source in vLLM: `v1/kv_cache_interface.py` and `v1/core/kv_cache_utils.py` (pages, groups, blocks of a request),
 `config/cache.py` (blocks of 16 tokens, a share of 0.92), `engine/arg_utils.py` (tokens and sequences of a step); the
-pages of recurrent layers as its log says of them. What it prints of its cache is held against logs in the tests.
+pages of recurrent layers as in its log. The tests compare the results with the cache sizes in logs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
 
 @dataclass(frozen=True)
 class Setting:
-    """Under which options it runs: tokens and sequences of a step, the type of the cache, pages of a state."""
+    """The options: tokens and sequences of a step, the type of the cache, pages of a state."""
 
     step: int
     sequences: int
@@ -36,7 +36,7 @@ class Setting:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element of the cache. Raises `Problem` for a type that vLLM has not."""
+        """Bytes of an element of the cache. Raises `Problem` for a type that vLLM does not have."""
         if self.dtype not in TYPES:
             raise Problem(f"vLLM has no cache of type {self.dtype}", "give bfloat16 or fp8")
         return TYPES[self.dtype]
@@ -67,7 +67,7 @@ class Layers:
         return min(self.window + step if self.is_chunk else self.window - 1 + step, tokens)
 
     def pages(self, tokens: int, step: int) -> int:
-        """Pages of one layer for a sequence of so many tokens."""
+        """Pages of one layer for a sequence of this many tokens."""
         if self.states:
             return self.states
         begun = self.window is not None and not self.is_chunk  # a window need not begin with a block
@@ -82,8 +82,8 @@ class Layers:
 
 @dataclass(frozen=True)
 class Cache:
-    """How a model's cache is cut: its kinds of layers, how many layers share a pool of pages, how many groups there
-    are, bytes of a block over all layers of a group, and the fewest tokens of a block."""
+    """The layout of a model's cache: its kinds of layers, the number of layers that share a pool of pages, the number
+    of groups, bytes of a block over all layers of a group, and the fewest tokens of a block."""
 
     kinds: tuple[Layers, ...]
     layers: int
@@ -92,7 +92,7 @@ class Cache:
     block: int
 
     def blocks(self, tokens: int, step: int) -> int:
-        """Blocks that a sequence of so many tokens takes."""
+        """Blocks for a sequence of this many tokens."""
         if self.layers == 0:
             return max((kind.pages(tokens, step) for kind in self.kinds), default=0)
         return sum(-(-kind.number // self.layers) * kind.pages(tokens, step) for kind in self.kinds)
@@ -105,19 +105,19 @@ class Cache:
         return self.blocks(tokens, step) * self.block_bytes - used
 
     def held(self, room: int) -> int:
-        """Blocks that so many bytes hold."""
+        """Blocks that this many bytes hold."""
         return max(room, 0) // self.block_bytes if self.block_bytes else 0
 
     def printed_tokens(self, blocks: int) -> int:
-        """Tokens as `GPU KV cache size` has them."""
+        """The tokens that `GPU KV cache size` prints."""
         return blocks // self.groups * self.block if self.groups else 0
 
 
 def cache_of(costs: Costs, setting: Setting) -> Cache:
-    """How vLLM cuts a model's cache. Raises `Problem` where its pages are not known here."""
+    """vLLM's layout of a model's cache. Raises `Problem` if no rule is known for its pages."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 or k.holds is INDEX for k in kept) or costs.reads_source:
-        raise Problem("vLLM's pages of this model's cache are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out --engine")
     of_layers: dict[tuple[int | None, bool, int], set[int]] = {}
     attention: dict[int, list[CacheEntry]] = {}
     states: dict[int, list[CacheEntry]] = {}
@@ -133,7 +133,7 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
     ]
     state = {_state_bytes(costs, entries) for entries in states.values()}
     if len(state) > 1:
-        raise Problem("vLLM's pages of states of several sizes are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out --engine")
     if state:
         return _with_states(kinds, len(states), state.pop(), setting.states)
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
@@ -147,8 +147,7 @@ def _is_chunk(k: CacheEntry) -> bool:
 
 def _state_bytes(costs: Costs, entries: list[CacheEntry]) -> int:
     """Bytes of the states of one layer: a convolution without the column of the new token in 16 bits, a state of a
-    delta rule in 32 bits and one of Mamba in 16.
-    """
+    delta rule in 32 bits and one of Mamba in 16."""
     is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk())
     total = 0
     for k in entries:
@@ -161,7 +160,7 @@ def _state_bytes(costs: Costs, entries: list[CacheEntry]) -> int:
 
 
 def _with_states(kinds: list[Layers], number: int, state: int, states: int) -> Cache:
-    """Attention beside recurrent layers: a block is made so long that a page holds a state."""
+    """Attention in a model with recurrent layers: a block is long enough that a page holds a state."""
     if not kinds:
         return Cache((Layers(number, state, 1, states=states, state=state),), number, 1, state * number, 1)
     widest = max(kind.page // kind.block for kind in kinds)
@@ -175,14 +174,13 @@ def _as_large(kinds: list[Layers]) -> list[Layers]:
     """Pages of one size: a block of smaller rows holds more tokens."""
     page = max(kind.page for kind in kinds)
     if any(page % kind.page for kind in kinds):
-        raise Problem("vLLM's pages of layers whose rows do not divide are not known here", "leave out --engine")
+        raise Problem("no rule is known for vLLM's pages of layers whose rows do not divide", "leave out --engine")
     return [Layers(k.number, page, k.block * (page // k.page), k.window, k.is_chunk, k.states) for k in kinds]
 
 
 def _grouped(kinds: list[Layers]) -> Cache:
-    """Layers in groups of as many each as the rarest kind has, or the most frequent where that is not half as many
-    again: layers at the same place of each group share the same memory.
-    """
+    """Layers in groups of the size of the rarest kind, or of the most frequent if that has less than half as many
+    again: layers at the same place in each group share the same memory."""
     numbers = [kind.number for kind in kinds]
     layers = max(numbers) if 2 * max(numbers) < 3 * min(numbers) else min(numbers)
     groups = sum(-(-n // layers) for n in numbers)

@@ -1,4 +1,4 @@
-"""In which format each weight of a model is: all matrices in one, or tensor by tensor as the maker published them."""
+"""The format of each weight of a model: all matrices in one, or tensor by tensor as the maker published them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LINEAR = frozenset(
 
 
 class Kind(Enum):
-    """What a weight is to a quantizer."""
+    """The kind of a weight, as a quantizer sees it."""
 
     EXPERT = "experts"
     LINEAR = "linear layers"
@@ -51,9 +51,8 @@ class Kind(Enum):
 
 
 class WeightFormats:
-    """The formats of a model's weights, from the keys of its config.json; where these say nothing of a quantization,
-    and its files are there, from their headers: `types` reads the type of each tensor by its name.
-    """
+    """The formats of a model's weights, from the keys of its config.json or, if these state no quantization and its
+    files are there, from their headers: `types` reads the type of each tensor by its name."""
 
     def __init__(
         self,
@@ -78,10 +77,10 @@ class WeightFormats:
         self.rest = FORMATS[wide[0] if wide else "bfloat16"]
 
     def of(self, w: Weight, format: str, layers: tuple[int, ...] | None = None) -> Copies:
-        """How many copies of a weight are in each format, where matrices are in `format`; the published ones for that
-        name, and for the name of one of them. Raises `Problem` where these are asked for and not known.
+        """The number of copies of a weight in each format, if matrices are in `format`; the published formats for that
+        name, and for the name of one of them. Raises `Problem` if these are requested and not known.
 
-        With `layers`, the copies in these of its layers. Of a weight that a GGUF file cuts, the first part says.
+        With `layers`, only the copies in these layers. For a weight that a GGUF file cuts, the first part decides.
         """
         if format in GGUF:
             return self._in_file(w, format, layers)
@@ -92,7 +91,7 @@ class WeightFormats:
         return ((format_of(w, format), _copies(w, layers)),)
 
     def size(self, w: Weight, format: str) -> int:
-        """Bytes of all copies of a weight; a buffer counts in a GGUF file alone."""
+        """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
         if self._sized != format:
             self._sized, self._sizes = format, {}
         if w not in self._sizes:
@@ -107,7 +106,8 @@ class WeightFormats:
         return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
-        """The shape of a weight, or of a part, as a quantizer has it: inputs last, an expert's gate and up apart."""
+        """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
+        separate."""
         shape = w.shape if shape is None else shape
         if form.name in FORMATS and form is FORMATS[form.name] or form.name in GGUF_TYPES or len(shape) < 2:
             return shape
@@ -117,7 +117,8 @@ class WeightFormats:
         return (*before, rows, columns)
 
     def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
-        """Bytes of parts of this shape: in each of these layers so many members; a weight of no layer is there once."""
+        """Bytes of parts with this shape: this many members in each of these layers; a weight outside of layers exists
+        once."""
         whole = 1 if w.members is None else int(w.members)
         if format in GGUF:
             total = sum(_size_in(stored, w, layers) for stored in self.gguf.of(w, format))
@@ -133,7 +134,7 @@ class WeightFormats:
         )
 
     def types(self, format: str) -> tuple[str, ...]:
-        """The types whose arithmetic holds every value of the weights, besides bfloat16."""
+        """The types, besides bfloat16, whose arithmetic represents every value of the weights."""
         if format == PUBLISHED or format in self.names:
             self.check()
             return tuple(dict.fromkeys(name for form in self.quantized for name in form.types))
@@ -147,11 +148,11 @@ class WeightFormats:
 
     @cached_property
     def gguf(self) -> GgufFile:
-        """The model's GGUF file. Raises `Problem` where llama.cpp has no such model."""
+        """The model's GGUF file. Raises `Problem` if llama.cpp has no such model."""
         return GgufFile(self.trace.weights.values(), self.model_type, self.trace.symbols)
 
     def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
-        """How many copies of a weight have which type in a GGUF file."""
+        """The number of copies of a weight with each type in a GGUF file."""
         found: dict[Format, int] = {}
         each = 1 if w.members is None else int(w.members)
         parts = self.gguf.of(w, format)
@@ -162,7 +163,7 @@ class WeightFormats:
         return tuple([(form, copies) for form, copies in found.items() if copies])
 
     def check(self) -> None:
-        """Raise `Problem` where the published format is not known."""
+        """Raise `Problem` if the published format is not known."""
         if self.problem is not None:
             raise self.problem
 
@@ -182,7 +183,7 @@ class WeightFormats:
         return " and ".join(self._wide)
 
     def phrase(self, format: str) -> str:
-        """The formats as a sentence has them: `in fp8`, `as published (experts in mxfp4, the rest in bfloat16)`."""
+        """The formats as part of a sentence: `in fp8`, `as published (experts in mxfp4, the rest in bfloat16)`."""
         said = self.said(format)
         if format in GGUF and self.gguf.needs_matrix(format):
             return f"in {said} (made only with an importance matrix)"
@@ -190,12 +191,12 @@ class WeightFormats:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the config or the files say in which format the weights are."""
+        """Whether the config or the files state the format of the weights."""
         return self._is_said or self._types is not None
 
     @cached_property
     def _types(self) -> tuple[Layout, Mapping[str, str]] | None:
-        """The types of the tensors in the files, and where those of the forward pass stand."""
+        """The types of the tensors in the files, and their places in the forward pass's names."""
         if self._read_types is None or self.architecture is None or self.quantization is not None or self.problem:
             return None
         types = self._read_types()
@@ -208,7 +209,7 @@ class WeightFormats:
 
     @cached_property
     def _wide(self) -> list[str]:
-        """The formats of what is not quantized, that of the most numbers before."""
+        """The formats of the weights that are not quantized, that of the most numbers first."""
         if self._types is None:
             return [self.rest.name]
         found: dict[str, int] = {}
@@ -218,20 +219,20 @@ class WeightFormats:
         return sorted(found, key=lambda name: -found[name])
 
     def _of_quantizer(self, name: str) -> Quantization:
-        """What a quantizer makes of the model. Raises `Problem` where that is not known."""
+        """A quantizer's formats for the model. Raises `Problem` if they are not known."""
         if name not in self._quantizers:
             raw = {"quantization_config": QUANTIZERS[name], "model_type": self.model_type}
             quantization = read(raw)
             assert quantization is not None
             if quantization.experts_unknown and any(kind is Kind.EXPERT for kind in self.kinds.values()):
-                what = f"what {name} makes of the experts of {shorten(self.model_type)} is not known here"
+                what = f"no rule is known for how {name} stores the experts of {shorten(self.model_type)}"
                 raise Problem(what, "ask for another format, such as Q4_K_M or gptq-4bit-g128")
             self._quantizers[name] = quantization
         return self._quantizers[name]
 
     @cached_property
     def quantized(self) -> dict[Format, set[Kind]]:
-        """The formats of what is quantized, those of experts first, with the kinds of the weights in each."""
+        """The formats of the quantized weights, those of experts first, with the kinds of the weights in each."""
         found: dict[Format, set[Kind]] = {}
         if self.quantization is None:
             return found
@@ -243,9 +244,8 @@ class WeightFormats:
         return found
 
     def published(self, w: Weight, layers: tuple[int, ...] | None = None) -> Copies:
-        """How many copies of a weight the maker published in each format, of all or in these layers. Raises `Problem`
-        where that is not known.
-        """
+        """The number of copies of a weight in each published format, in all layers or in these. Raises `Problem` if the
+        format is not known."""
         self.check()
         quantization = self.quantization
         if quantization is None:
@@ -256,7 +256,7 @@ class WeightFormats:
         return self._quantized(w, quantization, self.rest, layers)
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
-        """How many copies of a weight are in each format of a quantization, or with the rest."""
+        """The number of copies of a weight in each format of a quantization, or with the rest."""
         kind = self.kinds[w]
         if kind is Kind.EXPERT and quantization.experts_unknown:
             raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
@@ -311,7 +311,7 @@ class WeightFormats:
         return tuple(found.items())
 
     def _kept(self, w: Weight) -> Format | None:
-        """The format in which the maker's files keep a weight whatever the config says."""
+        """The format in which the maker's files keep a weight, whatever the config says."""
         if self.architecture is not None:
             for end, name in self.architecture.kept.items():
                 if f".{w.name}".endswith(f".{end}"):
@@ -320,7 +320,7 @@ class WeightFormats:
 
     @cached_property
     def kinds(self) -> dict[Weight, Kind]:
-        """What each weight is: of matrices those of linear layers and of routed experts, and a head of its own."""
+        """The kind of each weight: of matrices those of linear layers and of routed experts, and a separate head."""
         uses: dict[Weight, set[Role | None]] = {}
         for node in self.trace.root.walk():
             for w in node.weights:
@@ -360,12 +360,12 @@ class WeightFormats:
 
 
 def _numbered(name: str, layer: int | None, member: int) -> str:
-    """What the module of one copy of a weight is called."""
+    """The name of the module of one copy of a weight."""
     return name.replace("{i}", str(layer)).replace("{e}", str(member)).removesuffix(".weight")
 
 
 def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
-    """In how many of these layers of a weight a tensor of a file is stored so; 1 where no layer has it."""
+    """The number of these layers of a weight that a tensor of a file holds; 1 outside of layers."""
     if stored.layers is None:
         return 1
     wanted = _numbers(w, layers)
@@ -378,7 +378,7 @@ def _size_in(stored: Stored, w: Weight, layers: tuple[int, ...]) -> int:
 
 
 def _numbers(w: Weight, layers: tuple[int, ...] | None) -> list[int | None]:
-    """What `{i}` of the name stands for in all layers, or in these."""
+    """The values of `{i}` in the name in all layers, or in these."""
     if w.layers is None:
         return [None]
     here = None if layers is None else set(layers)
@@ -386,7 +386,7 @@ def _numbers(w: Weight, layers: tuple[int, ...] | None) -> list[int | None]:
 
 
 def _copies(w: Weight, layers: tuple[int, ...] | None) -> int:
-    """How many copies of a weight there are, in all layers or in these."""
+    """The number of copies of a weight, in all layers or in these."""
     if layers is None:
         return int(w.copies)
     own = w.layers or ()

@@ -1,4 +1,4 @@
-"""What the browser needs to say which models fit, without their traces; `counting.capacity` reads it."""
+"""The data with which the browser decides which models fit, without their traces; `counting.capacity` reads it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def capacity(slug: str) -> dict[str, Any]:
 @memoized
 @cached_on_disk
 def weights(slug: str, format: str) -> list[Any] | None:
-    """A model's weights in another format; None where it has none."""
+    """A model's weights in another format; None if it has none."""
     return Packing(presets.model(slug).counts).weights_in(format)
 
 
 class Packing(Costs):
-    """A model's costs for one new token of each text on one device, as polynomials in the context."""
+    """A model's costs for one new token per sequence on one device, as polynomials in the context."""
 
     def packed(self) -> dict[str, Any]:
         """The data of a `Capacity`."""
@@ -63,7 +63,7 @@ class Packing(Costs):
         ]
 
     def _moved(self) -> Iterable[tuple[int | None, Poly]]:
-        """Elements of the cache that a step reads and writes, as `cache_bytes_read` and `cache_bytes_written` do."""
+        """Elements of the cache that a step reads and writes, like `cache_bytes_read` and `cache_bytes_written`."""
         for k in self.trace.kept:
             if k.seen is None:
                 yield k.item_bytes, k.elements
@@ -76,7 +76,7 @@ class Packing(Costs):
             yield k.item_bytes, written if k.row is None else smallest_poly(written, k.elements_per_token)
 
     def _forms(self) -> list[tuple[Poly, Poly]]:
-        """As `forms`: the mask hides nothing from the newest token."""
+        """Like `forms`: the mask hides nothing from the newest token."""
         whole, pairs = self.counts.flops, Poly.sum(p.leaf.flops * p.layers for p in self._pairs)
         if not self.latents:
             return [(whole - pairs, pairs)]
@@ -91,7 +91,7 @@ class Packing(Costs):
         return [(whole - pairs, pairs), (expanded - written_out, written_out)]
 
     def _largest(self) -> list[list[Any]]:
-        """The operations that may be the largest, each once, without those that another one is never smaller than."""
+        """The operations that may be the largest, each once, without those that are never larger than another."""
         found: list[Poly] = []
         for elements, _ in self._operations(pairs=True):
             poly = self._in_numbers(Poly.sum(varying * number for varying, number in elements.items()))
@@ -100,14 +100,14 @@ class Packing(Costs):
         return [self._terms(poly) for poly in found]
 
     def _by_size(self, entries: Iterable[tuple[int | None, Poly]]) -> list[list[Any]]:
-        """Elements by their own size in bytes, 0 where they have that of the cache's type."""
+        """Elements by their own size in bytes, or 0 for the size of the cache's type."""
         found: dict[int, list[Poly]] = {}
         for own, elements in entries:
             found.setdefault(own or 0, []).append(elements)
         return [[own, self._terms(Poly.sum(polys))] for own, polys in found.items()]
 
     def _terms(self, poly: Poly) -> list[Any]:
-        """A polynomial as data. Raises ValueError for one that is no sum of whole multiples of powers and calls."""
+        """A polynomial as data. Raises ValueError if it is not a sum of integer multiples of powers and calls."""
         terms: list[Any] = []
         for monomial, number in self._in_numbers(poly).terms.items():
             power, calls = 0, list[Any]()
@@ -133,7 +133,7 @@ class Packing(Costs):
 
 
 def _table(form: Format, copies: int, w: Weight) -> list[Any]:
-    """A table as `Weights` reads it; of a quantizer's format the bytes of a row. Raises ValueError where rows have no
+    """A table as `Weights` reads it; for a quantizer's format the bytes of a row. Raises ValueError if rows have no
     bytes of their own."""
     rows, *rest = map(int, w.shape)
     if form.name in GGUF_TYPES or form.name in FORMATS:

@@ -20,7 +20,7 @@ SIZES = (
 
 
 def row(slug: str, preset: Preset, model: Model | None) -> dict[str, Any]:
-    """What is said of a model; its numbers are null where the maker has not disclosed its sizes."""
+    """A model's row; its numbers are null if the maker has not disclosed its sizes."""
     said: dict[str, Any] = {
         "model": slug,
         "name": preset.name,
@@ -53,7 +53,7 @@ def as_json(rows: list[dict[str, Any]]) -> str:
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
-    """The same as a table: a column for each value, named by its place, such as `kv_cache.bytes_at.4096`."""
+    """The same as a table: one column per value, named by its place, such as `kv_cache.bytes_at.4096`."""
     flat = [dict(_flat(one)) for one in rows]
     columns = max(flat, key=len).keys()
     text = io.StringIO()

@@ -1,7 +1,7 @@
-"""The conformance file: what a calculator must give for each model of the catalog, as exact integers.
+"""The conformance file: the exact integers that a calculator must give for each model of the catalog.
 
-Whoever writes a calculator feeds it each model's `config` and holds its answers against the figures beside it, key by
-key. The conventions behind each figure stand in the same file.
+Authors of calculators pass in each model's `config` and compare the answers with its figures, key by key. The
+conventions behind each figure are in the same file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ CONVENTIONS = {
     "weight_bytes": "every tensor once: matrices in the format with its scales, norms and biases in 16 bits",
     "published_weight_bytes": "every trained tensor once, in the format that quantization_config says, with its "
     "scales; the rest in 16 bits",
-    "kv_cache": "2 bytes for each element, but for states that the architecture keeps in a type of its own",
+    "kv_cache": "2 bytes for each element, except states that the architecture keeps in another type",
     "parameters.stored": "the numbers in the published file, scales included; without one, parameters and buffers",
 }
 
 
 def of_model(model: Model) -> dict[str, Any]:
-    """One model's config and figures. Parameters in numbers, weights and cache in bytes, FLOPs at 2 a multiply-add."""
+    """One model's config and figures. Parameters in numbers, weights and cache in bytes, FLOPs at 2 per
+    multiply-add."""
     costs = costs_of(model.counts)
     return {
         "model": model.slug,
@@ -50,7 +51,7 @@ def of_model(model: Model) -> dict[str, Any]:
 
 
 def conventions() -> dict[str, str]:
-    """What each figure counts, by its key, and what holds for several."""
+    """The convention of each figure, by its key, and those that several share."""
     listed = {figure.key: figure.convention for figure in FIGURES.values() if figure.key.partition(".")[0] in PLACES}
     return CONVENTIONS | {key: convention for key, convention in listed.items() if convention}
 

@@ -30,7 +30,7 @@ ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
 
 
 class Asked(NamedTuple):
-    """At which contexts, with which type of the cache's elements, with which format of the weights."""
+    """The contexts, the type of the cache's elements, and the format of the weights."""
 
     contexts: tuple[int, ...] = (4096, 131072)
     dtype: str = "bfloat16"
@@ -49,7 +49,7 @@ USUAL = Asked()
 
 
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
-    """The figures that stand at a place of the JSON, by their keys there; for each context those that depend on it."""
+    """The figures at a place of the JSON, by their keys there; one value per context for those that depend on it."""
     figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
     return {
         key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
@@ -61,12 +61,12 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
 
 
 def plain_number(value: int | Fraction | None) -> int | float | None:
-    """A figure as JSON has it; null for a batch that is never reached."""
+    """A figure for JSON; null for a batch size that is never reached."""
     return float(value) if isinstance(value, Fraction) else value
 
 
 class Line(NamedTuple):
-    """A line of the table of `describe`: what, its figure, the unit, a note."""
+    """A line of the table of `describe`: label, figure, unit, note."""
 
     said: str
     value: int
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
-    """A figure as the table of `describe` has it; 0 stands for what is never reached."""
+    """A figure as the table of `describe` shows it; 0 stands for a value that is never reached."""
     figure, given = FIGURES[name], asked.at(context)
     width = width_of(given.item_bytes)
     said = figure.line.format(context=context)
@@ -85,7 +85,7 @@ def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note
 
 
 def data(costs: Costs, asked: Asked) -> dict:
-    """Every cost of one text, integers but for rates and seconds; keys that end in `_at` hold a figure for each
+    """Every cost of one sequence, integers except for rates and seconds; keys that end in `_at` have a figure for each
     context."""
     item, form = asked.item_bytes, asked.weights
 
@@ -155,7 +155,7 @@ def data(costs: Costs, asked: Asked) -> dict:
 
 
 def quantizer_bytes(costs: Costs, name: str) -> int | None:
-    """Bytes of all weights as a quantizer writes them; None where that is not known."""
+    """Bytes of all weights as a quantizer writes them; None if they are not known."""
     try:
         return costs.weight_bytes(name)
     except Problem:
@@ -163,7 +163,7 @@ def quantizer_bytes(costs: Costs, name: str) -> int | None:
 
 
 def gguf_bytes(costs: Costs) -> dict[str, int] | None:
-    """Bytes of all tensors of the model's GGUF file in each format; None where llama.cpp has no such model."""
+    """Bytes of all tensors of the model's GGUF file in each format; None if llama.cpp has no such model."""
     try:
         file = costs.formats.gguf
     except Problem:
@@ -172,16 +172,15 @@ def gguf_bytes(costs: Costs) -> dict[str, int] | None:
 
 
 def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
-    """Bytes that the devices of a split send for one token of one text, at any context."""
+    """Bytes that the devices of a split send for one token of one sequence, at any context."""
     step = Step(tuple(transfers(costs, split, 1, asked.at(asked.contexts[0]))), None)
     sums = {"sent": step.sent, "total_sent": step.total}
     return {name: int(n) if n.denominator == 1 else float(n) for name, n in sums.items()}
 
 
 def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
-    """What each engine holds beside the weights, exact terms alone, for one text of the first context on a machine of
-    `ENGINE_MEMORY`; None where its cache of the model is not known.
-    """
+    """Each engine's memory in addition to the weights, exact terms only, for one sequence of the first context on a
+    machine with `ENGINE_MEMORY`; None if no rule is known for its cache of the model."""
     given = asked.at(asked.contexts[0])
 
     def terms(engine: str) -> dict[str, int] | None:
@@ -194,9 +193,8 @@ def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
 
 
 def published(costs: Costs) -> dict | None:
-    """The weights as their maker published them: in which formats, whether the config says so, their bytes, and of each
-    tensor's pattern how many copies are in which format; None where the format is not known.
-    """
+    """The weights as their maker published them: their formats, whether the config states them, their bytes, and for
+    each tensor's pattern the number of copies in each format; None if the format is not known."""
     formats = costs.formats
     if formats.problem is not None:
         return None
@@ -281,12 +279,12 @@ def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | Non
 
 
 def _float(x: Fraction) -> float:
-    """To six significant digits: the figures that it comes from have fewer."""
+    """To six significant digits: the figures behind it have fewer."""
     return float(f"{float(x):.6g}")
 
 
 def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
-    """Rows of (what, figure, note) for reading, a block for each subject, at each context asked for."""
+    """Rows of (label, figure, note) for readers, one block per subject, at each requested context."""
     formats = [
         Line(
             f"weights in {name}, bytes",
@@ -303,13 +301,13 @@ def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
 
 
 def _published(costs: Costs) -> list[Line]:
-    """The weights as published, where that is another format than those of the list."""
+    """The weights as published, if their format differs from those of the list."""
     said = "" if costs.formats.problem else costs.formats.said(PUBLISHED)
     return [Line("weights as published, bytes", costs.weight_bytes(PUBLISHED), BYTES, said)] if " " in said else []
 
 
 def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
-    """Compute, cache, memory and what is moved, at a context."""
+    """Compute, cache, memory and traffic, at a context."""
     item, form = asked.item_bytes, asked.weights
 
     def figure(name: str, note: str | None = None) -> Line:
@@ -346,7 +344,7 @@ def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
 
 
 def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
-    """The least times at a context, on the accelerators that are asked for most."""
+    """The minimum times at a context, on the most common accelerators."""
     lines = []
     for a in common().values():
         b = _bounds(costs, a, asked.at(n))

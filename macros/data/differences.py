@@ -1,4 +1,4 @@
-"""Every figure that differs between two states of the data, by model: what `every-parameter diff` says."""
+"""Every figure that differs between two states of the data, by model, for `every-parameter diff`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Moved(NamedTuple):
 
     @property
     def difference(self) -> Number | None:
-        """What was added; None where one side has no such figure."""
+        """The difference; None if one side has no such figure."""
         return None if self.before is None or self.after is None else self.after - self.before
 
 
 class Differences(NamedTuple):
-    """What differs: models of one side only, keys that all models gained or lost, and every figure that moved."""
+    """The differences: models on one side only, keys that all models gained or lost, and every figure that moved."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -45,7 +45,7 @@ class Differences(NamedTuple):
 
 
 def differences(before: Objects, after: Objects) -> Differences:
-    """Compare two states. A key that one side has for no model at all counts once, not for each model."""
+    """Compare two states. A key that one side lacks for every model counts once, not for each model."""
     both = [slug for slug in after if slug in before]
     figures = {slug: (dict(figures_of(before[slug])), dict(figures_of(after[slug]))) for slug in both}
     keys = [{key for pair in figures.values() for key in pair[side]} for side in (0, 1)]
@@ -73,8 +73,7 @@ def differences(before: Objects, after: Objects) -> Differences:
 
 def figures_of(value: Any, place: str = "") -> Iterator[tuple[str, Number]]:
     """Every number of an object with its place, such as `kv_cache.bytes_at.4096`; entries of a list by their names,
-    rows by the word that they begin with.
-    """
+    rows by their first word."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if place or key not in NO_FIGURES and key not in LISTS:

@@ -36,7 +36,7 @@ CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape
 
 
 def check_number(model: Model) -> None:
-    """Raise `Problem` for more tensors than are written out."""
+    """Raise `Problem` for more tensors than can be listed."""
     if sum(int(w.copies) for w in (*model.counts.weights, *model.counts.buffers)) > MAX_TENSORS:
         raise Problem(f"more than {MAX_TENSORS:,} tensors", "use --collapse", model.slug)
 
@@ -50,12 +50,12 @@ def _patterns(weights) -> list:
 
 
 def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
-    """One object on one line: what `describe --format json` prints."""
+    """One object on one line, as `describe --format json` prints it."""
     return "".join(json_pieces(model, collapse, asked))
 
 
 def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
-    """The same in pieces, so that a list of a million tensors is never there as a whole."""
+    """The same in pieces, so that a list of a million tensors never exists as a whole."""
     if collapse:
         yield _json(model, _patterns(model.counts.weights), asked)
         return
@@ -116,7 +116,7 @@ def _json(model: Model, tensors: list, asked: Asked) -> str:
 
 
 def _weights(costs: Costs, format: str, is_each: bool) -> dict[str, object]:
-    """The weights in a format, `is_each` with a place for the list of tensors, otherwise with patterns."""
+    """The weights in a format; with `is_each`, a placeholder for the list of tensors, otherwise patterns."""
     if is_each:
         return {**weights.summary(costs, format), "tensors": [STORED], "layers": None}
     rows, layers = weights.patterns(costs, format)
@@ -124,19 +124,19 @@ def _weights(costs: Costs, format: str, is_each: bool) -> dict[str, object]:
 
 
 def line(value: object) -> str:
-    """A value as one line of JSON, in which every character is seen."""
+    """A value as one line of JSON, in which every character is visible."""
     return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + "\n"
 
 
 def escaped(json: str) -> str:
-    """JSON text, or TOML, with an escape in the place of each character that is not seen."""
+    """JSON or TOML text with an escape for each invisible character."""
     return re.sub(UNSEEN, lambda hidden: f"\\u{ord(hidden[0]):04x}", json)
 
 
 def formulas(model: Model) -> dict[str, object]:
     """The counts as expressions of the sizes' symbols (`counting.expressions`), with the symbols' values.
 
-    T is the new tokens of a step, S the context that they end at. Tensors are patterns, in the order of the collapsed
+    T is the new tokens of a step, S the context at its end. Tensors are patterns, in the order of the collapsed
     `tensors`: name, shape, number of copies.
     """
     counts = model.counts
@@ -153,7 +153,7 @@ def formulas(model: Model) -> dict[str, object]:
 
 
 def sources(preset: Preset) -> dict[str, object]:
-    """Who made a model and when, and where its numbers come from."""
+    """The maker and date of a model, and the sources of its numbers."""
     published = preset.published
     return {
         **about(preset),
@@ -172,7 +172,7 @@ def sources(preset: Preset) -> dict[str, object]:
 
 
 def about(preset: Preset) -> dict[str, str | None]:
-    """Who made a model and when, and under which license its weights are."""
+    """The maker and date of a model, and the license of its weights."""
     return {
         "family": preset.family,
         "organization": preset.organization,
@@ -183,14 +183,14 @@ def about(preset: Preset) -> dict[str, str | None]:
 
 
 def parts(model: Model) -> dict | None:
-    """Of a config of several parts the one that is described, None where it has no key, and those that are not."""
+    """For a config of several parts the described one (None if it has no key) and the others."""
     if model.parts is None:
         return None
     return {"described": model.parts.described, "left_out": [key for key, _ in model.parts.left_out]}
 
 
 def beyond(model: Model, asked: Asked) -> list[str]:
-    """A line about the contexts that are longer than the model was made for; none where there are none."""
+    """A line about the contexts that exceed the model's; empty if there are none."""
     end, is_table = model.longest_context
     if not (past := [f"{n:,}" for n in asked.contexts if model.is_beyond(n)]):
         return []
@@ -199,7 +199,7 @@ def beyond(model: Model, asked: Asked) -> list[str]:
 
 
 def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
-    """A row per tensor, or with `collapse` per pattern, without a heading."""
+    """One row per tensor, or with `collapse` per pattern, without a heading."""
     return "".join(csv_pieces(model, collapse, asked))
 
 

@@ -1,6 +1,6 @@
-"""The data, key by key, as JSON Schema: in a model's object, the catalog and the conformance file.
+"""The data, key by key, as JSON Schema: a model's object, the catalog and the conformance file.
 
-What a figure is comes from the one list of figures.
+The definition of each figure comes from the list of figures.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _EXPRESSION: Schema = {
 
 
 def model() -> Schema:
-    """Of a model's object: `<slug>.json`, and what `describe --format json` prints."""
+    """The schema of a model's object: `<slug>.json`, and the output of `describe --format json`."""
     tensor = _array(_said(TEXT, "name"), _said(_list(COUNT), "shape"))
     pattern = _array(
         _said(TEXT, "name, with {i} for the layer and {e} for the expert"),
@@ -99,7 +99,7 @@ def model() -> Schema:
                             {"type": "object", "additionalProperties": TEXT},
                             "sources of single values that are not from `config`, by key",
                         ),
-                        verified=_said({"type": "string", "format": "date"}, "date of the last look-up"),
+                        verified=_said({"type": "string", "format": "date"}, "date of the last lookup"),
                         published=_or_null(
                             _object(
                                 parameters=COUNT,
@@ -127,7 +127,7 @@ def model() -> Schema:
 
 
 def catalogue() -> Schema:
-    """Of `catalogue.json`."""
+    """The schema of `catalogue.json`."""
     disclosed = "null where the maker has not disclosed the sizes"
     return {
         "$schema": DIALECT,
@@ -165,7 +165,7 @@ def catalogue() -> Schema:
 
 
 def conformance() -> Schema:
-    """Of `conformance.json`."""
+    """The schema of `conformance.json`."""
     return {
         "$schema": DIALECT,
         "$id": "conformance.schema.json",
@@ -246,7 +246,7 @@ def _formulas() -> Schema:
 
 
 def _costs() -> Schema:
-    """Figures at each context, in the formats that were asked for."""
+    """Figures at each context, in the requested formats."""
     moved = _object(weights_read=COUNT, cache_read=COUNT, cache_written=COUNT, flops_per_byte=NUMBER)
     split = _said(_object(**dict.fromkeys(Split().degrees, COUNT)), "the degrees of parallelism")
     bound = _object(
@@ -317,7 +317,7 @@ def _costs() -> Schema:
             ),
             engine_bytes=_said(
                 _object(
-                    context=_said(COUNT, "tokens of the one text"),
+                    context=_said(COUNT, "tokens of the one sequence"),
                     memory_bytes=_said(COUNT, "of the machine, by which vLLM chooses its batch"),
                     **dict.fromkeys(engines(), _or_null(_terms())),
                 ),
@@ -365,7 +365,7 @@ def _costs() -> Schema:
             ),
             **_figures("costs"),
         ),
-        "keys in _at hold a value for each context",
+        "keys that end in _at have a value for each context",
     )
 
 
@@ -374,7 +374,7 @@ def _terms() -> Schema:
 
 
 def _figures(place: str) -> dict[str, Schema]:
-    """The figures at a place of the object, each with what the list of figures says of it."""
+    """The figures at a place of the object, each with its definition from the list of figures."""
     listed = {}
     for figure in FIGURES.values():
         if figure.key.rpartition(".")[0] == place:
@@ -390,7 +390,7 @@ def _said(schema: Schema, description: str) -> Schema:
 
 
 def _object(**properties: Schema) -> Schema:
-    """A table of these keys and no others, all of them there but those of figures that not every model has."""
+    """A table of exactly these keys, all required except the figures that not every model has."""
     required = [name for name, value in properties.items() if not value.get("x-optional")]
     listed = {name: {k: v for k, v in value.items() if k != "x-optional"} for name, value in properties.items()}
     return {"type": "object", "properties": listed, "required": required, "additionalProperties": False}

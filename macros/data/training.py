@@ -1,4 +1,4 @@
-"""What fine-tuning and training take, for a model's object: parameters of adapters, bytes on one of several devices."""
+"""Fine-tuning and training in a model's object: parameters of adapters, bytes on one of several devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data(model: Model, costs: Costs) -> dict[str, Any]:
 
 
 def _lora(model: Model, adapter: Adapter, known: tuple[Module, ...]) -> dict[str, Any] | None:
-    """The parameters of adapters as PEFT makes them; None where it finds nothing to adapt."""
+    """The parameters of adapters as PEFT makes them; None if it finds nothing to adapt."""
     try:
         made = adapters.adapters(model.counts, model.architecture, model.model_type, adapter, known)
     except Problem:
@@ -38,7 +38,7 @@ def _lora(model: Model, adapter: Adapter, known: tuple[Module, ...]) -> dict[str
 
 
 def _zero(costs: Costs, known: tuple[Module, ...]) -> dict[str, Any] | None:
-    """Bytes on each device by term; None where they are not known."""
+    """Bytes on each device by term; None if they are not known."""
     try:
         terms = device_terms(costs, ZERO, None, known)
     except Problem:

@@ -1,4 +1,4 @@
-"""The weights of a model in one format, tensor by tensor: under which name, in which type, with how many bytes."""
+"""The weights of a model in one format, tensor by tensor: name, type and bytes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ Row = list[Any]
 
 
 def summary(costs: Costs, format: str) -> dict[str, Any]:
-    """The format, the bytes of all tensors, and how many bits that is for each weight.
+    """The format, the bytes of all tensors, and the bits per weight.
 
-    Of a GGUF file also what llama.cpp calls the architecture, and whether it makes the format only with an importance
-    matrix.
+    For a GGUF file also llama.cpp's name for the architecture, and whether the format needs an importance matrix.
     """
     size, file = costs.weight_bytes(format), costs.formats.gguf if format in GGUF else None
     return {
@@ -30,9 +29,8 @@ def summary(costs: Costs, format: str) -> dict[str, Any]:
 
 
 def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]] | None]]:
-    """Every pattern with each of its types, `{i}` for the layer and `{e}` for the expert; and of each row the layers,
-    as [first, last, step]: none where no layer has it.
-    """
+    """Every pattern with each of its types, with `{i}` for the layer and `{e}` for the expert; and for each row the
+    layers, as [first, last, step], or none outside of layers."""
     if format in GGUF:
         rows = [
             ([stored.tensor.name, stored.type, stored.size], stored.layers)
@@ -44,7 +42,7 @@ def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]]
 
 
 def tensors(costs: Costs, format: str) -> Iterator[Row]:
-    """Every tensor; of those of one layer whose types differ by expert, the pattern."""
+    """Every tensor; for tensors of one layer whose types differ by expert, the pattern."""
     if format in GGUF:
         for stored in costs.formats.gguf.in_format(format):
             size = stored.size // len(stored.layers or (0,))
@@ -65,7 +63,7 @@ def tensors(costs: Costs, format: str) -> Iterator[Row]:
 
 
 def _by_layer(costs: Costs, format: str) -> Iterable[tuple[Row, tuple[int, ...] | None]]:
-    """A row for each pattern and type, with the layers that have it."""
+    """One row for each pattern and type, with its layers."""
     for w in costs.counts.weights:
         if w.layers is None:
             for form, copies in costs.formats.of(w, format):

@@ -1,1 +1,1 @@
-"""The forward passes, and what a run of them on shapes leaves. Knows NumPy, and nothing of what is made of it."""
+"""The forward passes, and the traces that they leave on shapes. Knows only NumPy."""

@@ -1,9 +1,9 @@
-"""Arrays that have a shape and no content, and the calls that they came from.
+"""Arrays that have a shape and no content, and the calls that made them.
 
 `ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX:
 a function written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every
-operation is written down with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing of
-what is computed.
+operation is recorded with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing about
+models.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from .tensors import Cached, Weight
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One call in the trace: a NumPy `function`, or a `step` with the calls inside it as `children`.
+    """One call in the trace: a NumPy `function`, or a `step` with its inner calls as `children`.
 
-    What a call is stands on these two; `name` is for messages.
+    These two identify a call; `name` is only for messages.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Node:
 
     @property
     def role(self) -> Role | None:
-        """What the step is; None for a NumPy call."""
+        """The role of the step; None for a NumPy call."""
         return Role.FORWARD if self.parent is None else self.step.role if self.step else None
 
     @property
@@ -74,12 +74,12 @@ class Node:
 
     @property
     def keeps(self) -> Keeps:
-        """What training keeps of the call."""
+        """The activations of the call that training keeps."""
         return self.step.keeps if self.step else keeps_of(self.function, len(self.inputs))
 
     @property
     def access(self) -> Access:
-        """What the call does with the numbers."""
+        """The call's access to the numbers."""
         return self.step.access if self.step else access_of(self.function)
 
     def is_inside(self, *roles: Role) -> bool:
@@ -90,7 +90,7 @@ class Node:
     def flops(self) -> Poly:
         """FLOPs of one run of this call: 2 for each multiply-add of its contractions, all layers of a kind included.
 
-        Worked out once; ask after the call has ended.
+        Computed once; ask only after the call has ended.
         """
         if self._flops is None:
             self._flops = self._sum_of_flops()
@@ -117,21 +117,21 @@ class Node:
         return [*(self.parent.path() if self.parent else []), self]
 
     def all_weights(self) -> list[Weight]:
-        """The weights that this call touched, each once, in order. Worked out once; ask after the call has ended."""
+        """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""
         if self._weights is None:
             self._weights = tuple(dict.fromkeys(w for n in self.walk() for w in n.weights))
         return list(self._weights)
 
 
 class Tracer(steps.Tracer, Protocol):
-    """Writes down the calls that are made with an array, one of ours or of NumPy."""
+    """Records the calls that are made with an array, ours or NumPy's."""
 
     def numpy(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
     ) -> Any: ...
 
     def place(self) -> str:
-        """In which layers and steps the next call is, for a message."""
+        """The layers and steps of the next call, for a message."""
         ...
 
 
@@ -139,7 +139,7 @@ Source: TypeAlias = Node | Weight | Cached
 
 
 class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array without content. Whatever would need the content raises `ShapeError`."""
+    """An array without content. Any operation that needs the content raises `ShapeError`."""
 
     __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
 
@@ -253,18 +253,19 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 def stand_in(array: ShapeArray) -> Array:
     """A shape-only array where a forward pass is typed to get a real one.
 
-    By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest: no type can say so.
+    By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest; no type can express
+    that.
     """
     return cast("Array", array)
 
 
 def _called(function: Callable[..., Any], *args: object, **kwargs: object) -> ShapeArray:
-    """What a NumPy function makes of shape-only arrays, of which its own types know nothing."""
+    """The result of a NumPy function on shape-only arrays, which its own types do not cover."""
     return function(*args, **kwargs)
 
 
 def arrays_in(args: Iterable[object]) -> list[ShapeArray]:
-    """The shape-only arrays among some arguments, those in lists and tuples included."""
+    """The shape-only arrays among some arguments, also inside lists and tuples."""
     arrays: list[ShapeArray] = []
     for a in args:
         if isinstance(a, ShapeArray):

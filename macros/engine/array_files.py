@@ -1,4 +1,4 @@
-"""Arrays in .npy files, whose header is held against what is asked for before a number of them is read."""
+"""Arrays in .npy files, whose header is checked before any number is read."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def read_array(path: Path, shape: Sequence[int]) -> Array:
 
 
 def check_array(dtype: np.dtype, found: Sequence[int], shape: Sequence[int]) -> None:
-    """Raise `Problem` for an array of something else than numbers, or of another shape."""
+    """Raise `Problem` for an array of anything but numbers, or of another shape."""
     if dtype.kind not in NUMBERS:
-        raise Problem(f"holds {shorten(str(dtype))}, and no fractions or whole numbers", "give an array of float32")
+        raise Problem(f"holds {shorten(str(dtype))}, not floating-point or whole numbers", "give an array of float32")
     if tuple(found) != tuple(map(int, shape)):
         raise Problem(f"is {shorten(list(found))}, and not {list(map(int, shape))}", "give an array of this shape")
 
 
 def as_float32(numbers: Array) -> Array:
-    """The same as float32. Raises `Problem` for what is no finite number then."""
+    """The same as float32. Raises `Problem` if a number is not finite then."""
     with np.errstate(all="ignore"):
         single = numbers.astype(np.float32)
     if not np.isfinite(single).all():
-        raise Problem("holds NaN, infinity, or a number that float32 has not", "give finite numbers")
+        raise Problem("holds NaN, infinity, or a number beyond float32", "give finite numbers")
     return single
 
 

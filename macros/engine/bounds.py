@@ -1,4 +1,4 @@
-"""How much is read of what others made, and how much can be asked for: the same in the command line and the browser."""
+"""Limits on foreign input and on requests: the same in the command line and the browser."""
 
 # Bytes of a file. The size is looked at before anything is read.
 LARGEST_TEXT = 2**23  # what people write; the largest config.json in circulation has some hundred thousand

@@ -24,9 +24,9 @@ Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
 
 
 class Arrays:
-    """Loaded weights: asking for one by name and shape returns its array, or says how the file differs.
+    """Loaded weights: a request by name and shape returns the array, or says how the file differs.
 
-    `watch`, if given, sees each step that asks for a weight: a `Tracer`.
+    `watch`, if given, observes each step that requests a weight: a `Tracer`.
     """
 
     def __init__(self, tensors: Mapping[str, Array], prefix: str = "", index: int = 0, watch: Tracer | None = None):
@@ -53,9 +53,9 @@ class Arrays:
         return array
 
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
-        """The same for a tensor that is no trained weight; `counted` says whether the published total has it.
+        """The same for a tensor that is not a trained weight; `counted` says whether the published total includes it.
 
-        `whole`: it holds whole numbers, and stays so.
+        `whole`: it holds integers, and keeps its type.
         """
         return self._checked(name, *shape).astype(np.int64, copy=False) if whole else self(name, *shape)
 
@@ -75,7 +75,7 @@ class Arrays:
         return Arrays(self.tensors, f"{self.prefix}{prefix}.", self.index if index is None else index, self.__tracer__)
 
     def beside(self, prefix: str, numbers: Mapping[int, int]) -> Arrays:
-        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
+        """This layer's weights under another prefix: below `prefix`, with the number that belongs to the layer."""
         return Arrays(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
 
     def layers(
@@ -89,9 +89,9 @@ class Arrays:
 
 
 class Cache:
-    """What earlier steps left, and what this one leaves: `length` tokens came before `new` ones.
+    """The entries that earlier steps left, and those that this one leaves: `length` tokens came before `new` ones.
 
-    `after()` is the cache to hand to the next step. `read` is what an encoder is to read in the first one.
+    `after()` is the cache for the next step. `read` is the input of an encoder in the first one.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Cache:
         self.left: Entries = {} if left is None else left
 
     def source(self, rows: int, *row: int) -> Array:
-        """What an encoder reads in this step: in the first one all that was given, in later ones nothing."""
+        """The encoder's input in this step: all of it in the first one, nothing in later ones."""
         if self.length:
             return np.zeros((0, *map(int, row)), np.float32 if row else np.int64)
         if self.read is None:
@@ -126,7 +126,7 @@ class Cache:
     def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
 
-        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
         place = self.index, holds, self.number
         old = self.kept.get(place, np.zeros((0, *new.shape[1:]), new.dtype))
@@ -138,7 +138,7 @@ class Cache:
         return rows[len(old) - int(mask.seen(self.length)) :]
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         return self.extend(holds, new, mask)
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
@@ -146,13 +146,13 @@ class Cache:
         return rows
 
     def fill(self, holds: Holds, new: Array, rows: int) -> Array:
-        """What an encoder's rows are to this layer: new in the first step, kept in all later ones: [M …]."""
+        """An encoder's rows for this layer: new in the first step, kept in all later ones: [M …]."""
         place = self.index, holds, self.number
         self.left[place] = self.kept.get(place, new)
         return self.left[place]
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state that the step before left; zeros before the first."""
+        """The state that the previous step left; zeros before the first."""
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
@@ -167,10 +167,10 @@ class Cache:
 def published_parts(
     architecture: Architecture, name: str, shape: Sequence[int]
 ) -> list[tuple[str, tuple[int, ...], int | None]]:
-    """What the published file has for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
+    """The published file's tensors for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
 
-    With members, the name holds `{e}` and the shape is one member's. The tensor itself where nothing is declared.
-    Raises `Problem` for a shape that cannot be cut.
+    With members, the name holds `{e}` and the shape is one member's. The tensor itself if nothing is declared. Raises
+    `Problem` for a shape that cannot be cut.
     """
     for packed, parts in architecture.fused.items():
         if f".{name}".endswith(f".{packed}"):
@@ -184,7 +184,7 @@ def published_parts(
 
 
 def uneven(name: str, shape: Sequence[int], parts: int) -> Problem:
-    """What to say of a stored tensor that cannot be cut into so many."""
+    """The message for a stored tensor that cannot be cut into this many parts."""
     return Problem(
         f"{name} is {list(shape)} in the file, and holds {parts} tensors one below the other",
         "check that config.json belongs to these files",
@@ -202,7 +202,7 @@ class TensorSlice(Protocol):
 
 
 class TensorFile(Protocol):
-    """An open file, as `safetensors.safe_open` gives it, whose own types leave this open."""
+    """An open file, as `safetensors.safe_open` returns it, without types of its own."""
 
     def keys(self) -> list[str]: ...
 
@@ -212,7 +212,7 @@ class TensorFile(Protocol):
 
 
 class Files(Mapping[str, Array]):
-    """The tensors of a folder's `*.safetensors`, each read when it is asked for: one file, or several with an index."""
+    """The tensors of a folder's `*.safetensors`, each read on request: one file, or several with an index."""
 
     # What old releases saved besides the weights: causal masks, rope tables.
     NOT_WEIGHTS = re.compile(r"(^|\.)(attn\.(bias|masked_bias)|attention\.(bias|masked_bias)|rotary_emb\.inv_freq)$")
@@ -255,7 +255,7 @@ class Files(Mapping[str, Array]):
             import_module("ml_dtypes")  # gives NumPy the type bfloat16
             try:
                 if not path.is_file():
-                    raise FileNotFoundError if not path.exists() else OSError("it is no file")
+                    raise FileNotFoundError if not path.exists() else OSError("it is not a file")
                 _check_header(path)
                 self.open[path] = safe_open(path, framework="np")
                 self.names[path] = dict.fromkeys(self.open[path].keys())
@@ -272,12 +272,12 @@ class Files(Mapping[str, Array]):
         return self._opened(name).get_slice(name)[number]
 
     def _opened(self, name: str) -> TensorFile:
-        """The file that a tensor is in, once its numbers are known to be of a type that is read."""
+        """The file of a tensor, after a check that its type is supported."""
         path = self.file_of[name]
         file = self._file(path)
         if name not in self.names[path]:
             raise Problem(
-                f"has no tensor {named(name)}, and the index says that it does", "download the file again", str(path)
+                f"has no tensor {named(name)}, although the index lists it", "download the file again", str(path)
             )
         dtype = file.get_slice(name).get_dtype()
         if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # whole numbers are buffers: tables of a hash
@@ -300,7 +300,7 @@ class Files(Mapping[str, Array]):
         return tuple(self._file(self.file_of[name]).get_slice(name).get_shape())
 
     def warnings(self) -> list[str]:
-        """A line about tensors that the forward pass did not ask for, if there are any that hold weights."""
+        """A line about tensors with weights that the forward pass did not request, if there are any."""
         rest = [n for n in self.file_of if n not in self.used and not self.NOT_WEIGHTS.search(n)]
         more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
         return (
@@ -319,10 +319,10 @@ def _check_header(path: Path) -> None:
 
 
 class Published(Mapping[str, Array]):
-    """A folder's tensors under the names that the forward pass asks for, however this file spells or packs them.
+    """A folder's tensors under the names that the forward pass requests, however this file spells or packs them.
 
-    `renamed`: what the names of the trunk's tensors begin with here, and in a file with another head. `d_head`: the
-    width of a head, where all have one.
+    `renamed`: the prefix of the trunk's tensors here, and in a file with another head. `d_head`: the width of a head,
+    if all have the same.
     """
 
     def __init__(
@@ -375,7 +375,7 @@ class Published(Mapping[str, Array]):
 
 
 class Shapes(Mapping[str, Sequence[int]]):
-    """The shapes of a folder's tensors by their names, each looked up when it is asked for."""
+    """The shapes of a folder's tensors by their names, each looked up on request."""
 
     def __init__(self, files: Files):
         self.files = files

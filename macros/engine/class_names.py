@@ -1,4 +1,4 @@
-"""What makers call the class of a model with its own head, where that is not the type's name: `class_names.toml`."""
+"""Makers' names for the class of a model with its own head, if it is not the type's name: `class_names.toml`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = Path(__file__).parent / "class_names.toml"
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"name": "class"}):
-    """A class that a maker's config.json names, of which type, and where that stands."""
+    """A class that a maker's config.json names, its type, and the source."""
 
     name: str
     model_type: str

@@ -1,4 +1,4 @@
-"""Integers that remember where they come from, in one module with the polynomials that they carry.
+"""Integers that remember their origin, in one module with the polynomials that they carry.
 
 A `Dim` is an `int`: 768 works wherever NumPy wants a size. It also carries a polynomial over named symbols, so the same
 768 prints as `d_model` or `n_heads·d_head`, and a sum of products of such dimensions is the formula of a whole model.
@@ -20,7 +20,7 @@ class Free(str):
 
 
 class Call(NamedTuple):
-    """What a polynomial cannot say: `min`, floor division (`//`) or remainder (`%`) of polynomials."""
+    """Terms beyond polynomials: `min`, floor division (`//`) or remainder (`%`) of polynomials."""
 
     op: str
     args: tuple[Poly, ...]
@@ -114,7 +114,7 @@ class Poly:
 
     @property
     def constant(self) -> Number | None:
-        """The number this polynomial is, or None if it has symbols."""
+        """The number that this polynomial equals, or None if it has symbols."""
         if not self.terms:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
@@ -136,7 +136,7 @@ class Poly:
         return self._is_free
 
     def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
-        """What multiplies symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""
+        """The coefficient of symbol^power: `(2·L·S + 3).coefficient("S")` is 2·L."""
         return Poly(
             {
                 tuple((a, e) for a, e in m if a != symbol): c
@@ -160,8 +160,8 @@ class Poly:
         return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
-        """The polynomial with every atom for which `rule` returns a polynomial replaced by it, also inside `min`,
-        `//` and `%`."""
+        """The polynomial with every atom replaced for which `rule` returns a polynomial, also inside `min`, `//` and
+        `%`."""
         terms: list[Poly] = []
         for m, c in self.terms.items():
             term = Poly({(): c})
@@ -178,7 +178,7 @@ class Poly:
         return Poly.sum(terms)
 
     def in_numbers(self, values: Mapping[str, int]) -> Poly:
-        """The polynomial with every symbol of `values` as its number: a few terms, quick to evaluate at many points."""
+        """The polynomial with every symbol of `values` as a number: a few terms, quick to evaluate at many points."""
         terms: dict[Monomial, Number] = {}
         for m, c in self.terms.items():
             rest: list[tuple[Atom, int]] = []
@@ -256,8 +256,8 @@ class Poly:
 class Dim(int):
     """An `int` that remembers its symbols: `Dim(768, "d_model")`. Arithmetic gives a `Dim` again.
 
-    `exprs` holds every expression known for it: where sizes of different origin were found to be equal (768 is d_model
-    and n_heads·d_head), the first is the one that it was declared with.
+    `exprs` holds every expression known for it: if sizes of different origin turned out equal (768 is d_model and
+    n_heads·d_head), the first is its declaration.
     """
 
     exprs: tuple[Poly, ...]
@@ -308,7 +308,7 @@ class Dim(int):
         return _of_ints(remainder, self, other)
 
     def _with(self, other: object, number: Callable[[int, int], int], symbolic: Callable[[Poly, Poly], Poly]) -> Dim:
-        """The dimension that an operator gives; what is no `int` takes this for an ordinary one."""
+        """The dimension that an operator gives; for anything but an `int`, this one acts as an ordinary integer."""
         if not isinstance(other, int):
             return NotImplemented
         return Dim(number(int(self), other), symbolic(self.expr, Poly.of(other)))
@@ -354,7 +354,7 @@ def quotient(a: int, b: int) -> Dim:
 
 
 def remainder(a: int, b: int) -> Dim:
-    """a % b: "what a chunk of b still holds after a tokens"."""
+    """a % b: the content of a chunk of b after a tokens."""
     p, q = Poly.of(a), Poly.of(b)
     if p.constant is not None and q.constant is not None:
         return Dim(int(a) % int(b))
@@ -362,9 +362,9 @@ def remainder(a: int, b: int) -> Dim:
 
 
 def smallest(*dims: int) -> Dim:
-    """min(dims): decided now where it always comes out the same, else kept as an expression.
+    """min(dims): decided now if it always has the same result, otherwise kept as an expression.
 
-    Sizes of a model are compared by value; one that varies (T, S) only where the answer holds for every value of it.
+    Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
     """
     fixed = [d for d in dims if not Poly.of(d).is_free]
     varying = [d for d in dims if Poly.of(d).is_free]
@@ -377,7 +377,7 @@ def smallest_poly(*polys: Poly) -> Poly:
 
 
 def same(a: int, b: int) -> Dim:
-    """Two names for one size: a's expression first, b's beside it. Raises ValueError where the sizes differ."""
+    """Two names for one size: a's expression first, then b's. Raises ValueError if the sizes differ."""
     if a is b and isinstance(a, Dim):
         return a
     if int(a) != int(b):
@@ -409,7 +409,7 @@ IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))
 
 
 def latex_name(symbol: str) -> str:
-    """A symbol as LaTeX, spelled as everywhere: d_model -> \\text{d\\_model}, T -> T."""
+    """A symbol as LaTeX in its usual spelling: d_model -> \\text{d\\_model}, T -> T."""
     spelled = symbol.replace("_", r"\_")
     return symbol if len(symbol) == 1 else rf"\text{{{spelled}}}"
 
@@ -432,7 +432,8 @@ def _whole(c: Number) -> Number:
 
 
 def _order(atom: Atom) -> tuple[int, int | str]:
-    """Reading order inside a product: how many layers, T and S, other counts and the vocabulary, dimensions, others."""
+    """Reading order inside a product: numbers of layers, T and S, other counts and the vocabulary, dimensions,
+    others."""
     if isinstance(atom, Call):
         return 4, str(atom)
     if atom.endswith("layers"):
@@ -475,7 +476,7 @@ def _minimum(args: Iterable[Poly]) -> Poly:
 
 
 def _call(op: str, args: list[Poly]) -> Poly:
-    """`op` of polynomials, evaluated where all of them are numbers, or what is divided is the divisor."""
+    """`op` of polynomials, evaluated if all of them are numbers, or if the dividend is a multiple of the divisor."""
     if not any(p.symbols for p in args):
         return Poly.of(_evaluate(Call(op, tuple(args)), {}))
     if op == "min":
@@ -484,7 +485,7 @@ def _call(op: str, args: list[Poly]) -> Poly:
 
 
 def _distribute(p: Poly) -> list[Poly]:
-    """min(a, b) + c is min(a + c, b + c): the arguments that `p` stands for inside another min."""
+    """min(a, b) + c is min(a + c, b + c): the arguments that `p` represents inside another min."""
     for m, c in p.terms.items():
         if c == 1 and len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Call) and m[0][0].op == "min":
             rest = p - Poly({m: 1})
@@ -521,7 +522,7 @@ def _render(
     call: Callable[[str, list[str]], str],
     number: Callable[[int], str],
 ) -> str:
-    """A polynomial as text, by what a notation writes for a product, a power, a fraction, a function and a number."""
+    """A polynomial as text, with a notation for products, powers, fractions, functions and numbers."""
     if not p.terms:
         return "0"
 

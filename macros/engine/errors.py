@@ -1,4 +1,4 @@
-"""The one kind of error that a person sees: a line that says where, what was found, and what to do."""
+"""The one kind of error that people see: a line that says where, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST, MOST_OF_A_PLACE = 1000, 300
 
 
 class Problem(Exception):
-    """`where: what; mend`, on one line: something in a preset, a config, a page or a call that its author can mend."""
+    """`where: what; fix`, on one line: something in a preset, a config, a page or a call that its author can fix."""
 
     def __init__(self, what: str, mend: str = "", where: str = ""):
         self.what, self.mend = (cut(seen(" ".join(str(s).split())), MOST) for s in (what, mend))
@@ -35,26 +35,26 @@ def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def shorten(value: object, width: int = 60) -> str:
-    """A value as it may stand in a one-line message."""
+    """A value for a one-line message."""
     return cut(repr(value), width)
 
 
 def named(name: object, width: int = 60) -> str:
-    """A name that somebody else gave, as it may stand in a one-line message: without quotes."""
+    """A foreign name for a one-line message: without quotes."""
     return cut(seen(str(name)), width)
 
 
 def seen(text: str) -> str:
-    """Text in which every character is seen: what a terminal would act on stands there as Python writes it."""
+    """Text in which every character is visible: control characters are written as in Python."""
     return re.sub(UNSEEN, lambda hidden: repr(hidden[0])[1:-1], text)
 
 
 def placed(where: object) -> str:
-    """Where something is, as it may stand before a one-line message: of a long path the end."""
+    """The place of something, for the front of a one-line message: only the end of a long path."""
     place = seen(" ".join(str(where).split()))
     return place if len(place) <= MOST_OF_A_PLACE else f"…{place[1 - MOST_OF_A_PLACE :]}"
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most so many characters."""
+    """Text of at most this many characters."""
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""Text files that people write, read with errors that say what to mend; and files written whole or not at all."""
+"""Hand-written text files, read with errors that say what to fix; and files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def place(path: Path) -> str:
-    """A file's path as a message names it: from the repository, also where the package is installed."""
+    """A file's path for a message: relative to the repository, also if the package is installed."""
     try:
         return str("macros" / path.relative_to(PACKAGE))
     except ValueError:
@@ -28,7 +28,7 @@ def place(path: Path) -> str:
 
 
 def size_of(path: Path, most: int | None = None) -> int:
-    """A file's bytes. Raises `Problem` for what cannot be read, has no end of its own, or is larger than `most`."""
+    """A file's bytes. Raises `Problem` for one that cannot be read, is endless, or is larger than `most`."""
     try:
         about = path.stat()
     except (OSError, ValueError) as error:  # a path with a NUL, too
@@ -44,7 +44,7 @@ def size_of(path: Path, most: int | None = None) -> int:
 
 @contextmanager
 def opened(path: Path, most: int | None = None) -> Generator[BinaryIO]:
-    """A file of at most so many bytes, to be read from its beginning. Raises `Problem`, while it is read too."""
+    """A file of at most this many bytes, to be read from its beginning. Raises `Problem`, also during reading."""
     size_of(path, most)
     try:
         with path.open("rb") as file:
@@ -58,13 +58,13 @@ def _unreadable(error: Exception) -> Problem:
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """A file's contents. Raises `Problem` for what cannot be read, has no end of its own, or is too large."""
+    """A file's contents. Raises `Problem` for one that cannot be read, is endless, or is too large."""
     with opened(path, most) as file:
         return file.read()
 
 
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """A file's text. Raises `Problem` for what is not UTF-8, starts with a byte-order mark or cannot be read."""
+    """A file's text. Raises `Problem` if it is not UTF-8, starts with a byte-order mark or cannot be read."""
     data = read_bytes(path, most)
     if data.startswith(b"\xef\xbb\xbf"):
         raise Problem("starts with a byte-order mark", "save it as UTF-8 without one")
@@ -98,11 +98,11 @@ def parse_json(text: str) -> dict[str, Any]:
 
 @contextmanager
 def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Generator[BinaryIO, None, None]:
-    """A file to write to, which takes its place once all of it is on the disk. If anything fails, what stood there
-    stays, and nothing else is left: no part of a file, none of the folders that were made for it. A device or a pipe
-    gets what is written as it comes.
+    """A file to write to, which takes its place once all of it is on the disk. If anything fails, the old file stays,
+    and nothing else is left: no part of a file, none of the folders that were made for it. A device or a pipe gets the
+    output directly.
 
-    Raises `Problem` for what cannot be written, and where the file is to be new for one that exists.
+    Raises `Problem` if it cannot be written, and for an existing file if it must be new.
     """
     made: list[Path] = []
     try:
@@ -140,7 +140,7 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
 
 
 def _put(temporary: Path, target: Path, is_new: bool) -> None:
-    """A written file at its place; one that is to be new takes the place of none that came meanwhile."""
+    """A written file at its place; one that must be new does not replace a file that appeared in the meantime."""
     if is_new:
         with suppress(OSError):  # a disk without links
             os.link(temporary, target)
@@ -153,6 +153,6 @@ def _put(temporary: Path, target: Path, is_new: bool) -> None:
 
 
 def write(path: Path, content: str | bytes, is_new: bool = False, with_folders: bool = False) -> None:
-    """A whole file, as `writing` says; a text as UTF-8."""
+    """A whole file, by the rules of `writing`; a text as UTF-8."""
     with writing(path, is_new, with_folders) as file:
         file.write(content.encode() if isinstance(content, str) else content)

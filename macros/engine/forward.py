@@ -24,24 +24,24 @@ TRACED_NEW_TOKENS, TRACED_CONTEXT = 104_729, 1_299_709
 
 
 class Head(Protocol):
-    """What stands on a trunk in the place of its own head (`architectures.heads`)."""
+    """A task head on a trunk, instead of its own head (`architectures.heads`)."""
 
     @property
     def labels(self) -> int: ...
 
     @property
     def prefix(self) -> str | None:
-        """What the names of the trunk's tensors begin with; None where that is as with its own head."""
+        """The prefix of the trunk's tensors; None if it is the same as with its own head."""
         ...
 
     @property
     def compute(self) -> Callable[[Array, Weights, Weights, int, Any], Array]:
-        """What it makes of the last hidden states: [T D], its weights, the trunk's, so many labels, the config."""
+        """Its output for the last hidden states: [T D], its weights, the trunk's, the number of labels, the config."""
         ...
 
 
 def trace(architecture: Architecture, config: Config, head: Head | None = None) -> Trace:
-    """Run on shapes: T new tokens after S − T earlier ones, logits of the last token; or what another head gives."""
+    """Run on shapes: T new tokens after S − T earlier ones, logits of the last token; or the output of another head."""
     if head is None:
         return _run(architecture, config, Trace(), None, "")
     renamed = renaming(architecture, config, head)
@@ -49,9 +49,8 @@ def trace(architecture: Architecture, config: Config, head: Head | None = None) 
 
 
 def renaming(architecture: Architecture, config: Config, head: Head | None) -> tuple[str, str]:
-    """What the names of all tensors below the head begin with, `model.`, and with another head; empty where they share
-    nothing.
-    """
+    """The common prefix of all tensors below the head, `model.`, and the one with another head; empty if they share
+    none."""
     if head is None:
         return "", ""
     below = _run(architecture, config, Trace({Role.UNEMBED: stop}), None, "").weights.values()
@@ -88,7 +87,7 @@ def logits(
 ) -> tuple[Array, Cache]:
     """Run on arrays: [T] token ids -> ([T V] logits, or [1 V] with `last`; the cache for the next step).
 
-    With another head, what that gives.
+    With another head, its output.
     """
     cache = cache or Cache()
     new = np.asarray(ids, np.int64)

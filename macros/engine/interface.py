@@ -1,7 +1,7 @@
-"""What a forward pass is handed: token ids as an array, its weights, and the cache, each real or shape-only.
+"""The inputs of a forward pass: token ids as an array, its weights, and the cache, each real or shape-only.
 
-A forward pass is written for arrays and typed so. On shapes it meets `ShapeArray`s, which do all that it does with
-arrays; `array.stand_in` is the one place that tells a type checker so.
+A forward pass is written and typed for arrays. On shapes it gets `ShapeArray`s, which do all that it does with arrays;
+`array.stand_in` is the one place that tells a type checker so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ KindT = TypeVar("KindT")
 
 
 class Mask(Protocol):
-    """Which earlier tokens a layer sees, and which it therefore keeps. Equal masks are equal kinds of layer."""
+    """The earlier tokens that a layer sees, and therefore keeps. Equal masks are equal kinds of layer."""
 
     def seen(self, past: int) -> int:
-        """How many of `past` earlier tokens the next step reads."""
+        """The number of earlier tokens, out of `past`, that the next step reads."""
         ...
 
     def kept(self, context: int) -> int:
-        """How many tokens stay in the cache after a step that ends at `context`."""
+        """The number of tokens in the cache after a step that ends at `context`."""
         ...
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -71,7 +71,7 @@ class Weights(Protocol):
         ...
 
     def beside(self, prefix: str, numbers: Mapping[int, int]) -> Weights:
-        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
+        """This layer's weights under another prefix: below `prefix`, with the number that belongs to the layer."""
         ...
 
     def layers(
@@ -86,13 +86,13 @@ class Weights(Protocol):
 
 
 class KVCache(Protocol):
-    """What earlier steps left to this one, `length` tokens long: keys and values, latents, states."""
+    """The entries that earlier steps left to this one, `length` tokens long: keys and values, latents, states."""
 
     @property
     def length(self) -> int: ...
 
     def source(self, rows: int, *row: int) -> Array:
-        """What an encoder reads in this step: in the first one all of it, `rows` long, in later ones nothing.
+        """The encoder's input in this step: all of it, `rows` long, in the first one, nothing in later ones.
 
         Token ids, or rows of numbers: [M] or [M, *row] -> [M …] or [0 …].
         """
@@ -105,12 +105,12 @@ class KVCache(Protocol):
     def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
 
-        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
         ...
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         ...
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
@@ -118,15 +118,14 @@ class KVCache(Protocol):
         ...
 
     def fill(self, holds: Holds, new: Array, rows: int) -> Array:
-        """What an encoder's `rows` are to this layer: new in the first step, kept in all later ones: [M …] or [0 …] ->
-        [M …].
-        """
+        """An encoder's `rows` for this layer: new in the first step, kept in all later ones: [M …] or [0 …] -> [M
+        …]."""
         ...
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state of fixed size that the step before left."""
+        """The state of fixed size that the previous step left."""
         ...
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step; `item_bytes` where its elements have a size of their own."""
+        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         ...

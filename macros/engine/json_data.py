@@ -1,6 +1,5 @@
-"""What JSON from elsewhere may hold, the same in the command line and the browser: whole characters, numbers that are
-not too long, tables and lists that are not too deep.
-"""
+"""Limits on foreign JSON, the same in the command line and the browser: whole characters, numbers that are not too
+long, tables and lists that are not too deep."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from .errors import Problem, shorten
 
 
 def whole(digits: str) -> int:
-    """A whole number of JSON. Raises `Problem` for one that takes long to read."""
+    """An integer in JSON. Raises `Problem` for one that takes long to read."""
     if len(digits) > MOST_DIGITS:
         raise Problem(f"broken JSON: a number of {len(digits):,} digits, more than {MOST_DIGITS:,}", "check the file")
     return int(digits)
@@ -24,7 +23,7 @@ def special_float(table: dict[str, Any]) -> dict[str, Any] | float:
 
 
 def check_data(data: object) -> None:
-    """Raise `Problem` for what nobody can print: tables and lists nested too deeply, half of a character."""
+    """Raise `Problem` for data that cannot be printed: tables and lists nested too deeply, half of a character."""
     level = [data]
     for _ in range(DEEPEST):
         if not level:

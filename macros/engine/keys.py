@@ -1,11 +1,10 @@
-"""The keys of a config.json as they come: which of them are the language model's, and what a list with an entry for
-each layer becomes where the number of layers changes.
-"""
+"""The raw keys of a config.json: those of the language model, and the continuation of a list per layer for another
+number of layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
 
@@ -28,11 +27,15 @@ FORMATS = "quantization_config", "dtype", "torch_dtype"
 # How the names of keys begin or end that hold a size, or a number of something.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
+# Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
+# that writes and speaks has the part that writes.
+TEXT_TABLES = "text_config", "llm_config", "language_config"
+WRITER = "thinker_config"
+
 
 class Parts(NamedTuple):
-    """Of a config.json with several parts: the key of the described one, None where its keys stand beside the others;
-    the keys of those that are left out, each with its model type where it has one.
-    """
+    """For a config.json with several parts: the key of the described one, or None if its keys are next to the others;
+    the keys of the other parts, each with its model type if it has one."""
 
     described: str | None
     left_out: tuple[tuple[str, str | None], ...]
@@ -48,20 +51,39 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     keys of `text_config`, or without one those that stand beside the other parts. What the whole says of tied tables
     goes before what the part says; what it says of the format of weights holds where the part says nothing.
     """
-    described = "text_config" if isinstance(raw.get("text_config"), Mapping) else None
+    if (writer := _writer(raw)) is not None:
+        keys, parts = language_part(writer)
+        others = [(name, _model_type(part)) for name, part in raw.items() if _is_part(name, part) and name != WRITER]
+        left_out = [*[(f"{WRITER}.{name}", kind) for name, kind in (parts.left_out if parts else ())], *others]
+        return keys, Parts(f"{WRITER}.{text_table(writer)}", tuple(left_out))
+    described = text_table(raw)
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts
-    inner: Mapping[str, Any] = raw["text_config"]
+    inner: Mapping[str, Any] = raw[described]
     both = {"model_type": raw.get("model_type"), **inner}
     tied = {"tie_word_embeddings": raw["tie_word_embeddings"]} if raw.get("tie_word_embeddings") is not None else {}
     formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
     return {**both, **tied, **formats}, parts
 
 
+def text_table(raw: Mapping[str, Any]) -> str | None:
+    """The key of the table with a language model's keys; None where they stand beside the other parts."""
+    writer = _writer(raw)
+    return next((name for name in TEXT_TABLES if isinstance((writer or raw).get(name), Mapping)), None)
+
+
+def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The part that writes, of a whole that also speaks."""
+    part: object = raw.get(WRITER)
+    if not isinstance(part, Mapping) or not isinstance(part.get("text_config"), Mapping):
+        return None
+    return cast("Mapping[str, Any]", part)
+
+
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:
-    """Those names of keys that say that they hold a size or a number of something, and hold anything."""
+    """The keys whose names mean a size or a number, and that have a value."""
     return [name for name in names if _names_a_size(name) and raw.get(name) is not None]
 
 
@@ -80,9 +102,8 @@ def _model_type(part: Mapping[str, Any]) -> str | None:
 
 
 def continued(value: Any, before: int, layers: int) -> Any:
-    """What has an entry for each of so many layers, for another number of layers: its shortest pattern goes on; without
-    a pattern, and what is no such list, it stays as it is.
-    """
+    """A list with an entry for each layer, for another number of layers: its shortest pattern continues; without a
+    pattern, and for any other value, it stays unchanged."""
     if not _is_sequence(value) or len(value) != before or not 0 < layers <= MOST_LAYERS:
         return value
     for period in range(1, before // 2 + 1):

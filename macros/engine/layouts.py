@@ -1,7 +1,7 @@
-"""Where the tensors of a forward pass stand in a file: its makers' names, transformers' names, stacks and their parts.
+"""The places of a forward pass's tensors in a file: its makers' names, transformers' names, stacks and their parts.
 
-What a file may do is said by the architecture: spell names in another way, pack several tensors of ours into one, hold
-one of ours in several. Nothing is read here: names and, where they are known, shapes are enough.
+The architecture declares the possibilities: a file may spell names differently, pack several of our tensors into one,
+or hold one of ours in several. Nothing is read here: names and, if they are known, shapes are enough.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from .architectures import Architecture
 Stored: TypeAlias = Mapping[str, Sequence[int] | None]
 
 # How the language model of a larger one is called there, and here.
-WRAPPERS = (("language_model.", ""), ("model.language_model.", "model."), ("model.language_model.", ""))
+WRAPPERS = (
+    ("language_model.", ""),
+    ("model.language_model.", "model."),
+    ("model.language_model.", ""),
+    ("model.text_model.", "model."),
+    ("thinker.", ""),
+)
 MOST_DIGITS = 9  # of a number in a name
 MOST_KINDS = 10_000  # of names that differ in more than numbers; after so many, names are taken as they are spelled
 
@@ -23,9 +29,9 @@ MOST_KINDS = 10_000  # of names that differ in more than numbers; after so many,
 class Cut(NamedTuple):
     """A stored tensor, or a part of it.
 
-    `member`: one along its first axis. `position`: which of so many equal `parts` along the rows; the rows of the parts
-    take turns where `in_turn`, and stand one part below the other where not. `in_pairs`: in each head, the rows that
-    turn together stand side by side, and half a head apart here.
+    `member`: one along its first axis. `position`: one of several equal `parts` along the rows, which are interleaved
+    if `in_turn`, and otherwise one below the other. `in_pairs`: in each head, the rows that rotate together are
+    neighbors in the file, and half a head apart here.
     """
 
     stored: str
@@ -37,9 +43,8 @@ class Cut(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a tensor stands: cuts, one below the other; with `is_stack`, those of each member, one array behind the
-    other.
-    """
+    """The place of a tensor: cuts, one below the other; with `is_stack`, those of each member, one array after the
+    other."""
 
     members: list[list[Cut]]
     is_stack: bool = False
@@ -52,7 +57,7 @@ class Place(NamedTuple):
 class Layout:
     """The tensors of a file by the names of a forward pass, however the file spells and packs them.
 
-    `renamed`: what the names of the trunk's tensors begin with here, and in a file with another head.
+    `renamed`: the prefix of the trunk's tensors here, and in a file with another head.
     """
 
     def __init__(self, architecture: Architecture, stored: Stored, renamed: tuple[str, str] = ("", "")):
@@ -71,7 +76,7 @@ class Layout:
                 self.called.setdefault(_filled(ours, numbers), name)
 
     def find(self, name: str) -> Place | None:
-        """Where the tensor `name` stands; None where it does not."""
+        """The place of the tensor `name`; None if there is none."""
         cut = self._cut(name)
         if cut is not None:
             return Place([[cut]])
@@ -83,7 +88,7 @@ class Layout:
         return None
 
     def shape(self, place: Place) -> tuple[int, ...] | None:
-        """The shape of what stands there; None where it does not follow from the file's shapes."""
+        """The shape of the tensor there; None if it does not follow from the file's shapes."""
         shapes: list[list[int]] = []
         for cuts in place.members:
             below = [self._shape(cut) for cut in cuts]
@@ -123,7 +128,8 @@ class Layout:
         return None
 
     def _joined(self, prefix: str, parts: Sequence[str]) -> Place | None:
-        """One array of all experts' tensors, of each expert its parts one below the other; or of such parts alone."""
+        """One array of all experts' tensors, with the parts of each expert one below the other; or only of such
+        parts."""
         if "{e}" in parts[0]:
             experts = list(self._members(prefix, parts, "{e}"))
             return Place(experts, is_stack=True) if experts else None
@@ -135,7 +141,7 @@ class Layout:
         return Place([found]) if len(found) == len(cuts) else None
 
     def _members(self, prefix: str, parts: Sequence[str], letter: str) -> Iterator[list[Cut]]:
-        """The cuts of each member, as many as there are."""
+        """The cuts of each member."""
         e = 0
         while True:
             cuts = [self._cut(prefix + part.replace(letter, str(e))) for part in parts]
@@ -149,17 +155,17 @@ class Layout:
 
 
 def rows_axis(dimensions: int) -> int:
-    """The axis of the rows: the one before the last, of a vector its own."""
+    """The axis of the rows: the second to last; for a vector its only one."""
     return max(dimensions - 2, 0)
 
 
 def _holds(shape: Sequence[int] | None, member: int | None) -> bool:
-    """Whether a stored tensor has a member of this number; where its shape is not known, it may."""
+    """Whether a stored tensor has a member with this number; if its shape is not known, it may."""
     return member is None or shape is None or (len(shape) > 1 and member < shape[0])
 
 
 def _prefix(name: str, part: str) -> tuple[str | None, int | None]:
-    """What stands before this end of a name, and the number in the place of `{e}`; (None, None) for another name."""
+    """The beginning of a name before this end, and the number in place of `{e}`; (None, None) for another name."""
     before, has_member, after = part.partition("{e}")
     if not has_member:
         return (name[: len(name) - len(part)], None) if f".{name}".endswith(f".{part}") else (None, None)
@@ -170,7 +176,7 @@ def _prefix(name: str, part: str) -> tuple[str | None, int | None]:
 
 
 def _kind(name: str) -> tuple[str, list[str]]:
-    """A name with `{0}`, `{1}` … in the place of its numbers, and these."""
+    """A name with `{0}`, `{1}` … in place of its numbers, and these."""
     numbers: list[str] = []
     parts: list[str] = []
     for part in name.split("."):
@@ -196,7 +202,7 @@ def _is_number(part: str) -> bool:
 
 
 def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) -> list[str]:
-    """What the forward pass may call the tensors of a kind of a file."""
+    """The forward pass's possible names for the tensors of a kind of a file."""
     names = [kind]
     names += [ours + kind.removeprefix(theirs) for theirs, ours in WRAPPERS if kind.startswith(theirs)]
     ours, theirs = renamed
@@ -212,9 +218,8 @@ def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) 
 
 
 def names_in_files(name: str, architecture: Architecture) -> list[str]:
-    """What files may call a tensor of ours: as here, by one of the spellings or by all of them, by its pieces, or by
-    what packs it. `{i}` and `{e}` in the name stay.
-    """
+    """The possible names of our tensor in files: the same, by one of the spellings or by all of them, by its pieces, or
+    by the stack that packs it. `{i}` and `{e}` in the name stay."""
     kind = name.replace("{i}", "{0}").replace("{e}", "{1}")
     names, together = [kind], kind
     for there, here in reversed(architecture.spellings):
@@ -230,7 +235,7 @@ def names_in_files(name: str, architecture: Architecture) -> list[str]:
 
 
 def _given_back(name: str, there: str, here: str) -> str:
-    """A name with a part of it spelled as in a file; the other way round than `_replaced`."""
+    """A name with a part of it spelled as in a file; the inverse of `_replaced`."""
     if "+1}" in here:
         return name
     if there.startswith("^"):
@@ -241,7 +246,7 @@ def _given_back(name: str, there: str, here: str) -> str:
 
 
 def _replaced(name: str, there: str, here: str) -> str:
-    """A name with a part of it spelled as here; `^` begins what only begins a name, `$` ends what only ends one."""
+    """A name with a part of it spelled as here; `^` anchors the beginning of a name, `$` its end."""
     if there.startswith("^"):
         return here + name.removeprefix(there[1:]) if name.startswith(there[1:]) else name
     if there.endswith("$"):

@@ -1,7 +1,7 @@
-"""A trace with the numbers in it: the forward pass on shapes, each call done on a checkpoint's arrays as well.
+"""A trace with its numbers: the forward pass on shapes, with each call also made on a checkpoint's arrays.
 
-What a view knows of a trace (its steps, their words and shapes) it then knows of the numbers too. They are those of the
-run without a trace: the same functions of NumPy get the same arrays in the same order.
+A view then has the numbers in addition to the steps, their words and shapes. They are those of the run without a trace:
+the same functions of NumPy get the same arrays in the same order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .weights import ShapeCache, ShapeWeights
 
 
 class Numbers(Trace):
-    """A trace that has the numbers of each of its arrays. Every layer stands in it by itself."""
+    """A trace that has the numbers of each of its arrays. Every layer is in it individually."""
 
     def __init__(self):
         super().__init__()
@@ -72,12 +72,12 @@ class Numbers(Trace):
 
 
 class NotByToken(Problem):
-    """Layers whose cache is no row of each token."""
+    """Raised for layers whose cache is not a row per token."""
 
 
 def not_by_token() -> NotByToken:
     return NotByToken(
-        "its layers keep something else than a row of each token", "numbers are shown of models with plain attention"
+        "its layers keep something other than a row per token", "numbers are shown only for models with plain attention"
     )
 
 
@@ -120,7 +120,7 @@ class NumberWeights(ShapeWeights):
 
 
 class NumberCache(ShapeCache):
-    """The shape-only cache with the numbers of one of arrays."""
+    """The shape-only cache with the numbers of a real one."""
 
     def __init__(self, trace: Numbers, arrays: Cache, length: int, context: int, layer: int = 0):
         super().__init__(trace, length, context, (layer,))

@@ -1,4 +1,4 @@
-"""Shape rules: for each NumPy function that a forward pass may call, the shape of its result.
+"""Shape rules: the shape of the result of each NumPy function that a forward pass may call.
 
 Each takes the record of the call (for a note and its FLOPs) and the call's arguments, and returns (shape, dtype), or a
 list of them.
@@ -27,7 +27,7 @@ Rule: TypeAlias = Callable[..., Result | list[Result]]
 
 
 class Shaped(Protocol):
-    """What a rule needs to know of an array, real or shape-only."""
+    """The properties of an array, real or shape-only, that a rule needs."""
 
     @property
     def shape(self) -> Shape: ...
@@ -40,14 +40,14 @@ class Shaped(Protocol):
 
 
 class Record(Protocol):
-    """Where a rule writes down what else it knows of a call."""
+    """The place where a rule records further facts about a call."""
 
     note: str
     own_flops: Poly | None
 
 
 class ShapeError(TypeError):
-    """A call that shapes cannot follow: the message names the function, the shapes and the tensors."""
+    """A call for which shapes have no rule: the message names the function, the shapes and the tensors."""
 
 
 def show(shape: Iterable[int]) -> str:
@@ -57,7 +57,7 @@ def show(shape: Iterable[int]) -> str:
 
 
 def elementwise(ufunc: np.ufunc, record: Record, *args: Any) -> Result:
-    """The rule of `ufunc`, which works number by number."""
+    """The rule of `ufunc`, which works element by element."""
     return _broadcast([a.shape for a in args if hasattr(a, "shape")]), _dtype(ufunc, tuple(map(_dtype_of, args)))
 
 
@@ -353,7 +353,7 @@ RULES: dict[Callable[..., Any], Rule] = {
 
 
 def argument(a: object) -> str:
-    """An argument as a message shows it: an array's shape, anything else as it is."""
+    """An argument for a message: an array's shape, anything else as it is."""
     if hasattr(a, "__tracer__"):
         return repr(a)
     if isinstance(a, (list, tuple)):
@@ -370,12 +370,13 @@ _KEEPS_OUTPUT = frozenset((np.exp, np.tanh, np.sqrt))
 
 
 def access_of(function: Callable[..., Any] | None) -> Access:
-    """What a NumPy function does with the numbers."""
+    """A NumPy function's access to the numbers."""
     return Access.LOOKS if function in _LOOKS else Access.MOVES if function in _MOVES else Access.COMPUTES
 
 
 def keeps_of(function: Callable[..., Any] | None, arrays: int) -> Keeps:
-    """What training keeps of a NumPy function of so many arrays: of a product with a plain number, nothing."""
+    """The activations that training keeps for a NumPy function of this many arrays: none for a product with a plain
+    number."""
     moves = access_of(function) is not Access.COMPUTES
     scales = function in (np.multiply, np.divide) and arrays == 1
     if moves or scales or function in _KEEPS_NOTHING:

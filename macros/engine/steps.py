@@ -1,7 +1,8 @@
-"""`@step`: makes a function a step of the trace, and says what the step is. On real arrays it is the function itself.
+"""`@step`: makes a function a step of the trace, with a role. On real arrays it is the function itself.
 
-This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` sees the call.
-What a view or a cost needs to know of a step is declared where the step is defined; no figure depends on its name.
+This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` receives the
+call. Everything that views and costs need to know about a step is declared where the step is defined; no figure depends
+on its name.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 
 class Role(StrEnum):
-    """What a step is. The value is the word for it in pages and data: `params("gpt2", "attention")`.
+    """The role of a step. The value is its name in pages and data: `params("gpt2", "attention")`.
 
-    `term` is what the field calls it, or several such words with commas between them; `terms` makes it exact by what
-    the trace shows of a step.
+    `term` is the field's term, or several separated by commas; `terms` makes it more exact, by the trace of a step.
     """
 
     term: str
@@ -156,7 +156,7 @@ FEED_FORWARDS = frozenset({Role.FEED_FORWARD, Role.CHANNEL_MIX, Role.MIXTURE_OF_
 
 
 class Holds(StrEnum):
-    """What an entry of the cache holds of each layer; the value is the word for it in data."""
+    """The content of an entry of the cache in each layer; the value is its name in data."""
 
     KEYS = "k"
     VALUES = "v"
@@ -189,7 +189,7 @@ OF_SOURCE = frozenset({Holds.SOURCE_KEYS, Holds.SOURCE_VALUES})
 
 
 class Keeps(Enum):
-    """What training keeps of a call, so that the backward pass has it."""
+    """The activations of a call that training keeps for the backward pass."""
 
     INPUTS = "inputs"
     OUTPUT = "output"
@@ -197,7 +197,7 @@ class Keeps(Enum):
 
 
 class Access(Enum):
-    """What a call does with the numbers: it computes new ones, only moves them, or sees its first input another way."""
+    """A call's access to the numbers: it computes new ones, only moves them, or is a view of its first input."""
 
     COMPUTES = "computes"
     MOVES = "moves"
@@ -206,7 +206,7 @@ class Access(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A function that the trace records, and the facts of it."""
+    """A function that the trace records, and its facts."""
 
     function: Callable[..., Any]
     role: Role
@@ -230,7 +230,7 @@ Ruling: TypeAlias = tuple[tuple[int, ...], int]
 
 
 class Reached(Exception):
-    """The forward pass has come to a step that something else stands in the place of: it goes no further."""
+    """Raised when the forward pass comes to a replaced step: it goes no further."""
 
     def __init__(self, hidden: Any):
         self.hidden = hidden
@@ -238,7 +238,7 @@ class Reached(Exception):
 
 
 def stop(hidden: Any, *rest: Any, **options: Any) -> Any:
-    """In the place of a step: end the forward pass with what the step would have been given."""
+    """Instead of the step: end the forward pass with the step's input."""
     raise Reached(hidden)
 
 
@@ -247,7 +247,7 @@ Instead: TypeAlias = Mapping[Role, Callable[..., Any]]
 
 
 class Tracer(Protocol):
-    """Sees the calls of steps, and runs them."""
+    """Observes the calls of steps, and runs them."""
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
@@ -255,13 +255,13 @@ class Tracer(Protocol):
 
 
 class Replacing:
-    """Runs something else in the place of the steps of a role; all others as they are, or as `watch` does."""
+    """Replaces the steps of a role; all others run as they are, or through `watch`."""
 
     def __init__(self, instead: Instead, watch: Tracer | None = None):
         self.instead, self.watch = instead, watch
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a step, or what stands in its place."""
+        """Run a step, or its replacement."""
         if step.role in self.instead:
             return self.instead[step.role](*args, **kwargs)
         return step.function(*args, **kwargs) if self.watch is None else self.watch.call(step, args, kwargs)
@@ -284,9 +284,9 @@ def step(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Record each call of a function as one step of this role, with everything it calls inside as its children.
 
-    `keeps` is what training keeps of it. With `rule`, the function is one indivisible operation with data-dependent
-    insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)` returns
-    (output shape, multiply-adds) instead.
+    `keeps` are the activations that training keeps of it. With `rule`, the function is one indivisible operation with
+    data-dependent insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`
+    returns (output shape, multiply-adds) instead.
     """
 
     def make(function: Callable[P, R]) -> Callable[P, R]:

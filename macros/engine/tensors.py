@@ -1,4 +1,4 @@
-"""What a trace writes down of the model: its weights, and what its layers keep from one step to the next."""
+"""The facts of a model that a trace records: its weights, and the entries that its layers keep between steps."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Weight:
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
     `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
-    `routed` weight is a stack of members of which each token uses some: (members, used). `numbers` are what `{i}`
-    stands for in each of the layers, where it is not the layer's own number.
+    `routed` weight is a stack of members of which each token uses some: (members, used). `numbers` are the values of
+    `{i}` in each of the layers, if they are not the layers' own numbers.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Weight:
 
     @cached_property
     def copies(self) -> Dim:
-        """How many tensors of the checkpoint this stands for."""
+        """The number of tensors of the checkpoint that this represents."""
         return self.layer_count * (1 if self.members is None else self.members)
 
     @cached_property
@@ -51,7 +51,7 @@ class Weight:
 
     @property
     def numbered(self) -> tuple[int, ...] | None:
-        """What `{i}` of the name stands for."""
+        """The values of `{i}` in the name."""
         return self.layers if self.numbers is None else self.numbers
 
     def _number(self, layer: int) -> int:
@@ -60,13 +60,13 @@ class Weight:
         return self.numbers[self.layers.index(layer)]
 
     def names(self, layer: int | None = None) -> Iterator[str]:
-        """The names of all copies, layer by layer; of one `layer` only, where given."""
+        """The names of all copies, layer by layer; for one `layer` only, if given."""
         layers = self.numbered or (None,) if layer is None else (self._number(layer),)
         for i, e in itertools.product(layers, range(self.members) if self.members is not None else (None,)):
             yield self.name.replace("{i}", str(i)).replace("{e}", str(e))
 
     def ranges(self) -> dict[str, list[list[int]]] | None:
-        """What `{i}` and `{e}` of the name stand for: {"i": [[first, last, step], ...], "e": [[0, last, 1]]}."""
+        """The values of `{i}` and `{e}` in the name: {"i": [[first, last, step], ...], "e": [[0, last, 1]]}."""
         ranges = {} if self.numbered is None else {"i": runs(self.numbered)}
         if self.members is not None:
             ranges["e"] = [[0, int(self.members) - 1, 1]]
@@ -75,18 +75,18 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """Where an array comes from that an earlier step left in the cache."""
+    """The origin of an array that an earlier step left in the cache."""
 
     holds: Holds
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What each of `layers` keeps from one step to the next: `shape` after the step, in terms of the context S.
+    """The entry that each of `layers` keeps between steps: `shape` after the step, in terms of the context S.
 
-    `row` is the shape of one row; None for what never grows beyond a bound. A row stands for `tokens` tokens: for one,
-    but in compressed caches. `seen` is how many earlier rows a step reads, and `mask` the rule that says which. Where
-    the rows are those of an earlier layer (`is_shared`), they are read, and none is kept.
+    `row` is the shape of one row; None for an entry that never grows beyond a bound. A row stands for `tokens` tokens:
+    one, except in compressed caches. `seen` is the number of earlier rows that a step reads, and `mask` the rule for
+    them. If the rows are those of an earlier layer (`is_shared`), they are read, and none is kept.
     """
 
     holds: Holds
@@ -107,24 +107,24 @@ class CacheEntry:
 
     @property
     def seen_elements(self) -> Poly:
-        """Elements of the earlier rows that a step reads in all layers, where it says how many."""
+        """Elements of the earlier rows that a step reads in all layers, if their number is known."""
         return Poly.of(0) if self.seen is None else product((self.seen, *self.shape[1:])).expr * self.layer_count.expr
 
     @property
     def elements_per_row(self) -> Poly:
-        """Elements of one row of all layers, whichever layer keeps it; none where nothing grows."""
+        """Elements of one row of all layers, whichever layer keeps it; none if nothing grows."""
         return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
 
     @property
     def elements_per_token(self) -> Poly:
-        """Elements that one more token adds, on average, as long as nothing is dropped."""
+        """Elements that one more token adds, on average, until rows are dropped."""
         if self.is_shared:
             return Poly.of(0)
         return self.elements_per_row if self.tokens is ONE else self.elements_per_row * self._share
 
     @property
     def slope(self) -> Poly:
-        """Elements that one more token adds, on average, at long context: none where rows are dropped."""
+        """Elements that one more token adds, on average, at long context: none if rows are dropped."""
         return self.elements.coefficient("S") if self.tokens is ONE else self.elements_per_token
 
     @property
@@ -135,7 +135,7 @@ class CacheEntry:
 
 
 def runs(numbers: tuple[int, ...]) -> list[list[int]]:
-    """Ascending numbers as [first, last, step], each as long as it goes: 0 1 2 5 9 13 -> [0, 2, 1], [5, 13, 4]."""
+    """Ascending numbers as [first, last, step], each as long as possible: 0 1 2 5 9 13 -> [0, 2, 1], [5, 13, 4]."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and (runs[-1][0] == runs[-1][1] or n - runs[-1][1] == runs[-1][2]):

@@ -1,7 +1,7 @@
-"""What the field calls a step: its role's term, made exact by what the trace shows of it.
+"""The field's term for a step: its role's term, made more exact by its trace.
 
-Roles say what any step of their kind is called; whether attention is grouped-query or latent, and a feed-forward part
-SwiGLU or plain, follows from the calls inside. Several terms of one step stand with commas between them.
+Roles name any step of their kind; the calls inside tell whether attention is grouped-query or latent, and a
+feed-forward network SwiGLU or plain. Several terms of one step are separated by commas.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def of(node: Node) -> str:
 
 
 def _attention(node: Node) -> str:
-    """Which keys and values the heads share."""
+    """How the heads share keys and values."""
     roles = {n.role: n for n in node.walk()}
     if Role.LATENT_SCORES in roles:
         return "multi-head latent attention"
@@ -60,14 +60,14 @@ def _sharing(repeat: Node) -> str:
 
 
 def _before_clamp(made: Node) -> Node:
-    """The call whose numbers a clamp bounds, or the call itself where it is none."""
+    """The call whose numbers a clamp bounds, or the call itself if it is not a clamp."""
     if made.function not in (np.minimum, np.clip):
         return made
     return next((a.source for a in made.inputs if isinstance(a.source, Node)), made)
 
 
 def _gated(node: Node) -> str:
-    """The name of the gate inside a feed-forward part: the activated half of the numbers multiplies the other."""
+    """The name of the gate inside a feed-forward network: the activated half of the numbers multiplies the other."""
     for call in node.walk():
         if call.role is Role.CLIPPED_SWIGLU:
             return "SwiGLU"

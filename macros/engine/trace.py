@@ -1,4 +1,4 @@
-"""The trace that computing with shapes leaves: a tree of calls, the weights asked for, what was kept."""
+"""The trace of a run on shapes: a tree of calls, the requested weights, the cache entries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .tensors import Cached, CacheEntry, Weight
 
 
 class Trace:
-    """What one run on shapes leaves: a tree of calls, the weights asked for, what was kept, and the symbols' values.
+    """The result of one run on shapes: a tree of calls, the requested weights, the cache entries, and the symbols'
+    values.
 
-    `instead`: what runs in the place of the steps of a role. `renamed`: the beginning of the weights' names, and what
-    stands there in this checkpoint.
+    `instead`: the replacement of the steps of a role. `renamed`: the prefix of the weights' names, and its replacement
+    in this checkpoint.
     """
 
     def __init__(self, instead: Instead | None = None, renamed: tuple[str, str] = ("", "")):
@@ -35,11 +36,11 @@ class Trace:
     def input(
         self, shape: Shape, dtype: DTypeLike = np.int64, name: str = "input", cached: Cached | None = None
     ) -> ShapeArray:
-        """An array that comes from outside, or from the cache: no weight, no operation."""
+        """An array from outside, or from the cache: no weight, no operation."""
         return ShapeArray(self, shape, np.dtype(dtype), cached, name)
 
     def weight(self, weight: Weight, shape: Shape, dtype: DTypeLike = np.float32) -> ShapeArray:
-        """The leaf of a weight, the same one each time it is asked for (a tied head counts once)."""
+        """The leaf of a weight, the same one at each request (a tied head counts once)."""
         key = weight.name if weight.layers is None else f"{weight.name} {weight.layers}"
         if key not in self._leaves:
             self.weights[key] = weight
@@ -52,7 +53,7 @@ class Trace:
         return self._leaves[key]
 
     def declare(self, symbol: str, value: int) -> Dim:
-        """A new size of this model: a symbol that another size has already gets a number."""
+        """A new size of this model: a symbol that another size already has gets a number."""
         name, number = symbol, 1
         while name in self.symbols and self.symbols[name] != value:
             number += 1
@@ -66,7 +67,7 @@ class Trace:
         return theirs + name.removeprefix(ours) if name.startswith(ours) else name
 
     def keep(self, kept: CacheEntry) -> None:
-        """Write down what a layer keeps for the next step."""
+        """Record an entry that a layer keeps for the next step."""
         self.kept.append(kept)
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -97,7 +98,7 @@ class Trace:
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
     ) -> tuple[Any, ShapeArray]:
-        """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of what it gives).
+        """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of its output).
 
         One leaf of the tree, whose FLOPs are those of one run times the rows.
         """
@@ -139,7 +140,7 @@ class Trace:
         return node.outputs if several else node.outputs[0]
 
     def place(self) -> str:
-        """In which layers and steps the run is: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""
+        """The current layers and steps: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""
         steps = [node for node in self.here.path() if node.step]
         words = [node.name for node in steps if node.layers is None]
         layers = next((node.layers for node in steps if node.layers is not None), None)
@@ -155,7 +156,8 @@ class Trace:
 
 
 def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:
-    """What the calls below `once` read that none of them made and that is no row of the `scan`, each once, in order."""
+    """The inputs of the calls below `once` that none of them made and that are not rows of the `scan`, each once, in
+    order."""
     inside = {id(node) for node in once.walk()} | {id(scan)}
     inputs = {id(a): a for node in once.walk() for a in node.inputs}
     return (a for a in inputs.values() if not (isinstance(a.source, Node) and id(a.source) in inside))

@@ -1,6 +1,6 @@
 """Example changes of a model: each makes the keys of another config.json from those of one.
 
-Some exist in another architecture only; these are offered for the plain block that all of these share.
+Some need another architecture; these are offered for the plain block that all of these share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WINDOW = 4096
 
 @dataclass(frozen=True)
 class Variation:
-    """A change: its name in an address, the text of its button, and what it does, in a few words."""
+    """A change: its name in an address, the text of its button, and a short description."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Variation:
 
 
 def _with(raw: Raw, c: Config, **values: int) -> Raw:
-    """The keys with other values of some fields; a list of the layers goes on where their number changes."""
+    """The keys with other values of some fields; a list per layer continues if their number changes."""
     if "n_layers" in values:
         before = c.symbols["n_layers"]
         raw = {name: continued(value, before, values["n_layers"]) for name, value in raw.items()}
@@ -43,7 +43,7 @@ def _with(raw: Raw, c: Config, **values: int) -> Raw:
 
 
 def _keyed(c: Config) -> set[str]:
-    """The sizes that a key of this config states."""
+    """The sizes that a key of this config gives."""
     return {k.field for k in fields_of(type(c)) if k.key and k.is_size and k.field in c.symbols}
 
 
@@ -58,7 +58,7 @@ def _deeper(raw: Raw, c: Config) -> Raw | None:
 
 
 def _shared_by(heads: int | None) -> Change:
-    """Keys and values of one head for so many query heads; for all of them where None is given."""
+    """Key/value heads, each for this many query heads; one for all of them with None."""
 
     def change(raw: Raw, c: Config) -> Raw | None:
         if "n_kv_heads" not in _keyed(c) or "n_heads" not in c.symbols:

@@ -1,4 +1,4 @@
-"""Shape-only weights and the shape-only cache: what a forward pass is handed in the place of a checkpoint's."""
+"""Shape-only weights and the shape-only cache: the inputs of a forward pass without a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_KINDS = 128  # of layers: each is run on its own
 
 
 class ShapeWeights:
-    """Shape-only weights: asking for one by name and shape is what declares it.
+    """Shape-only weights: a request by name and shape declares the weight.
 
     The same interface as the loaded weights of a checkpoint, so that one function runs on either.
     """
@@ -40,14 +40,13 @@ class ShapeWeights:
         self.index = layers[0] if layers else 0
 
     def __call__(self, name: str, *shape: int) -> Array:
-        """The tensor `name`, of this very shape."""
+        """The tensor `name`, with this shape."""
         return self._leaf(name, shape)
 
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
-        """A tensor that the checkpoint stores and training does not learn by gradient.
+        """A tensor that the checkpoint stores and that training does not learn by gradient.
 
-        Not `counted`: the published total leaves it out, so that it is no more than an input here. `whole`: it holds
-        whole numbers.
+        Not `counted`: the published total excludes it, so it is only an input here. `whole`: it holds integers.
         """
         if not counted:
             return stand_in(self.__tracer__.input(shape, np.float32, self.prefix + name))
@@ -70,7 +69,7 @@ class ShapeWeights:
         return inner
 
     def beside(self, prefix: str, numbers: Mapping[int, int]) -> ShapeWeights:
-        """This layer's weights that stand elsewhere: below `prefix`, under the number that belongs to the layer."""
+        """This layer's weights under another prefix: below `prefix`, with the number that belongs to the layer."""
         own = tuple(numbers[i] for i in self.layers_here or ())
         return ShapeWeights(self.__tracer__, f"{prefix}.{{i}}.", self.layers_here, self.layer_count, self.kind, own)
 
@@ -122,9 +121,8 @@ class ShapeWeights:
 
 
 def _names(kinds: Sequence[object], stack: str) -> list[str]:
-    """What each kind of layer is called: itself as text, with a number where several print alike; after the stack that
-    it is in, if that has a name.
-    """
+    """The name of each kind of layer: itself as text, with a number if several print alike; after the name of its
+    stack, if that has one."""
     if stack and len(kinds) == 1:
         return [stack]
     texts = [f"{stack} {kind}" if stack else str(kind) for kind in kinds]
@@ -144,7 +142,7 @@ class ShapeCache:
         self.layers, self.layer_count = layers, count
 
     def source(self, rows: int, *row: int) -> Array:
-        """What an encoder reads in this step: in the first one all of it, `rows` long, in later ones nothing.
+        """The encoder's input in this step: all of it, `rows` long, in the first one, nothing in later ones.
 
         Token ids, or rows of numbers: [M] or [M, *row].
         """
@@ -152,7 +150,7 @@ class ShapeCache:
         return stand_in(self.__tracer__.input((self._in_first_step(rows), *row), kind, "source"))
 
     def _in_first_step(self, rows: int) -> Dim:
-        """So many rows in the first step, whose T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
+        """This many rows in the first step, whose T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
         return Dim(int(rows), dims_of((rows,))[0].expr * Poly.of(IN_FIRST_STEP))
 
     def part(self, number: int) -> ShapeCache:
@@ -162,12 +160,12 @@ class ShapeCache:
     def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
 
-        `every`: how many tokens one row stands for, where it is not one; such rows all stay.
+        `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
         return self._joined(holds, new, mask, new.shape[1:], every)
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The rows that wait, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
         return self._joined(holds, new, mask, None, None)
 
     def _joined(self, holds: Holds, new: Array, mask: Mask, row: Shape | None, every: int | None) -> Array:
@@ -191,7 +189,7 @@ class ShapeCache:
         return rows
 
     def fill(self, holds: Holds, new: Array, rows: int) -> Array:
-        """What an encoder's `rows` are to this layer: new in the first step, kept in all later ones: [M …]."""
+        """An encoder's `rows` for this layer: new in the first step, kept in all later ones: [M …]."""
         rest, [whole] = dims_of(new.shape[1:]), dims_of((rows,))
         earlier = whole - new.shape[0]
         old = self.__tracer__.input((earlier, *rest), new.dtype, f"cached {holds}", Cached(holds))
@@ -199,9 +197,9 @@ class ShapeCache:
         return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state that the step before left, of fixed size."""
+        """The state of fixed size that the previous step left."""
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step; `item_bytes` where its elements have a size of their own."""
+        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))

@@ -1,9 +1,9 @@
-"""The content security policy of every page: all comes from the site itself, and no script runs that is not known.
+"""The content security policy of every page: it loads only files of the site itself, and runs only known scripts.
 
-The theme's scripts that stand in a page are allowed by their digests. Under instant navigation the first page's policy
-stays in force; what runs again on the next page stands on every page alike.
+The theme's inline scripts are allowed by their digests. Under instant navigation the first page's policy stays in
+force; the scripts that run again on the next page are the same on every page.
 
-Texts become markup and scripts through one gate (Trusted Types), which comes before any other script.
+Text becomes markup and scripts through one gate (Trusted Types), which comes before any other script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KINDS = re.compile(r"\btype=[\"']?(?:module|text/javascript)\b")
 
 
 def scripts(page: str) -> list[str]:
-    """The scripts that stand in a page, in their order; blocks of data do not run."""
+    """The inline scripts of a page, in order; blocks of data do not run."""
     return [
         m["content"]
         for m in _SCRIPT.finditer(page)
@@ -40,13 +40,13 @@ def scripts(page: str) -> list[str]:
 
 
 def policy(page: str) -> str:
-    """What a page may load and run."""
+    """The policy of a page: what it may load and run."""
     digests = {f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts(page)}
     return " ".join([POLICY, *sorted(digests)])
 
 
 def with_policy(page: str) -> str:
-    """The page with its policy, and the gate, before all that it is about."""
+    """The page with its policy, and the gate, before everything else."""
     gate = f"<script>{GATE}</script>"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(gate + page)}">'
     return _FIRST.sub(lambda m: f"{m[0]}{meta}{gate}", page, count=1)

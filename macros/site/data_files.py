@@ -1,4 +1,4 @@
-"""The site as data, at addresses that stay: the catalog, an object and a table for each model, their JSON Schemas.
+"""The site as data, at stable addresses: the catalog, an object and a table for each model, their JSON Schemas.
 
 Plain text, for any builder.
 """
@@ -32,7 +32,7 @@ def csv_address(slug: str) -> str:
 
 
 def files(slugs: Iterable[str]) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Each file's address and what computes its content, for the models of these presets."""
+    """Each file's address and the function that computes its content, for the models of these presets."""
     listed = tuple(slugs)
     for slug in listed:
         if presets.preset(slug).config is not None:
@@ -53,7 +53,7 @@ def schema_file(of: str) -> str:
 @memoized
 @cached_on_disk
 def model_files(slug: str) -> tuple[str, str]:
-    """What `describe --collapse --format json` and `--format csv` print."""
+    """The output of `describe --collapse --format json` and `--format csv`."""
     model = presets.model(slug)
     return as_json(model, True), f"{CSV_PATTERNS}\n{as_csv(model, True)}"
 
@@ -67,7 +67,7 @@ def catalogue_files(slugs: tuple[str, ...]) -> tuple[str, str]:
 
 @memoized
 def conformance_file(slugs: tuple[str, ...]) -> str:
-    """What a calculator must give for every model whose sizes are disclosed."""
+    """The figures that a calculator must give for every model whose sizes are disclosed."""
     return conformance.as_json([_conforming(slug) for slug in slugs if presets.preset(slug).config is not None])
 
 
@@ -83,13 +83,13 @@ def _row(slug: str) -> dict[str, object]:
 
 
 def data_fields(of: str) -> Html:
-    """What stands in the data of a "model", of the "catalogue" or of the "conformance" file, key by key."""
+    """The data of a "model", of the "catalogue" or of the "conformance" file, key by key."""
     rows = [(code(name), kind, text(said)) for name, kind, said in _fields(SCHEMAS[one_of(of, SCHEMAS, "of")]())]
     return table("", ["Key", "Type", "What it is"], rows, name=f"Keys of the data: {of}", cls="ep-table")
 
 
 def _fields(said: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:
-    """The keys below a schema: (place, type, what it is)."""
+    """The keys below a schema: (place, type, meaning)."""
     inner, _ = _without_null(said)
     for name, value in inner.get("properties", {}).items():
         kind, is_optional = _without_null(value)
@@ -103,7 +103,7 @@ def _fields(said: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, s
 
 
 def _without_null(said: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """What a value is where it is not null, and whether it may be."""
+    """The type of a value other than null, and whether it may be null."""
     kinds = said.get("anyOf", [])
     if {"type": "null"} in kinds:
         return kinds[0], True

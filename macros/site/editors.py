@@ -1,4 +1,4 @@
-"""Files that editors lay beside those that they save: locks, copies, drafts. No build takes one for a page."""
+"""Files that editors leave next to those that they save: locks, copies, drafts. No build takes one for a page."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ _OWN = re.compile(
 
 
 def is_an_editors(path: str) -> bool:
-    """Whether a path below a folder of sources has a name in it that is an editor's own, or hidden."""
+    """Whether a path below a folder of sources contains a name that is an editor's own, or hidden."""
     return any(_OWN.fullmatch(name) for name in path.replace("\\", "/").split("/"))

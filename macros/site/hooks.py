@@ -1,7 +1,7 @@
-"""MkDocs' events, handed on: to `preview` before and after everything else, to the adapters between.
+"""MkDocs' events, passed to `preview` before and after everything else, and to the adapters in between.
 
-MkDocs keeps this file for the life of the process, and so does this file `macros.site.preview`; the adapters are
-imported anew after an edit, so they are looked up at each event.
+MkDocs keeps this file for the life of the process, and this file does the same with `macros.site.preview`; the adapters
+are imported again after an edit, so they are looked up at each event.
 """
 
 import gc
@@ -26,7 +26,8 @@ if ROOT not in sys.path:
 
 
 def the_preview():
-    """Wrong lines in its own modules end a build, but not a live preview: that begins once they are mended."""
+    """Load the preview. An error in its own modules ends a build, but not a live preview: that begins once they are
+    fixed."""
     while True:
         before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("[!.]*.py")}
         try:
@@ -53,7 +54,7 @@ is_replacing = False
 
 
 def call(event, *args, **kwargs):
-    """Gives the event to the function of that name in each adapter."""
+    """Pass the event to the function with that name in each adapter."""
     result = None
     try:
         published = () if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED
@@ -70,7 +71,7 @@ def call(event, *args, **kwargs):
 
 
 def handed_on(event):
-    """The event before all other plugins, among them, and after them; while the server is not there yet, none of it."""
+    """The event before all other plugins, among them, and after them; while the server is not up yet, nothing."""
 
     def early(*args, **kwargs):
         if preview.is_first:
@@ -117,7 +118,7 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Nothing but the theme's own files while the server is not there yet."""
+    """Only the theme's own files while the server is not up yet."""
     if preview.is_first:
         for file in list(files):
             if file.is_documentation_page():

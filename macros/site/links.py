@@ -1,4 +1,4 @@
-"""Links between pages, from their source paths: all that is asked of a builder is which pages there are."""
+"""Links between pages, from their source paths: a builder only has to say which pages exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def relative_link(target: str, source: str, has_folders: bool = True) -> str:
 
 
 def page_address(source: str, has_folders: bool = True) -> str:
-    """Where a source is served, below the site's own address."""
+    """The address of a source, below the site's own address."""
     stem, extension = posixpath.splitext(quote(source))
     if extension != ".md":
         return quote(source)
@@ -35,12 +35,12 @@ def page_address(source: str, has_folders: bool = True) -> str:
 
 
 def current_source(env) -> str:
-    """The source path of the page being built. Raises AttributeError where there is none."""
+    """The source path of the page being built. Raises AttributeError if there is none."""
     return env.page.path if reads_sources(env) else env.page.file.src_uri
 
 
 def reads_sources(env) -> bool:
-    """Whether the builder is Zensical: an environment for each page, which says where its source is and no more."""
+    """Whether the builder is Zensical: an environment for each page, with its source path and nothing else."""
     return isinstance(getattr(getattr(env, "page", None), "path", None), str)
 
 
@@ -57,9 +57,9 @@ def _sources(files: frozenset[str], has_folders: bool) -> dict[str, str]:
 
 
 def with_source_links(html: str, source: str, files: frozenset[str], has_folders: bool = True) -> str:
-    """HTML of a page in which each `href` to a page or file is as an author writes it, by the sources' paths.
+    """HTML of a page in which each `href` to a page or file is a path between sources, as authors write it.
 
-    Zensical reads those of a page's HTML so, and makes them addresses. It leaves `xlink:href` in drawings as it is.
+    Zensical reads them in a page's HTML, and makes them addresses. It leaves `xlink:href` in drawings unchanged.
     """
     known, folder = _sources(files, has_folders), posixpath.dirname(source)
     here = posixpath.dirname(page_address(source, has_folders))
@@ -73,7 +73,7 @@ def with_source_links(html: str, source: str, files: frozenset[str], has_folders
 
 
 def link_to_page(env, target: str) -> str | None:
-    """The way from the page being built to another, by its source path; None where the build has no such page."""
+    """The link from the page being built to another, by its source path; None if the build has no such page."""
     try:
         files, source = env.variables["files"], current_source(env)
     except (AttributeError, KeyError):
@@ -83,14 +83,14 @@ def link_to_page(env, target: str) -> str | None:
 
 
 def _is_there(target: str, files) -> bool:
-    """Whether a build has a page. MkDocs makes a path of what it is asked for: its sources are looked at before."""
+    """Whether a build has a page. MkDocs makes a path of any request, so its sources are checked first."""
     if hasattr(type(files), "src_uris") and target in files.src_uris:
         return True
     return bool(files.get_file_from_path(target)) if hasattr(files, "get_file_from_path") else target in files
 
 
 def link_to_model(env, slug: str) -> str | None:
-    """The way from the page being built to a model's page; None where that page is not part of the build."""
+    """The link from the page being built to a model's page; None if that page is not part of the build."""
     try:
         return link_to_page(env, page_paths.model_page(slug))
     except Problem:

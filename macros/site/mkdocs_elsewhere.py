@@ -1,7 +1,7 @@
-"""The macros on somebody else's site: its options, its own presets, and the styles and scripts that go with its pages.
+"""The macros on another site: its options, its own presets, and the styles and scripts for its pages.
 
-A site that names `modules: [every_parameter]` below the macros plugin gets the rest from here: nothing else is to be
-written into its `mkdocs.yml`. Our own site has the styles in its `docs/`, names them itself, and goes without.
+A site that names `modules: [every_parameter]` below the macros plugin gets the rest from here: its `mkdocs.yml` needs
+nothing else. Our own site has the styles in its `docs/`, names them itself, and does not use this module.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _tools: set[str] = set()  # that stand on the pages of this build
 
 
 class Options(NamedTuple):
-    """What a site may say below `extra.every_parameter`."""
+    """The options below `extra.every_parameter`."""
 
     presets: Path | None = None  # the folder of its own models
     prefix: str = ""  # of every macro's name
 
 
 def start(conf: Any) -> Options:
-    """Before a build: reads the options and the site's presets, and adds to its configuration what the macros need."""
+    """Before a build: read the options and the site's presets, and add to its configuration what the macros need."""
     from mkdocs.config.config_options import ExtraScript  # here, for our own site does without MkDocs
     from mkdocs.exceptions import PluginError
 
@@ -69,7 +69,7 @@ def start(conf: Any) -> Options:
 
 
 def read_options(said: object, root: Path) -> Options:
-    """The options, from the value of `extra.every_parameter`; a folder is looked for from `root`. Raises `Problem`."""
+    """The options, from the value of `extra.every_parameter`; folders are relative to `root`. Raises `Problem`."""
     if said is None:
         return Options()
     if not isinstance(said, dict):
@@ -96,7 +96,7 @@ def read_options(said: object, root: Path) -> Options:
 
 
 def own_presets(folder: Path | None) -> list[Problem]:
-    """Takes a site's presets in, beside ours; what is wrong with them."""
+    """Add a site's presets to ours; the problems of its presets."""
     presets.read_also(folder)
     try:
         slugs = [slug for slug, path in presets.paths().items() if folder and path.is_relative_to(folder)]
@@ -106,12 +106,12 @@ def own_presets(folder: Path | None) -> list[Problem]:
 
 
 def note_tools(markdown: str) -> None:
-    """What a page holds that needs the compiled engine, or the small model."""
+    """Record whether a page needs the compiled engine, or the small model."""
     _tools.update(_TOOL.findall(markdown))
 
 
 def write_files(conf: Any, pages: Any) -> None:
-    """After a build: the styles and scripts in the site's folder, and for tools what they load."""
+    """After a build: write the styles and scripts into the site's folder, and the data of its tools."""
     target = Path(conf["site_dir"]) / FOLDER
     for path in ASSETS.rglob("*"):
         name = path.relative_to(ASSETS)
@@ -124,7 +124,7 @@ def write_files(conf: Any, pages: Any) -> None:
         (target / STYLES).write_text(scaled_styles(styles, LARGER), "utf-8")
 
     def address(slug: str) -> str:
-        """Of a model's page below the site's root; none where the site has no such page."""
+        """The address of a model's page below the site's root; empty if the site has no such page."""
         source = page_paths.model_page(slug)
         is_there = pages.get_file_from_path(source) is not None
         return links.page_address(source, conf["use_directory_urls"]) if is_there else ""
@@ -148,5 +148,5 @@ def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[
 
 
 def scaled_styles(styles: str, factor: float) -> str:
-    """Styles with every length that goes by the root element's size so many times as long."""
+    """Styles with every length that depends on the root element's size multiplied by this factor."""
     return _REM.sub(lambda length: f"{float(length[1]) * factor:.4g}rem", styles)

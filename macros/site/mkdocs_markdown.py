@@ -1,7 +1,7 @@
-"""What the Markdown extensions are told under MkDocs: where the glossary is, and what becomes of a wrong formula.
+"""The settings of the Markdown extensions under MkDocs: the place of the glossary, and the handling of a wrong formula.
 
 mkdocs.yml names the extensions of the installed package, the only ones that every builder finds. From here on they are
-those of the package that this module belongs to: under live preview the one that is imported anew after an edit.
+those of this module's package: under live preview the one that is imported again after an edit.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def refuse(problem) -> None:
 
 
 def tell(problem) -> None:
-    """Under live preview, which shows the line in the formula's place."""
+    """Under live preview, show the line instead of the formula."""
     log.error(problem.at(place_in_docs(problem.what)))
 
 
 def place_in_docs(what: str) -> str:
-    """The page, and the first of its lines with the formula that a problem names between dollars."""
+    """The page, and the first of its lines with the formula that a problem names between dollar signs."""
     formula = what[what.find("$") + 1 : what.rfind("$")].split("\n")[0]
     number = next((n for n, line in enumerate(lines, 1) if formula and formula in " ".join(line.split())), None)
     return f"docs/{source}" + (f":{number}" if number else "")
@@ -67,10 +67,10 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def title_text(title: object) -> str:
-    """A title or a description as text: MkDocs and its themes take them for HTML."""
+    """A title or a description as text: MkDocs and its themes treat them as HTML."""
     return unescape(str(title or ""))
 
 
 def on_page_content(html, page, config, files):
-    """The text with its macros written out is as large as the HTML, and nobody reads it again."""
+    """Drop the Markdown after the macros: it is as large as the HTML, and nothing reads it again."""
     page.markdown = ""

@@ -1,4 +1,4 @@
-"""`whole_folder` handed to MkDocs: a build leaves the site that stood there until the new one is whole."""
+"""Connects `whole_folder` to MkDocs: a build leaves the previous site in place until the new one is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ under_way: list[WholeFolder] = []
 
 
 class InPlace(logging.Filter):
-    """What is logged of the folder beside is said of the one that it becomes."""
+    """Log messages about the temporary folder name the folder that it becomes."""
 
     def filter(self, record) -> bool:
         for whole in under_way:
@@ -46,13 +46,13 @@ def on_post_build_late(config):
 
 
 def end() -> None:
-    """After a build, whole or not."""
+    """After a build, complete or not."""
     while under_way:
         under_way.pop().drop()
 
 
 def refuse(error: BaseException) -> None:
-    """Ends a build in one line, where a disk or a file is at fault and no line of ours: raises PluginError."""
+    """End a build in one line if a disk or a file is at fault and no line of ours: raises PluginError."""
     if isinstance(error, OSError):
         place = str(error.filename or "")
         for whole in under_way:

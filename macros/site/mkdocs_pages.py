@@ -1,4 +1,4 @@
-"""`model_pages` and `tool_files` handed to MkDocs: its navigation, its objects for files that are not in `docs/`."""
+"""Connects `model_pages` and `tool_files` to MkDocs: its navigation, its objects for files that are not in `docs/`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEPT = ".cache/views.sqlite"
 
 
 class Generated(File):
-    """A file whose content is computed when MkDocs reads or writes it: for a page that is left as it is, never."""
+    """A file whose content is computed when MkDocs reads or writes it; never, for a page that is skipped."""
 
     make: Callable[[], str | bytes]
 
@@ -47,7 +47,7 @@ whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, whil
 
 
 def on_config(config):
-    """The families below "Models" in the navigation. What was kept of the views of a build before is at hand."""
+    """Adds the families below "Models" in the navigation, and opens the cached views of earlier builds."""
     inputs = preview.inputs if preview.serving else Inputs(config)
     if not preview.serving:
         inputs.begin()
@@ -61,9 +61,8 @@ def on_config(config):
 
 
 def size() -> Callable[[str], int] | None:
-    """By what models of one day are sorted. A preview's build for the open pages counts none: it takes what it knows,
-    and what is wrong with that, the build of all pages puts right.
-    """
+    """The sort key of models of one day. A preview's build for the open pages counts none: it uses known sizes, and the
+    build of all pages corrects the rest."""
     if not preview.serving:
         return None
     if preview.first is None:
@@ -74,7 +73,7 @@ def size() -> Callable[[str], int] | None:
 
 
 def on_files(files, config):
-    """The generated pages. A wrong preset refuses the build; under live preview its page shows what is wrong."""
+    """Adds the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
     put_back()  # after a preview's build that ended in the middle of a page
     for file in list(files):
         if file.src_dir == config.docs_dir:  # else it is the theme’s
@@ -101,11 +100,29 @@ def on_files(files, config):
 
 
 def on_nav(nav, config, files):
-    """What the theme asks of each entry of the navigation, and none has: Jinja takes ten times as long to find that
-    out, for each on each page."""
+    """Sets the attributes that the theme asks of each entry of the navigation, and none has: otherwise Jinja takes ten
+    times as long to find that out, for each on each page."""
     for entry in entries(nav.items):
         for name in ("typeset", "encrypted", "pages", *(() if isinstance(entry, Page) else ("meta",))):
             setattr(entry, name, None)
+    within_families(nav.items)
+
+
+def within_families(items: Iterable[StructureItem]) -> None:
+    """The page before and the page after: a family's models lead to each other and to the list of all. The written
+    pages before the families lead to those behind them.
+    """
+    for models in items:
+        family_entries = [one for one in models.children or () if one.children]  # pyright: ignore
+        if not family_entries or not models.children[0].is_page:  # pyright: ignore
+            continue
+        written = [one for one in models.children if one.is_page]  # pyright: ignore
+        behind = family_entries[-1].children[-1].next_page
+        for family in family_entries:
+            family.children[0].previous_page = family.children[-1].next_page = written[0]
+        written[-1].next_page = behind
+        if behind:
+            behind.previous_page = written[-1]
 
 
 def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:
@@ -115,7 +132,7 @@ def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:
 
 
 def on_page_markdown_early(markdown, page, config, files):
-    """A generated page is kept as a whole, its macros called and its Markdown read; a preview remembers each step."""
+    """A generated page is cached as a whole, after macros and Markdown; a preview caches each step."""
     if preview.serving or not isinstance(page.file, Generated):
         return None
 
@@ -145,9 +162,8 @@ JINJA = re.compile(r"\{[{%#]")
 
 
 def with_macros_called(plugin, markdown: str, page) -> str | None:
-    """The Markdown of a generated page with its macros called, as Jinja would: it has nothing but calls of literals, so
-    no template is compiled for the one page. None for any other, and where a call is wrong.
-    """
+    """The Markdown of a generated page with its macros called, as Jinja would call them: all arguments are literals, so
+    no template is compiled for the page. None for any other page, and if a call is wrong."""
     pieces = CALL.split(markdown.removesuffix("\n"))
     if any(map(JINJA.search, pieces[::3])):
         return None
@@ -173,13 +189,13 @@ def arguments(written: str) -> tuple[list, dict[str, Any]]:
 
 @cache
 def literals(written: str) -> tuple[list, dict[str, Any]]:
-    """The same, of what many pages have alike."""
+    """The same, cached, since many pages have equal arguments."""
     call = cast(ast.Call, ast.parse(f"f({written})", mode="eval").body)
     return [*map(ast.literal_eval, call.args)], {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
 
 
 def _entry(one: AnchorLink) -> list:
-    """An entry of a page's table of contents, as JSON has it."""
+    """An entry of a page's table of contents, for JSON."""
     return [one.title, one.id, one.level, [_entry(child) for child in one.children]]
 
 
@@ -190,7 +206,7 @@ def _anchor(title: str, id: str, level: int, children: list) -> AnchorLink:
 
 
 def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
-    """What is wrong with presets ends a build, or is told."""
+    """Wrong presets end a build, or are reported."""
     wrong: list[Problem] = []
     for slug in slugs:
         preview.go_on()
@@ -203,7 +219,7 @@ def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
 
 
 def on_page_context(context, page, config, nav):
-    """Of the families, a page carries its own in the navigation; that of all models carries all of them."""
+    """A page has only its own family in the navigation; the page of all models has all of them."""
     if page.file.src_uri.startswith(f"{page_paths.MODELS}/") and len(page.ancestors) > 1:
         family, models = page.ancestors[-2:]
         whole.append((models, models.children))

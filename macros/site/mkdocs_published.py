@@ -1,4 +1,4 @@
-"""`published`, `hashed` and `plain_markdown` handed to MkDocs; the live preview does without."""
+"""Connects `published`, `hashed` and `plain_markdown` to MkDocs; the live preview does not use them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def on_nav(nav, config, files):
 
 
 def on_env(env, config, files):
-    """The day of every page, which the sitemap says, is the edition's: the same files give the same site on any day."""
+    """The date of every page in the sitemap is the edition's: the same files give the same site on any day."""
     for file in files.documentation_pages():
         file.page.update_date = config.extra["day"] or file.page.update_date
 
@@ -93,7 +93,7 @@ def on_post_page_late(output, page, config):
 
 
 def on_page_context(context, page, config, nav):
-    """The page as Markdown, beside it, and the page without what only that needs; what is said of it in its head."""
+    """The page as Markdown, next to it; the page without the parts that only this needs; the metadata in its head."""
     copy = f"{os.path.splitext(page.file.dest_uri)[0]}.md"
     path = os.path.join(config.site_dir, copy)
     os.makedirs(os.path.dirname(path), exist_ok=True)

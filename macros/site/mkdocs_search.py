@@ -1,4 +1,4 @@
-"""`search` handed to MkDocs: it gives the written pages and takes the files."""
+"""Connects `search` to MkDocs: MkDocs gives the written pages and takes the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_pre_build(config):
 
 
 def on_page_context(context, page, config, nav):
-    """What can be found on a written page; what stands on a generated one is known without it."""
+    """Read the sections of a written page; those of a generated one are known without it."""
     asked = page.meta.get("search", {})  # as Material's own search: exclude, boost
     if page.file.generated_by is None and not asked.get("exclude"):
         title = mkdocs_markdown.title_text(page.title)

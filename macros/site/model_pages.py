@@ -1,4 +1,4 @@
-"""The pages that are made from presets: one for each model and each family, and their place in the navigation.
+"""The pages that are generated from presets: one for each model and each family, and their place in the navigation.
 
 Plain data, for any builder: a page is its path below `docs/` and its Markdown.
 """
@@ -14,6 +14,7 @@ from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import page_paths, presets
 from ..cli.arguments import PROGRAM
+from ..engine.array import Node
 from ..engine.errors import Problem
 from ..engine.files import place
 from ..views.diagrams import model_diagrams
@@ -22,12 +23,14 @@ from ..views.kit.html import code, tag, text
 from ..views.models import fact_sheet
 from ..views.models.model_page import release_sort_key
 from ..views.trace.layers import layer_range
+from ..views.trace.parts import is_sparse
 from ..views.words import descriptions
 from . import data_files
+from .extensions.glossary import term_anchor
 
 
 class Generated(NamedTuple):
-    """A file of the site that is not in `docs/`; what stands in it is computed when it is asked for."""
+    """A file of the site that is not in `docs/`; its content is computed on demand."""
 
     path: str  # where it would be in `docs/`
     make: Callable[[], str | bytes]
@@ -39,7 +42,7 @@ class Generated(NamedTuple):
 
 
 def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
-    """Every generated page. That of a wrong preset says what is wrong with it."""
+    """Every generated page. The page of a wrong preset shows the error."""
     paths = presets.paths()
     generated = [
         Generated(page_paths.page_of_file(paths[slug]), partial(page, slug), f"../{place(paths[slug])}")
@@ -54,12 +57,12 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
 
 
 def data() -> list[Generated]:
-    """The site as data, but for wrong presets."""
+    """The site as data, without wrong presets."""
     return [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if not problem(slug))]
 
 
 def page(slug: str) -> str:
-    """A model's page, or what is wrong with its preset."""
+    """A model's page, or the error of its preset."""
     wrong = problem(slug)
     return broken_page(slug, wrong) if wrong else model_page(slug)
 
@@ -82,9 +85,8 @@ def with_families(navigation: list[Any], size: Callable[[str], int] | None = Non
 
 
 def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
-    """The models of each family, in the order of release, of one day the smallest first: by their totals, unless told
-    another way, which may be a quicker one.
-    """
+    """The models of each family, in the order of release, on one day the smallest first: by their totals, or by
+    another, perhaps quicker, key."""
 
     def order(slug: str) -> tuple:
         return release_sort_key(presets.preset(slug)), (size or total)(slug), slug
@@ -96,7 +98,7 @@ def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
 
 
 def total(slug: str) -> int:
-    """How many parameters a model has; 0 where that cannot be known."""
+    """The number of parameters of a model; 0 if it cannot be known."""
     try:
         return _total(slug)
     except Problem:
@@ -109,7 +111,7 @@ def _total(slug: str) -> int:
 
 
 def problems() -> dict[str, Problem]:
-    """What is wrong with presets, by slug: they cannot be read, or give another total than the published one."""
+    """The errors of presets, by slug: they cannot be read, or do not give the published total."""
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
@@ -141,7 +143,7 @@ def header(title: str, description: str, is_wide: bool = False) -> str:
 
 
 def broken_page(slug: str, problem: Problem) -> str:
-    """What the live preview shows for a wrong preset."""
+    """The live preview's page for a wrong preset."""
     return (
         header(presets.preset(slug).name if slug in presets.readable() else slug, "This preset is wrong")
         + f'<p class="ep-error">{text(problem)}</p>\n'
@@ -152,7 +154,7 @@ def broken_page(slug: str, problem: Problem) -> str:
 def family_page(family: str, slugs: tuple[str, ...]) -> str:
     """The models of a family."""
     makers = ", ".join(dict.fromkeys(presets.preset(slug).organization for slug in slugs))
-    said = f"Models of {text(makers)}."
+    said = f"Models by {text(makers)}."
     if any(presets.preset(slug).config is not None for slug in slugs):
         said += " Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
@@ -179,16 +181,12 @@ def model_page(slug: str) -> str:
         )
     total = values.params(slug)
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
-    accelerators = "accelerators=['h100', 'mi300x', 'rtx-4090', 'tpu-v5e']"
+    accelerators = f"accelerators={list(fact_sheet.TIMED)}"
     return header(preset.name, description) + paragraphs(
         f"<p>{macro_call('model_intro', slug)}</p>",
         macro_call("model_sheet", slug),
-        section("The whole model", macro_call("pipeline_diagram", slug)),
-        *blocks(slug),
-        folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
-        section("The formula", macro_call("formula", slug)),
-        folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
-        section("What it costs to run", macro_call("costs", slug)),
+        section("What it costs to run", macro_call("memory_chart", slug)),
+        folded_section(slug, "By context", macro_call("costs", slug), level=3),
         folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
         folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
         folded_section(slug, "Where the FLOPs go", macro_call("flops_table", slug), level=3),
@@ -200,30 +198,41 @@ def model_page(slug: str) -> str:
             macro_call("training_memory", slug),
             level=3,
         ),
-        section("The least time", macro_call("time_table", slug, accelerators), level=3),
+        folded_section(slug, "Minimum time { #the-least-time }", macro_call("time_table", slug, accelerators), level=3),
+        section("What it changed", macro_call("model_changes", slug)),
+        *whole_model(slug),
+        *([section("The kinds of layers", macro_call("layer_table", slug))] if len(kinds(slug)) > 1 else []),
+        folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
+        section("The formula", macro_call("formula", slug)),
+        folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
-        "## Sources",
-        macro_call("model_sources", slug),
         "## What was checked",
         macro_call("model_checked", slug),
+        "## Sources",
+        macro_call("model_sources", slug),
+        folded_section(slug, "Cite a number", macro_call("cite_numbers", slug)),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
 
 
-def blocks(slug: str) -> list[str]:
-    """The diagram of each kind of layer, under a heading of its own where there are several."""
-    kinds = model_diagrams.layer_kinds(presets.model(slug))
-    if len(kinds) == 1:
-        return [section("One layer", macro_call("block_diagram", slug))]
-    table = section("The kinds of layers", macro_call("layer_table", slug), "A layer is drawn once for each kind.")
-    drawn = []
-    for kind, node in kinds.items():
-        title = f"{text(kind_title(kind))}: {text(layer_range(node.layers))}"
-        one = fact_sheet.layer_summary(presets.model(slug), node)
-        drawn.append(
-            section(title, *details(one, macro_call("block_diagram", slug, f"kind={jinja_literal(kind)}")), level=3)
-        )
-    return [table, *drawn]
+def kinds(slug: str) -> dict[str, Node]:
+    """The layers by their kinds."""
+    return model_diagrams.layer_kinds(presets.model(slug))
+
+
+def whole_model(slug: str) -> list[str]:
+    """The drawing of the whole model, folded where it is long."""
+    drawn = macro_call("pipeline_diagram", slug)
+    is_long = len(kinds(slug)) > 1 or is_sparse(presets.model(slug))
+    content = details(fact_sheet.layers_summary(presets.model(slug)), drawn) if is_long else [drawn]
+    return [section("The whole model", former_anchors(slug), *content)]
+
+
+def former_anchors(slug: str) -> str:
+    """Where the sections stood that drew each kind of layer once more."""
+    titles = [f"{kind_title(kind)}: {layer_range(node.layers)}" for kind, node in kinds(slug).items()]
+    former = ["One layer"] if len(titles) == 1 else titles
+    return "".join(tag("span", id=term_anchor(title)) for title in former)
 
 
 def kind_title(kind: str) -> str:
@@ -238,12 +247,12 @@ def section(title: str, *content: str, level: int = 2) -> str:
 
 
 def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
-    """A heading and a long part below it, folded behind what it comes to."""
+    """A heading and a long part below it, folded behind a summary of its result."""
     return section(title, *details(fact_sheet.section_summary(slug, title), *content), level=level)
 
 
 def details(summary: str, *content: str) -> list[str]:
-    """What is shown once somebody opens it; the summary stands there before."""
+    """Content that shows once somebody opens it; the summary shows before."""
     return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
 
@@ -257,7 +266,7 @@ def macro_call(macro: str, name: str, *options: str) -> str:
 
 
 def jinja_literal(name: str) -> str:
-    """A name as a Jinja literal that holds nothing of Jinja's own: braces, quotes and percent signs are escaped."""
+    """A name as a Jinja literal without Jinja syntax of its own: braces, quotes and percent signs are escaped."""
 
     def escaped(c: str) -> str:
         if c.isalnum() or c in " .-":

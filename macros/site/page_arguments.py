@@ -1,4 +1,4 @@
-"""What a page gives a macro, held against what the macro says that it takes: text, numbers, lists of them."""
+"""Validates the arguments of a macro call against its signature: text, numbers, lists of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..engine.errors import Problem, cut, seen, shorten
 
 
 class Kind(NamedTuple):
-    """What an argument may be, in words and as a test."""
+    """A kind of argument, in words and as a test."""
 
     words: str
     fits: Callable[[object], bool]
@@ -70,7 +70,7 @@ KINDS = {
 
 
 def usage(name: str, signature: inspect.Signature) -> str:
-    """How a macro is called."""
+    """The signature of a macro, for messages."""
     return f"{name}({', '.join(map(_parameter, signature.parameters.values()))})"
 
 
@@ -81,12 +81,12 @@ def _parameter(p: inspect.Parameter) -> str:
 
 
 def hashable(value: object) -> object:
-    """A list as a tuple, all through, so that a call can be remembered."""
+    """A list as a tuple, recursively, so that a call can be cached."""
     return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> None:
-    """Raise `Problem` for a call that does not fit the signature, or an argument of another kind than it takes."""
+    """Raise `Problem` for a call that does not match the signature, or an argument of another kind."""
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
@@ -140,7 +140,7 @@ GONE_WITH = "0.3.0"  # the version that takes the old words no more
 def with_todays_roles(
     signature: inspect.Signature, args: tuple, kwargs: dict[str, object]
 ) -> tuple[inspect.BoundArguments, list[str]]:
-    """The arguments, each step by its word of today; and a line for each that was given by an old one."""
+    """The arguments, with each step under its current name; and a line for each old name."""
     given, notes = signature.bind(*args, **kwargs), []
     for name in STEP_PARAMETERS & given.arguments.keys():
         old = given.arguments[name]
@@ -151,5 +151,5 @@ def with_todays_roles(
 
 
 def arguments_text(args: tuple, kwargs: dict[str, object]) -> str:
-    """The arguments of a call, as a message names it."""
+    """The arguments of a call, for messages."""
     return cut(seen(", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])), 80)

@@ -1,4 +1,4 @@
-"""What is wrong on a page, as one line that names the page, its line and the mend."""
+"""Errors on a page, as one line that names the page, its line and the fix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what e
 
 
 def page_name(env) -> str:
-    """The page that is being built, as its author knows it."""
+    """The page that is being built, under its author's name for it."""
     try:
         return f"docs/{current_source(env)}"
     except (AttributeError, KeyError):
@@ -25,23 +25,23 @@ def page_name(env) -> str:
 
 
 def printable(value: object, page: str) -> object:
-    """What stands between two pairs of braces. Raises `Problem` for what would be printed as an address in memory."""
+    """The value between two pairs of braces. Raises `Problem` for one that would be printed as an address in memory."""
     if isinstance(value, Undefined):
         return value  # which raises, and says more
     kind = type(value)
     if callable(value):
         name = getattr(value, "__name__", None) or kind.__name__
-        raise Problem(f"{name} is a macro, and is not called", f"write {{{{ {name}() }}}} with its arguments", page)
+        raise Problem(f"{name} is a macro that is not called", f"write {{{{ {name}() }}}} with its arguments", page)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and not hasattr(kind, "__html__"):
-        raise Problem(f"{kind.__name__} is no text", "write what of it is meant", page)
+        raise Problem(f"{kind.__name__} is not text", "write which part of it to print", page)
     return value
 
 
 def register(names: set[str], only_ours: bool = False) -> None:
-    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it in the page's place;
-    only for one of our macros, where the other macros are somebody else's.
+    """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it instead of the page;
+    only for our macros, if the other macros belong to another site.
 
-    Indented, so that Markdown takes it as code and nothing in it as markup. Another builder has its own way.
+    Indented, so that Markdown treats it as code and nothing in it as markup. Another builder has its own way.
     """
     try:
         from mkdocs_macros.errors import format_error
@@ -58,7 +58,7 @@ def register(names: set[str], only_ours: bool = False) -> None:
         return "    " + str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1)
 
     def unexpected(error, markdown, page):
-        """An error of ours: the line of the package that it happened on."""
+        """An error of ours: the line of the package on which it happened."""
         inside = [
             f
             for f in traceback.extract_tb(error.__traceback__)
@@ -98,7 +98,7 @@ def register(names: set[str], only_ours: bool = False) -> None:
 
 
 def in_plain_words(message: str) -> str:
-    """What Jinja says of braces, for somebody who does not know it."""
+    """Jinja's message about braces, in plain words."""
     if message.startswith("unexpected end of template") or message == "unexpected '}'":
         return "two braces are opened and not closed: }} is missing"
     if expected := re.fullmatch(r"unexpected '.+', expected '(.)'", message):
@@ -106,12 +106,12 @@ def in_plain_words(message: str) -> str:
     if re.match("""unexpected char ('"'|"'")""", message):
         return "a text is not closed: a quotation mark is missing"
     if behind := re.fullmatch("expected token 'end of print statement', got (.+)", message):
-        return f"between the braces stands {behind[1]} after the call"
+        return f"unexpected {behind[1]} after the call, between the braces"
     return message
 
 
 def header_lines(markdown: str, page) -> int:
-    """How many lines of the page's file stand before its text."""
+    """The number of lines of the page's file before its text."""
     whole, text = (s.rstrip("\n").count("\n") for s in (page.file.content_string, markdown))
     return max(0, whole - text)
 

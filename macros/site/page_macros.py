@@ -27,10 +27,12 @@ from ..views.costs import (
     kv_cache_chart,
     measured,
     memory,
+    memory_chart,
     overview,
     published_costs,
     several_devices,
     speculative,
+    stacked,
     throughput_chart,
     time_bounds,
     training,
@@ -40,7 +42,17 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
-from ..views.models import catalogue, fact_sheet, families, model_page
+from ..views.models import (
+    atlas,
+    cache_kinds,
+    catalogue,
+    cited_numbers,
+    fact_sheet,
+    families,
+    gallery,
+    model_changes,
+    model_page,
+)
 from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
@@ -66,11 +78,14 @@ TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)
 # The macros that are views as they are, by module.
 VIEWS = {
     arithmetic: "dot_product matrix_cell matrix_product",
+    atlas: "choice_chart timeline",
     bytes_moved: "bytes_table",
+    cache_kinds: "cache_kinds_chart",
     capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at sentence_table",
     catalogue: "catalogue",
     catalogue_charts: "shape_history_chart size_chart",
     chunked_reads: "read_chart",
+    cited_numbers: "cite_numbers",
     claims: "claims_table formula_error_chart formula_result formulas_table token_ids_claim",
     comparison: "comparison",
     coverage: "coverage_mechanisms coverage_summary coverage_types",
@@ -83,6 +98,7 @@ VIEWS = {
     fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
+    gallery: "architecture_gallery gallery_summary",
     growth: "growth_figure",
     independent: "independent_summary independent_table",
     kv_cache: "cache_formula cache_layers cache_table kv_cache",
@@ -90,6 +106,8 @@ VIEWS = {
     matmul: "matmul matmul_figure one_head",
     measured: "measured_table",
     memory: "fits_table format_table inference_table memory_table published_table split_table",
+    memory_chart: "memory_chart",
+    model_changes: "model_changes",
     model_page: (
         "how_many model_cards model_checked model_intro model_sources preset_file published_origins verification"
     ),
@@ -110,6 +128,7 @@ VIEWS = {
     several_devices: "message_table offload_table prefix_table traffic_table",
     size_counts: "which_number",
     speculative: "speculative_table",
+    stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
@@ -125,14 +144,15 @@ MACROS |= {"python_example": python_example, "python_names": python_names, "term
 
 
 def macro(function: Callable) -> Callable:
-    """Pages may call the function by its name."""
+    """Makes a function callable from pages, by its name."""
     MACROS[function.__name__] = function
     return function
 
 
 @macro
 def pipeline_diagram(model: str, highlight: str = "d_model", page_link: Link | None = None) -> Html:
-    """A whole model from token ids to scores as a diagram; what depends on the size `highlight` is marked."""
+    """A whole model from token ids to scores as a diagram; operations that depend on the size `highlight` are
+    marked."""
     return model_diagrams.pipeline(model, highlight, page_link)
 
 
@@ -140,25 +160,25 @@ def pipeline_diagram(model: str, highlight: str = "d_model", page_link: Link | N
 def block_diagram(
     model: str, kind: str | None = None, highlight: str | None = None, page_link: Link | None = None
 ) -> Html:
-    """One layer with every step in it as a diagram; `kind` chooses where a model has several."""
+    """One layer with every step in it as a diagram; `kind` chooses one if a model has several kinds."""
     return model_diagrams.block(model, kind, highlight, page_link)
 
 
 @macro
-def area_map(model: str, page_link: Link | None = None) -> Html:
-    """A model’s parameters to scale; each field leads to the page that explains the part."""
-    return area_maps.area_map(model, page_link)
+def area_map(model: str, tall: bool = False, page_link: Link | None = None) -> Html:
+    """A model’s parameters to scale, `tall` for the head of a page; each field leads to the page that explains it."""
+    return area_maps.area_map(model, page_link, tall)
 
 
 @macro
 def layer_range(layers: Iterable[int]) -> Html:
-    """Which layers, in words: `layers 0–2`, `every sixth layer from 5 to 23`."""
+    """A range of layers, in words: `layers 0–2`, `every sixth layer from 5 to 23`."""
     return text(which_layers(layers))
 
 
 @macro
 def model_sheet(slug: str, page_link: Link) -> Html:
-    """What a model is on one screen: a map of its parameters, its sizes, its sources, the ways to more."""
+    """A model on one screen: a map of its parameters, its sizes, its sources, links to its sections."""
     tools_of_model = {
         "Change it": ("tools/what-if.md", f"?model={quote(slug)}"),
         "Where it fits": ("tools/fits.md", f"?model={quote(slug)}"),
@@ -172,12 +192,12 @@ def model_sheet(slug: str, page_link: Link) -> Html:
 
 @macro
 def macro_table(env: Any, prefix: str) -> Html:
-    """Every macro: how it is called, what it gives, and a page with a live call."""
+    """Every macro: its signature, its result, and a page with a live call."""
     return every_macro(env, macros(env, prefix))
 
 
 def macros(env, prefix: str = "") -> dict[str, Callable]:
-    """Every macro by name, with what a site writes before it. Where links lead and which site it is, no page says."""
+    """Every macro by name, with a site's prefix. Pages do not pass the links and the site: these are filled in."""
     of_site = {
         "link": partial(link_to_model, env),
         "page_link": partial(link_to_page, env),
@@ -198,13 +218,14 @@ def with_arguments(function: Callable, known: dict[str, object]) -> Callable:
 
 
 def is_elsewhere(env) -> bool:
-    """Whether MkDocs builds somebody else's site: ours names the styles itself, in a published one by a moved name."""
+    """Whether MkDocs builds another site: ours names the styles itself, in a published one by a moved name."""
     styles = map(str, env.conf.get("extra_css", ()))
     return not reads_sources(env) and not any(map(OUR_STYLES.fullmatch, styles))
 
 
 def prepare(env) -> None:
-    """Before a page: what is no text is not printed as if it were; on another site, none of our macros is."""
+    """Before a page: values that are not text are not printed as if they were; on another site, none of our macros
+    is."""
     theirs = env.env.finalize
     if getattr(theirs, "__module__", "") == __name__:
         return  # since the page before
@@ -220,7 +241,7 @@ def prepare(env) -> None:
 
 
 def note(env) -> None:
-    """After a page of another site: what it needs besides."""
+    """After a page of another site: record which additional files it needs."""
     if is_elsewhere(env):
         from .mkdocs_elsewhere import note_tools
 
@@ -236,7 +257,8 @@ def finish(env) -> None:
 
 
 def register(env) -> None:
-    """Register every macro with mkdocs-macros or with who reads the same settings, and how their errors look."""
+    """Register every macro with mkdocs-macros or with another reader of the same settings, and the display of their
+    errors."""
 
     def place() -> str:
         return page_errors.page_name(env)
@@ -258,7 +280,7 @@ def register(env) -> None:
 
 
 def with_glossary_links(function: Callable, env) -> Callable:
-    """The macro, with each of the field's terms that the glossary has as the way to its entry there."""
+    """The macro, with each of the field's terms in the glossary as a link to its entry there."""
 
     terms = cache(lambda: term_anchors(docs_folder(env) / TERMS_FILE))
 
@@ -279,7 +301,7 @@ def with_glossary_links(function: Callable, env) -> Callable:
 
 @lru_cache(maxsize=4096)
 def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
-    """Terms of the field, those that the glossary has as ways to it."""
+    """Terms of the field, with those in the glossary as links to it."""
     return ", ".join(
         f'<a href="{page}#{anchor}">{term}</a>' if (anchor := term_anchor(unescape(term))) in known else term
         for term in terms.split(", ")
@@ -287,7 +309,7 @@ def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
 
 
 def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> Callable:
-    """The macro, with results that outlive the build where they come from presets, the code and the page's place."""
+    """The macro, with results that outlive the build if they depend on presets, the code and the page's place."""
     takes = inspect.signature(function)
     takes_folder = "folder" in takes.parameters
 
@@ -306,9 +328,8 @@ def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> C
 
 
 def with_call_errors(name: str, function: Callable, place: Callable[[], str]) -> Callable:
-    """The macro with a wrong call and every `Problem` as one `Problem` that names the page and the macro; a step's old
-    word is a warning.
-    """
+    """The macro, with a wrong call and every `Problem` as one `Problem` that names the page and the macro; a step's old
+    name gives a warning."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -328,7 +349,7 @@ def with_call_errors(name: str, function: Callable, place: Callable[[], str]) ->
 
 
 def every_macro(env, known: dict[str, Callable]) -> Html:
-    """The macros in the order of the alphabet, each with what its documentation says first and the first page that
+    """The macros in alphabetical order, each with the first paragraph of its documentation and the first page that
     calls it."""
     rows = []
     for name, function in sorted(known.items()):
@@ -345,12 +366,12 @@ def every_macro(env, known: dict[str, Callable]) -> Html:
 
 
 def _with_code(doc: str) -> Html:
-    """Documentation, what stands between backticks as code."""
+    """Documentation, with the parts between backticks as code."""
     return Html(re.sub("`([^`]*)`", lambda m: code(m[1]), doc))
 
 
 def calls(page: str, name: str) -> bool:
-    """Whether a page's Markdown calls a macro, beside showing how."""
+    """Whether a page's Markdown calls a macro, other than to show how."""
     return bool(re.search(rf"{{{{-? *{name}\(", re.sub(r"{% raw %}.*?{% endraw %}", "", page, flags=re.S)))
 
 
@@ -367,5 +388,5 @@ def _sources(env) -> list[tuple[str, str]]:
 
 
 def docs_folder(env) -> Path:
-    """The folder of the pages' sources, which its settings name from where they stand."""
+    """The folder of the pages' sources, relative to the settings that name it."""
     return Path(getattr(env, "project_dir", ""), env.conf.get("docs_dir", "docs"))

@@ -1,8 +1,8 @@
 """A page's HTML as plain Markdown, for machines: headings, sentences, lists, tables and formulas as LaTeX, without the
 drawings.
 
-Every tag is replaced by itself, whatever stands around it, so that hundreds of pages take a second. What needs more is
-rewritten before: links, code, the heads of tables, formulas.
+Every tag is replaced on its own, whatever surrounds it, so that hundreds of pages take a second. Elements that need
+more are rewritten first: links, code, the heads of tables, formulas.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CLOSES = {
 
 @cache
 def _written(piece: str) -> str:
-    """What tags and character references are written as; a site has few that differ."""
+    """The Markdown of tags and character references; a site has few that differ."""
     pieces = _PIECE.findall(piece)
     if len(pieces) > 1:
         return "".join(map(_written, pieces))
@@ -89,7 +89,7 @@ def markdown(html: str) -> str:
 
 
 def _read(html: str) -> str:
-    """The HTML without what is not read."""
+    """The HTML without the parts that are not for readers."""
     pieces, end = [], 0
     while found := _AWAY.search(html, end):
         name = found[0][1:].partition(" ")[0]
@@ -104,7 +104,7 @@ def _read(html: str) -> str:
 
 
 def _formula(attributes: str) -> str:
-    """A formula in LaTeX, by the attributes of its `<math>`; the pieces that follow its first one say nothing."""
+    """A formula in LaTeX, from the attributes of its `<math>`; the pieces after its first one are empty."""
     if not (said := _SAID.search(attributes)):
         return ""
     name = "texblock" if "display" in attributes.replace(said[0], "") else "tex"

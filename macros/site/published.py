@@ -1,4 +1,4 @@
-"""What a published site has besides its pages: which edition it is, what machines are told of it.
+"""The other contents of a published site: its edition, and metadata for machines.
 
 Plain data, for any builder.
 """
@@ -41,13 +41,13 @@ class Listed(NamedTuple):
 
 
 def edition(changelog: str) -> Edition | None:
-    """The latest entry of a changelog; None where it has none."""
+    """The latest entry of a changelog; None if it has none."""
     entry = _ENTRY.search(changelog)
     return Edition(entry[1], values.date(datetime.date.fromisoformat(entry[2]))) if entry else None
 
 
 def edition_date(changelog: str) -> str | None:
-    """The day of the latest entry of a changelog, as 2026-11-21; None where it has none."""
+    """The date of the latest entry of a changelog, as 2026-11-21; None if it has none."""
     entry = _ENTRY.search(changelog)
     return entry[2] if entry else None
 
@@ -63,8 +63,8 @@ def llms_txt(name: str, description: str, pages: Iterable[Listed]) -> str:
 
 
 def json_ld(source: str, title: str, description: str, absolute: Absolute) -> str | None:
-    """What search engines are told of the catalog and of each model, as JSON-LD that may stand in HTML; None for any
-    other page."""
+    """Metadata of the catalog and of each model for search engines, as JSON-LD that is safe in HTML; None for any other
+    page."""
     slugs = {page_paths.model_page(slug): slug for slug in presets.readable()}
     if source == page_paths.CATALOGUE:
         listed = [dataset(slug, absolute) for slug in slugs.values()]
@@ -83,13 +83,12 @@ def json_ld(source: str, title: str, description: str, absolute: Absolute) -> st
 
 
 def dataset(slug: str, absolute: Absolute) -> dict[str, object]:
-    """A model as a set of data."""
+    """A model as a data set."""
     return {"@type": "Dataset", "name": presets.preset(slug).name, "url": absolute(page_paths.model_page(slug))}
 
 
 def distribution(slug: str, absolute: Absolute) -> dict[str, object]:
-    """Its file, and the number that it is about; nothing where the model's sizes are not known, or its preset is
-    wrong."""
+    """Its file, and its number of parameters; empty if the model's sizes are not known, or its preset is wrong."""
     preset = presets.preset(slug)
     try:
         total = presets.model(slug).counts.total if preset.config is not None else None

@@ -1,4 +1,4 @@
-"""Python on a page, with what it gives: the examples run while the page is built."""
+"""Python on a page, with its output: the examples run while the page is built."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ IMPORT = "import every_parameter as ep"  # which stands on the page; in the buil
 
 
 def python_example(lines: str, given: str = "", is_refused: bool = False) -> Html:
-    """Lines of Python with what they give, as an interpreter shows them; those that are `given` run before, unseen.
+    """Lines of Python with their results, as an interpreter shows them; the lines in `given` run first and are not
+    shown.
 
-    `ep` is the package. What cannot be done is an error of the page, unless it says so (`is_refused`), and then what
-    can.
+    `ep` is the package. A refused example fails the page, unless `is_refused` is true; then an accepted one does.
     """
     names: dict[str, Any] = {"ep": sys.modules[__name__.partition(".")[0]]}
     with warnings.catch_warnings():
@@ -35,11 +35,11 @@ def python_example(lines: str, given: str = "", is_refused: bool = False) -> Htm
     if problem:
         printed.append(f"Problem: {problem}")
     shown = (text(line).replace("  ", html("&#32;&#32;")) for line in printed)
-    return listing("Python, with what it gives", joined(shown, LINE_END))
+    return listing("Python and its output", joined(shown, LINE_END))
 
 
 def _run(lines: str, names: dict[str, Any]) -> tuple[list[str], Problem | None]:
-    """The lines with their prompts and what each statement gave, and what ended them."""
+    """The lines with their prompts and the result of each statement, and the error that ended them."""
     try:
         statements = ast.parse(lines).body
     except SyntaxError as error:
@@ -64,7 +64,7 @@ def _run(lines: str, names: dict[str, Any]) -> tuple[list[str], Problem | None]:
 
 
 def _value(statement: ast.stmt, names: dict[str, Any]) -> object:
-    """What a statement gives, if it is an expression."""
+    """The result of a statement, if it is an expression."""
     if ast.unparse(statement) == IMPORT:
         return None
     if isinstance(statement, ast.Expr):
@@ -78,7 +78,7 @@ FUNCTIONS = "load", "models", "compare", "fits", "run"
 
 
 def python_names() -> Html:
-    """Every name of the Python API, how it is called, and what it gives: the functions, then what they return."""
+    """Every name of the Python API, its signature, and its result: the functions, then the classes that they return."""
     package = sys.modules[__name__.partition(".")[0]]
     kinds = {name: getattr(package, name) for name in package.__all__ if name not in FUNCTIONS}
     bodies = [[_row(f"ep.{name}", getattr(package, name)) for name in FUNCTIONS]]
@@ -89,7 +89,7 @@ def python_names() -> Html:
 
 
 def _row(name: str, member: Any) -> list[Html]:
-    """A name with its parameters, and the first sentences of what it says of itself."""
+    """A name with its parameters, and the first sentences of its documentation."""
     takes = ""
     if inspect.isfunction(member):
         signs = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -1,4 +1,5 @@
-"""What building the site takes besides the library; mkdocs.yml asks for it before MkDocs looks for the theme."""
+"""The packages that building the site needs besides the library; mkdocs.yml asks for them before MkDocs looks for the
+theme."""
 
 from importlib.util import find_spec
 

@@ -65,12 +65,12 @@ def generated() -> Iterator[model_pages.Generated]:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    """What is in a folder of `docs/` and goes to no other builder."""
+    """The contents of a folder of `docs/` that no other builder gets."""
     return [name for name in names if name == "overrides" or is_an_editors(name)]
 
 
 def write(root: Path, folder: Path) -> int:
-    """The sources of the site at `root`, in a new folder; how many were generated."""
+    """Write the sources of the site at `root` into a new folder; returns the number of generated files."""
     if folder.is_dir() and any(folder.iterdir()):
         raise Problem("is not empty", "name a new folder, or empty it", str(folder))
     whole = WholeFolder(folder)
@@ -97,10 +97,10 @@ def _write(root: Path, folder: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the folder that is named; the exit status."""
+    """Write the named folder; returns the exit status."""
     try:
         if len(arguments) != 1 or arguments[0].startswith("-"):
-            raise Problem("one folder is asked for", "call it as `python -m macros.site FOLDER`", "macros.site")
+            raise Problem("expected one folder", "call it as `python -m macros.site FOLDER`", "macros.site")
         count = write(Path.cwd(), Path(arguments[0]))
     except Problem as problem:
         print(problem, file=sys.stderr)

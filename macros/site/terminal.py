@@ -1,4 +1,4 @@
-"""Calls of the command on a page, with what they print: they run while the page is built."""
+"""Calls of the command on a page, with their output: they run while the page is built."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..views.kit.html import Html, html, joined, text
 
 
 def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: bool = False) -> Html:
-    """A call of `every-parameter` with what it prints, all of it or its first lines, in a terminal of so many columns.
+    """A call of `every-parameter` with its output, all of it or its first lines, in a terminal of this many columns.
 
-    No more than 68 of them are seen without scrolling. A call that cannot be answered is an error of the page, unless
-    it says so (`is_refused`), and then one that can.
+    At most 68 of them are visible without scrolling. A refused call fails the page, unless `is_refused` is true; then
+    an accepted one does.
     """
     try:
         words = shlex.split(call)

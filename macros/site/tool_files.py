@@ -1,6 +1,5 @@
-"""What the tools' pages load: the compiled engine, the models and accelerators as data, what decides whether each model
-fits, the small model.
-"""
+"""The files of the tools' pages: the compiled engine, the models and accelerators as data, the data that decides
+whether each model fits, the small model."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ FOLDER = "assets/engine"
 
 
 def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
-    """Every file of the tools that is not in `docs/`; `address` says where a model's page is, below the site's root."""
+    """Every file of the tools that is not in `docs/`; `address` gives a model's page, below the site's root."""
     scripts = (Generated(f"{FOLDER}/{name}", partial(_script, name)) for name in _compiled())
     models = (
         Generated(f"{FOLDER}/models/{slug}.json", partial(_model, slug, address or _address)) for slug in _listed()
@@ -69,9 +68,8 @@ def _listed() -> list[str]:
 @memoized
 @cached_on_disk
 def tool_data() -> str:
-    """The models that a page may start from, whose configs' keys are files of their own; the accelerators; what the
-    area map says of a part, by the role of its step, and its color, by what it does.
-    """
+    """The models that a page may start from, whose configs' keys are separate files; the accelerators; the area map's
+    title for a part, by the role of its step, and its color, by its category."""
     models = {
         slug: {
             "name": presets.preset(slug).name,
@@ -112,7 +110,7 @@ def _model(slug: str, address: Callable[[str], str]) -> str:
 
 
 def _capacities(address: Callable[[str], str]) -> str:
-    """What decides whether each model fits, and what a list of them is filtered by."""
+    """The data that decides whether each model fits, and by which a list of them is filtered."""
     return _json({slug: {**_traits(slug), "page": address(slug)} for slug in _listed()})
 
 
@@ -138,7 +136,7 @@ def _keys() -> str:
 
 
 def _plan() -> str:
-    """What planning a deployment asks for besides: the links and the stated power of accelerators, what PEFT adapts."""
+    """The additional data for planning a deployment: the links and the stated power of accelerators, PEFT's rules."""
     return _json(
         {
             "links": {
@@ -153,7 +151,7 @@ def _plan() -> str:
 
 
 def _weights(format: str) -> str:
-    """The weights of every model in a format that few ask for; what has none is left out."""
+    """The weights of every model in a rare format; models without it are left out."""
     there = {slug: said for slug in _listed() if (said := capacity.weights(slug, format)) is not None}
     return _json(there)
 

@@ -1,6 +1,6 @@
-"""A folder that is written beside the one that it replaces, and takes its place once it is whole.
+"""A folder that is written next to the one that it replaces, and takes its place once it is complete.
 
-What is killed on the way leaves what stood there; what it had written is removed by the next one.
+If the process is killed, the previous folder stays; the next one removes the leftovers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ABANDONED = 24 * 3600  # seconds after which nobody writes to a folder any more,
 
 
 class WholeFolder:
-    """`target` anew: what is written to `folder` is `put` in its place, or `drop`ped."""
+    """A new `target`: the content of `folder` is `put` in its place, or `drop`ped."""
 
     def __init__(self, target: str | os.PathLike[str]):
-        """Raises `Problem` where a file stands there, and OSError where nothing can be written beside it."""
+        """Raises `Problem` if a file is there, and OSError if nothing can be written next to it."""
         self.target = Path(os.path.realpath(target))
         if os.path.lexists(self.target) and not self.target.is_dir():
-            raise Problem("is a file, and is to be a folder", "give another path, or remove it", str(target))
+            raise Problem("is a file, but has to be a folder", "give another path, or remove it", str(target))
         self.target.parent.mkdir(parents=True, exist_ok=True)
         for place in {self.target, Path(os.path.abspath(target))}:  # a link may have taken a folder's place
             _tidy(place)
@@ -41,7 +41,7 @@ class WholeFolder:
                 break
 
     def put(self) -> None:
-        """Has it take its place. What is hidden there (`.git`, `.nojekyll`) stays, as MkDocs lets it."""
+        """Replace the target. Hidden files in it (`.git`, `.nojekyll`) stay, as with MkDocs."""
         old = self._beside("old")
         if self.target.exists():
             shutil.copymode(self.target, self.folder)
@@ -64,7 +64,7 @@ class WholeFolder:
         self._let_go()
 
     def drop(self) -> None:
-        """Leaves what stood there."""
+        """Leave the previous folder in place."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._let_go()
         _tidy(self.target)
@@ -93,7 +93,7 @@ def _start(target: Path, kind: str) -> str:
 
 
 def _tidy(target: Path) -> None:
-    """Removes what others left that were killed; what one was just replacing is put back."""
+    """Remove what killed processes left; restore a folder that one was just replacing."""
     for path in target.parent.iterdir():
         if path.name.startswith(_start(target, "old")):
             with suppress(OSError):
@@ -110,7 +110,7 @@ def _tidy(target: Path) -> None:
 
 
 def _remove(old: Path, target: Path) -> None:
-    """What was replaced, but for what is hidden in it, which is put into the other."""
+    """Remove the replaced folder, and move its hidden files into the new one."""
     for path in old.glob(".*"):
         if not os.path.lexists(target / path.name):
             with suppress(OSError):
@@ -119,9 +119,8 @@ def _remove(old: Path, target: Path) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Keeps others from tidying a folder, until it is closed or this process ends; None where a disk has no locks.
-    Raises BlockingIOError where another one holds it.
-    """
+    """Keep other processes from tidying a folder, until it is closed or this process ends; None if a disk has no locks.
+    Raises BlockingIOError if another process holds it."""
     if fcntl is None:
         return None
     held = os.open(folder, os.O_RDONLY)

@@ -1,13 +1,13 @@
-"""What a page is given, by what is made; figures come from `counting`, and no module here knows MkDocs.
+"""HTML and SVG for the pages, by topic; figures come from `counting`, and no module here knows MkDocs.
 
-From the ground up, each room importing those below it (tests/test_rooms.py):
+From the ground up, each package importing those below it (tests/test_rooms.py):
 
 - `words`: plain words and the field's terms, names of sizes
-- `kit`: what all views are made with: HTML, SVG, formulas, rounded numbers, checked arguments, shared conventions
+- `kit`: the basis of all views: HTML, SVG, formulas, rounded numbers, checked arguments, shared conventions
 - `trace`: the forward pass, step by step: layers, parts, operations, the walkthrough
 - `tables`: a model's parameters, the formulas that add up to them, models side by side
 - `costs`: FLOPs, bytes moved, cache, memory, training, time; `charts`: of a model's parts and of the catalog;
   `diagrams`: the graph of the data flow, its layout, its drawing
-- `models`: what stands on the pages of models and families
-- `guide`: figures of the guide and the tools; `reference`: what the reference says of the project itself
+- `models`: the content of the pages of models and families
+- `guide`: figures of the guide and the tools; `reference`: figures of the reference about the project itself
 """

@@ -246,8 +246,8 @@ def test_the_line_is_the_command_s(call, command, capsys):
 @pytest.mark.parametrize(
     "call, line",
     [
-        (lambda m: ep.load(7), "7 is no model; give a preset's slug"),
-        (lambda m: ep.load(b"gpt2"), "b'gpt2' is no model"),
+        (lambda m: ep.load(7), "7 is not a model; give a preset's slug"),
+        (lambda m: ep.load(b"gpt2"), "b'gpt2' is not a model"),
         (lambda m: ep.load({}), "config: model_type is missing"),
         (
             lambda m: ep.load({"model_type": "gpt2", "n_embd": {1}}),
@@ -269,14 +269,14 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: m.parameters.patterns.select("tensors"), "no column 'tensors'; did you mean \"tensor\"?"),
         (lambda m: ep.models(family="lama"), "family = 'lama': no model; did you mean \"Llama\"?"),
         (lambda m: ep.models(sort_by="totl"), "sort_by = 'totl': no column"),
-        (lambda m: ep.models(descending={}), "descending = {}: expected True or False"),
+        (lambda m: ep.models(descending=range), "descending = <class 'range'>: no truth value"),
         (lambda m: ep.compare(m), "compare needs two or more models"),
         (lambda m: ep.fits(m, 24), "--on 24: neither an accelerator nor a size"),
         (lambda m: ep.fits([], "24GB"), "fits without a model; give one"),
         (lambda m: ep.fits(m, "24GB", engine="vlm"), "engine = 'vlm': no such engine; did you mean \"vllm\"?"),
         (lambda m: ep.fits(m, "24GB", engine=3), "engine = 3: no such engine"),
         (lambda m: ep.fits(m, "24GB", devices=2, engine="mlx"), "an engine is counted on one device"),
-        (lambda m: ep.fits([m, 3], "24GB"), "3 is no model"),
+        (lambda m: ep.fits([m, 3], "24GB"), "3 is not a model"),
         (lambda m: m.to_dict(context=None), "context = None: expected a whole number"),
         (lambda m: m.to_dict(context=[]), "context = []: expected a number of tokens"),
         (lambda m: ep.fits(), "fits without a model; give one"),

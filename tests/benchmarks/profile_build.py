@@ -47,7 +47,7 @@ def main() -> None:
         seconds = sum(v[3] for (f, _, n), v in stats.items() if n == name and f.endswith(file))
         known += seconds
         print(f"| {title} | {seconds / whole:.0%} |")
-    print(f"| The theme's templates and all else | {1 - known / whole:.0%} |")
+    print(f"| The theme's templates and everything else | {1 - known / whole:.0%} |")
 
 
 if __name__ == "__main__":

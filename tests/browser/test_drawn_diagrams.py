@@ -244,7 +244,7 @@ def test_nothing_moves(open_page, site, path):
         ".observe({ type: 'layout-shift', buffered: true })"
     )
     page.goto(urljoin(site, path))
-    page.locator("figure.diagram > .ep-open").first.wait_for()
+    page.locator("figure.diagram > .ep-open").first.wait_for(state="attached")
     page.wait_for_timeout(300)
     open_page.complaints[:] = [said for said in open_page.complaints if "ERR_FAILED" not in said]  # the fonts
     assert page.evaluate("moved") < 0.01

@@ -197,7 +197,7 @@ def test_models_below_a_cache_of_so_much_a_token(reader):
     known = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
     below = {presets.preset(slug).name for slug in known if cache_growth(presets.model(slug)) <= 50_000}
     with reader("") as r:
-        r.press(r.page.get_by_role("link", name="Look a model up"))
+        r.press(r.page.get_by_role("link", name="Models", exact=True).last)
         r.type(r.page.get_by_label("KV cache per token, at most, kB"), "50")
         said = r.read(r.page.get_by_role("status").filter(has_text="models"))
         names = r.page.locator(".ep-catalogue tbody tr:visible th").evaluate_all("all => all.map(e => e.dataset.sort)")

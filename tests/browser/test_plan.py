@@ -447,6 +447,7 @@ def test_without_scripts_an_example_of_each_task_stands(tool):
     assert rounding.decimal_bytes(total) in page.locator(".ep-tool").inner_text()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_on_a_phone_and_for_everybody(tool, task, width):

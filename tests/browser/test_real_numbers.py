@@ -96,9 +96,10 @@ def test_on_a_phone_and_for_everybody(choose, open_page, site):
 
 def test_one_step_at_a_time(open_page, site):
     """By button, by key and by the address, the box of each step lit; and back to the whole walk."""
-    page = open_page(urljoin(site, "real-numbers/step-by-step/"))
-    page.get_by_role("button", name="One step at a time").click()
+    page = open_page(urljoin(site, "real-numbers/step-by-step/"), viewport={"width": 1280, "height": 800})
     panel, title = page.locator(".ep-stepper"), page.locator(".ep-stepper .ep-what strong")
+    panel.get_by_text("Step 1 of ").wait_for()
+    assert panel.evaluate("e => e.getBoundingClientRect().bottom") <= 800
     while title.inner_text() != "Softmax":
         page.keyboard.press("ArrowRight")
     assert "Softmax" in panel.locator(".node.lit").text_content()
@@ -108,6 +109,8 @@ def test_one_step_at_a_time(open_page, site):
     assert panel.get_by_text(f"Step {number} of ").is_visible()
     page.keyboard.press("Escape")
     assert page.locator("ol.ep-walk").is_visible() and "step=" not in page.url
+    page.get_by_role("button", name="One step at a time").click()
+    assert panel.get_by_text("Step 1 of ").is_visible()
 
 
 def test_every_model_can_be_stepped_through(open_page, site):

@@ -373,7 +373,7 @@ def test_an_amount_of_memory_has_a_longest_context_too(tool):
 
 HOSTILE = [
     ("what-if", "?weights=zzz&context=16384", "weights = 'zzz': no such format"),
-    ("what-if", "?model=opt-125m&weights=q4_k_m", "'opt' has no GGUF format here"),
+    ("what-if", "?model=opt-125m&weights=q4_k_m", "no GGUF format is known for 'opt'"),
     ("what-if", f"?context={'9' * 20_000}", "expected a whole number from 1 to 999,999,999"),
     (
         "what-if",
@@ -384,8 +384,8 @@ HOSTILE = [
     ("what-if", "?model=llama3-70b&devices=7", "no split over 7 devices"),
     ("config", "#config=1", "config: expected a JSON object, found 1"),
     ("config", f"#config={'[' * 20_000}", "config: broken JSON: nested too deeply"),
-    ("compare", "?models=opt-125m,gpt2&weights=f16", "OPT 125M: 'opt' has no GGUF format here"),
-    ("compare", "?models=gpt2,phi-2&cache=q8_0", "Phi-2: cache: k has rows of 80, no whole blocks of 32"),
+    ("compare", "?models=opt-125m,gpt2&weights=f16", "OPT 125M: no GGUF format is known for 'opt'"),
+    ("compare", "?models=gpt2,phi-2&cache=q8_0", "Phi-2: cache: k has rows of 80, not a multiple of 32"),
     ("compare", "?models=nope,gpt2&on=%3Cb%3E", "on = '<b>': neither an accelerator nor a size"),
 ]
 

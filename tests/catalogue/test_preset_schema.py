@@ -11,7 +11,7 @@ import tomllib
 import pytest
 from copies import ROOT
 from jsonschema import Draft202012Validator
-from reference.configs import configs
+from reference.configs import REMOTE, configs, remote
 
 from macros.__main__ import main
 from macros.catalogue import preset_schema, presets
@@ -73,7 +73,7 @@ def test_it_names_every_key_of_every_architecture():
 def raws() -> dict[type[Config], dict]:
     """The keys of a model of each config class."""
     found = {}
-    for raw in [*configs().values(), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
+    for raw in [*configs().values(), *map(remote, REMOTE), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
         found.setdefault(architectures()[raw["model_type"]].config, dict(language_part(raw)[0]))
     assert found.keys() == {a.config for a in architectures().values()}
     return found

@@ -269,7 +269,7 @@ PRESETS = {
         f'{TOML}licence = "MIT"\n',
         r"licence: unknown key; it belongs above the first table",
     ),
-    "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has spaces that do not show"),
+    "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has leading, trailing or double spaces"),
     "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has spaces"),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
 }
@@ -345,7 +345,7 @@ def test_a_duplicate_slug(catalogue):
 @pytest.mark.parametrize(
     "file, text, found",
     [
-        ("llama/index.toml", TOML, "'index' is not a slug: another file of the site is called so; choose another"),
+        ("llama/index.toml", TOML, "'index' is not a slug: another file of the site has that name; choose another"),
         ("llama/README.toml", TOML, "'README' is not a slug; use small letters"),
         ("llama/catalogue.toml", TOML, "'catalogue' is not a slug: another file"),
         ("llama/a{{ 7*7 }}.toml", TOML, "'a{{ 7*7 }}' is not a slug; use small letters"),

@@ -490,7 +490,7 @@ def spoil(what, folder: Path):
         ("a broken index", "index.json: broken JSON"),
         ("an index of another kind", "weight_map: expected a table"),
         ("an index that leads elsewhere", "'../x.safetensors' is not a file of this folder"),
-        ("an index that is wrong", "and the index says that it does"),
+        ("an index that is wrong", "although the index lists it"),
         ("no weights", "no *.safetensors here"),
         ("another config", "in the file and"),
         ("one layer too many", "the checkpoint has no tensor model.layers."),
@@ -538,7 +538,7 @@ def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monke
     )
     monkeypatch.setattr("macros.api.run_memory.of_this_machine", lambda: 10**9)
     assert re.search(f"{takes}, and this machine has 1.00 GB", refused(run("run", folder, "--tokens", many)))
-    assert "--memory 'much': no amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
+    assert "--memory 'much': not an amount" in refused(run("run", folder, "--tokens", "1", "--memory", "much"))
     monkeypatch.setattr("macros.api.run_memory.MUCH", 1000)
     status, _, err = run("run", folder, "--tokens", "1")
     assert status == 0 and re.search(r"m: 1 tokens take about .* kB of memory", err)
@@ -880,7 +880,7 @@ def test_a_published_total_is_read_from_a_header_and_written(run, small):
     assert (status, out) == (0, "") and [line.rpartition(": ")[2] for line in err.splitlines()] == [
         "114,000 BF16",
         "114,000 in all, and the forward pass gives 114,000",
-        "the same names and shapes, both ways",
+        "the same names and shapes in both directions",
     ]
     made = tomllib.loads(small.read_text("utf-8"))
     assert made["sources"]["names"] == "published" and made["published"] == {
@@ -1005,7 +1005,7 @@ def test_other_names_of_the_same_tensors_differ_in_nothing_and_are_not_called_pu
     assert renamed.keys() != tensors.keys()
     safetensors.save_file(renamed, tmp_path / "model.safetensors")
     status, _, err = run("totals", tmp_path, "--preset", "capitals")
-    assert status == 0 and "tensors by other names or in other pieces: wte.weight for transformer.wte.weight, " in err
+    assert status == 0 and "tensors under other names or in other pieces: wte.weight for transformer.wte.weight" in err
     assert "asked for" not in err and "does not ask for" not in err and "the same names" not in err
     assert tomllib.loads(small.read_text("utf-8"))["sources"]["names"] == "transformers"
 
@@ -1036,7 +1036,7 @@ def test_one_of_several_files_is_not_taken_for_all(run, tmp_path):
         ),
         (
             header_of({"__metadata__": {"format": "pt"}}),
-            "no tensor is listed that has a number; give the files of the weights",
+            "all tensors that are listed are empty; give the files of the weights",
         ),
     ],
 )

@@ -140,7 +140,7 @@ TOKENIZERS = {
     "a list": ("[]", "cannot be read: "),
     "a number of 5,000 digits": ('{"model": ' + "9" * 5000 + "}", "cannot be read: "),
     "an id that is no u32": (of_library(UNK | {"vocab": {"a": -1}}), "cannot be read: "),
-    "no token for unknown words": (of_library(UNK | {"vocab": {"a": 1}}), "cannot cut the text: "),
+    "no token for unknown words": (of_library(UNK | {"vocab": {"a": 1}}), "cannot tokenize the text: "),
     "merges that stop the library": (
         of_library({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}),
         "cannot be read: range end index",
@@ -155,7 +155,7 @@ TOKENIZERS = {
                 "special_tokens": {},
             },
         ),
-        "cannot cut the text: no entry found for key",
+        "cannot tokenize the text: no entry found for key",
     ),
 }
 
@@ -183,14 +183,14 @@ def test_padding_and_truncation_of_a_file_change_no_text(run, gpt2):
 def test_a_tokenizer_that_is_never_done_is_left(run, gpt2, monkeypatch):
     monkeypatch.setattr(tokenizers, "MOST_SECONDS", 0.001)
     with_tokenizer(gpt2, of_library(UNK))
-    assert "the library tokenizers is not done after 0.001 s" in refused(run("run", gpt2, "--text", "a"))
+    assert "the library tokenizers did not finish within 0.001 s" in refused(run("run", gpt2, "--text", "a"))
 
 
 def test_a_tokenizer_that_takes_all_memory_ends_alone(run, gpt2, monkeypatch):
     monkeypatch.setattr(tokenizers, "MOST_MEMORY", 2**28)
     longer = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10**6}
     with_tokenizer(gpt2, of_library(UNK, normalizer={"type": "Sequence", "normalizers": [longer] * 3}))
-    assert "the library tokenizers broke off" in refused(run("run", gpt2, "--text", "a"))
+    assert "the library tokenizers stopped without an answer" in refused(run("run", gpt2, "--text", "a"))
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "config.json", "model.safetensors", "sound.npy"])
@@ -245,7 +245,7 @@ ARRAYS = {
     "a huge shape": (npy_of(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**62}, {2**62})}}"), "is ["),
     "a shape below 0": (npy_of("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 2)}"), "is [-1, 2]"),
     "another shape": (npy(SOUND[:-1]), f", and not {list(SOUND.shape)}; give an array of this shape"),
-    "words": (npy(np.full(SOUND.shape, "a\x1b")), "holds '<U2', and no fractions or whole numbers"),
+    "words": (npy(np.full(SOUND.shape, "a\x1b")), "holds '<U2', not floating-point or whole numbers"),
     "bytes": (npy(np.full(SOUND.shape, b"a")), "holds '|S1'"),
     "dates": (npy(np.full(SOUND.shape, np.datetime64("2024-01-01"))), "holds 'datetime64[D]'"),
     "complex": (npy(SOUND.astype(complex)), "holds 'complex128'"),
@@ -255,7 +255,7 @@ ARRAYS = {
     "NaN": (npy(np.where(SOUND > 0, np.nan, SOUND)), "holds NaN, infinity"),
     "too large for float32": (
         npy(SOUND.astype(float) + 1e300),
-        "holds NaN, infinity, or a number that float32 has not",
+        "holds NaN, infinity, or a number beyond float32",
     ),
 }
 
@@ -324,7 +324,7 @@ LYING = {
     "a key twice": (of_text(header_of(A)[8:].replace(b'"dtype"', b'"shape":[6],"dtype"')), "lists twice: shape"),
     "an overlap": (header_of(A, ("b", "BF16", [4], [20, 28])), "lists overlapping tensors: b in a;"),
     "the same place": (header_of(A, ("b", "F32", [6], [0, 24])), "lists overlapping tensors: b in a"),
-    "nothing but empty tensors": (header_of(("a", "F32", [0, 3], [0, 0])), "no tensor is listed that has a number"),
+    "nothing but empty tensors": (header_of(("a", "F32", [0, 3], [0, 0])), "all tensors that are listed are empty"),
 }
 
 
@@ -340,8 +340,8 @@ def test_a_header_that_cannot_be_is_one_line(run, tmp_path, name):
 ODD = {
     "a gap": (header_of(A, ("b", "BF16", [4], [32, 40])), "bytes that belong to no tensor: 8 before b", 10),
     "a gap before all": (header_of(("a", "F32", [6], [8, 32])), "bytes that belong to no tensor: 8 before a", 6),
-    "bytes behind": (header_of(A, data=30), "6 bytes behind the last tensor", 6),
-    "no number": (header_of(A, ("c", "F32", [0], [24, 24]), B), "without a number, and not counted: c", 10),
+    "bytes behind": (header_of(A, data=30), "6 bytes after the last tensor", 6),
+    "no number": (header_of(A, ("c", "F32", [0], [24, 24]), B), "empty, and not counted: c", 10),
 }
 
 
@@ -361,7 +361,7 @@ def test_what_the_format_does_not_allow_is_said_and_refused_if_asked(run, tmp_pa
 def test_a_name_in_two_files_is_refused(run, tmp_path):
     for name in "xy":
         (tmp_path / f"{name}.safetensors").write_bytes(header_of(A))
-    assert "y.safetensors: lists what x.safetensors lists too: a; give" in refused(run("totals", tmp_path))
+    assert "y.safetensors: lists tensors that x.safetensors also lists: a; give" in refused(run("totals", tmp_path))
 
 
 def test_a_total_of_an_index_has_a_bound(run, tmp_path):

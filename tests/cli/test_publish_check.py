@@ -33,20 +33,23 @@ def write(folder: Path, changes: dict[str, str | None]) -> Path:
 
 
 WRONG = {
-    "a link to no page": ({"a/index.html": HEAD + '<p id=b><a href="b/">'}, "a/index.html: b/ is not there"),
+    "a link to no page": ({"a/index.html": HEAD + '<p id=b><a href="b/">'}, "a/index.html: b/ does not exist"),
     "a name that is not there": (
         {"a/index.html": HEAD + '<p id=b><a href="../#two">'},
-        "a/index.html: ../#two: index.html has nothing of that name",
+        "a/index.html: ../#two: index.html has no such anchor",
     ),
     "nor on the page itself": ({"a/index.html": HEAD + '<p id="b"><a href="#c">'}, "a/index.html: #c: nothing on the"),
-    "a picture": ({"a/index.html": HEAD + '<p id=b><img alt="" src=none.png>'}, "a/index.html: none.png is not there"),
-    "in a drawing": ({"a/index.html": HEAD + "<p id=b><svg><a xlink:href='x/'>"}, "a/index.html: x/ is not there"),
+    "a picture": (
+        {"a/index.html": HEAD + '<p id=b><img alt="" src=none.png>'},
+        "a/index.html: none.png does not exist",
+    ),
+    "in a drawing": ({"a/index.html": HEAD + "<p id=b><svg><a xlink:href='x/'>"}, "a/index.html: x/ does not exist"),
     "a script of another host": (
         {"a/index.html": HEAD + '<p id=b><script src="//cdn.example/x.js"></script>'},
         "a/index.html: loads //cdn.example/x.js",
     ),
     "a font of another host": ({"own.css": "@import 'https://f.example/x'"}, "own.css: loads https://f.example/x"),
-    "a font that is not there": ({"own.css": "b { src: url(x.woff2) }"}, "own.css: x.woff2 is not there"),
+    "a font that is not there": ({"own.css": "b { src: url(x.woff2) }"}, "own.css: x.woff2 does not exist"),
     "somebody's own machine": (
         {"a/index.html": HEAD + '<p id=b><a href="http://localhost:8000/">'},
         "a/index.html: leads to http://localhost:8000/",
@@ -64,15 +67,15 @@ WRONG = {
     ),
     "a sitemap of another build": (
         {"sitemap.xml": f"<urlset><loc>{ROOT}z/</loc></urlset>"},
-        f"sitemap.xml: names {ROOT}z/, where no page is",
+        f"sitemap.xml: names {ROOT}z/, but the site has no such page",
     ),
     "a comment without an end": (
         {"a/index.html": HEAD + "<p id=b><!-- <a href=none/>"},
-        "a/index.html: <!-- does not end",
+        "a/index.html: <!-- is not closed",
     ),
-    "a script without an end": ({"a/index.html": HEAD + "<p id=b><script>1"}, "a/index.html: <script does not end"),
-    "a tag without an end": ({"a/index.html": HEAD + '<p id=b><a href="x>'}, "a/index.html: <a does not end"),
-    "a large file": ({"font.woff2": "f" * 3000}, "font.woff2: 3.00 kB, and 2.00 kB is the most"),
+    "a script without an end": ({"a/index.html": HEAD + "<p id=b><script>1"}, "a/index.html: <script is not closed"),
+    "a tag without an end": ({"a/index.html": HEAD + '<p id=b><a href="x>'}, "a/index.html: <a is not closed"),
+    "a large file": ({"font.woff2": "f" * 3000}, "font.woff2: 3.00 kB, more than 2.00 kB"),
 }
 
 
@@ -90,7 +93,7 @@ def test_with_nothing_wrong_the_exit_status_is_0_and_else_1_or_2(tmp_path, capsy
     assert capsys.readouterr().out.splitlines()[1:] == ["1 found"]
     assert main(["publish-check", str(tmp_path / "a" / "b")]) == 2
     assert main(["publish-check", str(folder), "--largest", "much"]) == 2
-    assert "no built site" in (said := capsys.readouterr().err) and "--largest 'much': no amount" in said
+    assert "no built site" in (said := capsys.readouterr().err) and "--largest 'much': not an amount" in said
 
 
 def test_a_site_without_an_address_is_read_from_its_own_root(tmp_path):

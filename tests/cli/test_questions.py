@@ -267,7 +267,7 @@ def test_compared_for_reading(run):
     assert re.search(r"^n_layers +36 +32  ≠$", out, re.M) and re.search(r"^d_head +128 +128$", out, re.M)
     assert re.search(r"^total +8\.19B +8,190,735,360 +8\.03B +8,030,261,248 +× 0\.980$", out, re.M)
     assert "Memory on" not in out and "seconds" not in out
-    assert "describe is for" in run("compare gpt2")[2]
+    assert "use describe" in run("compare gpt2")[2]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

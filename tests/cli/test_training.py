@@ -68,7 +68,7 @@ def test_the_largest_micro_batch_is_the_last_that_fits():
     "line, said",
     [
         ("llama3-8b --method lora --target-modules ,", "no names of modules"),
-        ("llama3-8b --rank 8", "training in full has no adapters"),
+        ("llama3-8b --rank 8", "full training has no adapters"),
         ("llama3-8b --method lora --rank 0", "above 0"),
         ("llama3-8b --method lora --target-modules q_prj", "did you mean"),
         ("llama3-8b --zero 4", "invalid choice"),

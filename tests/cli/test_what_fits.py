@@ -104,7 +104,7 @@ def test_where_no_format_fits_the_smallest_is_said(run):
         ("fits", "fits needs a model or a machine; such as fits llama3-8b, or fits --on 24GB"),
         ("fits --on 24", "neither an accelerator nor a size"),
         ("fits gpt2 --on 24GB --format csv", "--format csv is for one list"),
-        ("fits opt-125m --weights q4_k_m --context 1k", "has no GGUF format here"),
+        ("fits opt-125m --weights q4_k_m --context 1k", "no GGUF format is known for 'opt'"),
         ("fits --on 24GB --weights bestest", "'bestest' is not a format of weights"),
         ("compare gpt2 gpt2-xl --weights best", "'best' is not a format of weights"),
     ],

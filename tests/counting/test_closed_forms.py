@@ -200,6 +200,53 @@ def bert(c):
     return Form((tables + 2) * D + L * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + D * D + 3 * D + V, 0)
 
 
+def narrow_bert(c, groups):
+    """BERT on a narrower embedding, with so many sets of weights for its layers."""
+    D, F, V, E = c["hidden_size"], c["intermediate_size"], c["vocab_size"], c["embedding_size"]
+    tables = (V + c["max_position_embeddings"] + c.get("type_vocab_size", 2) + 2) * E
+    head = D * E + E + 2 * E + V
+    return Form(tables + E * D + D + groups * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + head, 0)
+
+
+def distilbert(c):
+    D, V = c["dim"], c["vocab_size"]
+    layer = 4 * D * D + 4 * D + plain(D, c["hidden_dim"]) + 4 * D
+    return Form((V + c["max_position_embeddings"] + 2) * D + c["n_layers"] * layer + D * D + 3 * D + V, 0)
+
+
+def mpnet(c):
+    table = 32 * c["num_attention_heads"]
+    return Form(bert(c | {"type_vocab_size": 0}).total + table, 0)
+
+
+def nomic_bert(c):
+    D, L, V = c["hidden_size"], c["num_hidden_layers"], c["vocab_size"]
+    layer = 4 * D * D + gated(D, c["intermediate_size"]) + 4 * D
+    return Form((V + c.get("type_vocab_size", 2) + 2) * D + L * layer + D * D + 3 * D + V, 0)
+
+
+def eurobert(c):
+    form = llama_like(**ATTENTION, mlp=has("mlp_bias"))(c)
+    return Form(form.total + (c["vocab_size"] if c.get("mlp_bias") else 0), 0)
+
+
+def biogpt(c):
+    D, P = c["hidden_size"], c["max_position_embeddings"]
+    layer = 4 * D * D + 4 * D + plain(D, c["intermediate_size"]) + 4 * D
+    L = c["num_hidden_layers"]
+    return Form((c["vocab_size"] + P + 2) * D + L * layer + 2 * D, 2 * L * D)
+
+
+def modernbert_decoder(c):
+    return modernbert(c)._replace(cache=2 * c["num_hidden_layers"] * c["hidden_size"])
+
+
+def umt5(c):
+    more = (c["num_layers"] + c.get("num_decoder_layers", c["num_layers"]) - 2) * c["num_heads"]
+    form = t5(c)
+    return form._replace(total=form.total + more * c["relative_attention_num_buckets"])
+
+
 def modernbert(c):
     D, L, F = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"]
     norm = D * (2 if c.get("norm_bias") else 1)
@@ -874,6 +921,75 @@ FORMS = {
     **closed_forms_streams.FORMS,
 }
 
+FORMS |= {
+    # text models of multimodal ones
+    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text"), FORMS["qwen2"]),
+    "qwen2_5_omni_text": llama_like(True, qkv=always),
+    "qwen3_omni_moe_text": FORMS["qwen3_moe"],
+    "glm4v_text": llama_like(qkv=always, norms=4),
+    "glm_ocr_text": llama_like(norms=4),
+    "glm4v_moe_text": lambda c: mixture(
+        E=("n_routed_experts",),
+        router_bias=False,
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
+        qkv=has("attention_bias", True),
+    )(c),
+    "hunyuan_vl_text": llama_like(True, **ATTENTION, **PER_HEAD),
+    "paddleocr_vl_text": llama_like(True, qkv=has("use_bias"), out=has("use_bias"), mlp=has("use_bias"), head=128),
+    "emu3_text_model": llama_like(**ATTENTION, mlp=has("mlp_bias")),
+    "granite_docling_text": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
+    "granite4_vision_text": FORMS["granite"],
+    "cosmos3_edge_text": FORMS["arcee"],
+    "phi4_multimodal": FORMS["phi3"],
+    "chameleon": llama_like(**ATTENTION, mlp=has("mlp_bias"), qk=lambda N, K, H: 2 * (N + K) * H),
+    "aria_text": mixture(
+        **ATTENTION,
+        E=("moe_num_experts",),
+        k=("moe_topk",),
+        width=("intermediate_size",),
+        shared=lambda c, D: gated(D, c["intermediate_size"] * c["moe_num_shared_experts"]),
+    ),
+    **dict.fromkeys(
+        ("deepseek", "deepseek_ocr2_text"),
+        mixture(
+            **ATTENTION,
+            E=("n_routed_experts",),
+            sparse=after("first_k_dense_replace"),
+            shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
+        ),
+    ),
+    "ernie4_5_vl_moe_text": ernie,
+    # makers' own decoders
+    "granite_swa": lambda c: llama_like(True, **ATTENTION, mlp=has("mlp_bias"), extra=c["num_attention_heads"])(c),
+    "granitemoe_swa": mixture(
+        **ATTENTION,
+        E=("num_local_experts",),
+        width=("intermediate_size",),
+        shared=lambda c, D: gated(D, c.get("shared_intermediate_size", 0)),
+        more=lambda c, D: c["num_attention_heads"],
+    ),
+    "hyperclovax": lambda c: llama_like(
+        **ATTENTION, mlp=has("mlp_bias"), norms=4 if c.get("use_post_norm", True) else 2
+    )(c),
+    "minicpm": llama_like(**ATTENTION, mlp=has("mlp_bias")),
+    "exaone": lambda c: llama_like()(renamed(c, num_layers="num_hidden_layers")),
+    "iquestcoder": llama_like(**ATTENTION, mlp=has("mlp_bias"), head=128),
+    "vaultgemma": llama_like(True, qkv=has("attention_bias"), out=has("attention_bias"), head=256),
+    "modernbert-decoder": modernbert_decoder,
+    "biogpt": biogpt,
+    # encoders, and both
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), bert),
+    "electra": lambda c: narrow_bert(c, c["num_hidden_layers"]),
+    "albert": lambda c: narrow_bert(c, c.get("num_hidden_groups", 1)),
+    "distilbert": distilbert,
+    "mpnet": mpnet,
+    "nomic_bert": nomic_bert,
+    "eurobert": eurobert,
+    "mt5": t5,
+    "umt5": umt5,
+}
+
 # Other names for one of these architectures, and GPT-3, which only its paper's table describes (`test_counts`).
 ALIASES = {
     "gpt3",
@@ -1375,6 +1491,69 @@ RANDOM["gemma3n_text"] = both(
 )
 SHARED_EXPERTS = fixed(num_shared_experts=(1, 2))
 RANDOM |= {
+    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), RANDOM["qwen2"]),
+    **dict.fromkeys(("glm4v_text", "glm_ocr_text", "emu3_text_model"), blocks(square=True)),
+    "qwen3_omni_moe_text": RANDOM["qwen3_moe"],
+    "glm4v_moe_text": RANDOM["glm4_moe"].map(lambda c: renamed(c, use_qk_norm="")),
+    "hunyuan_vl_text": both(blocks(), flags(attention_bias=BOOL)),
+    "paddleocr_vl_text": both(blocks(), flags(use_bias=BOOL)),
+    **dict.fromkeys(("granite_docling_text", "granite4_vision_text"), RANDOM["granite"]),
+    "cosmos3_edge_text": both(blocks(), flags(attention_bias=BOOL)),
+    "phi4_multimodal": RANDOM["phi3"],
+    "chameleon": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL, swin_norm=BOOL)),
+    "aria_text": both(
+        blocks(),
+        fixed(moe_num_experts=(5, 7), moe_topk=(1, 2), moe_num_shared_experts=(1, 2)),
+        flags(attention_bias=BOOL),
+    ),
+    **dict.fromkeys(
+        ("deepseek", "deepseek_ocr2_text"),
+        both(
+            blocks(square=True),
+            fixed(
+                n_routed_experts=(5, 7),
+                moe_intermediate_size=(29, 31),
+                n_shared_experts=(1, 2),
+                first_k_dense_replace=(0, 1, 2),
+                **MOE,
+            ),
+            flags(attention_bias=BOOL),
+        ),
+    ),
+    "ernie4_5_vl_moe_text": both(
+        blocks(square=True),
+        fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
+    ),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), RANDOM["bert"]),
+    "electra": both(RANDOM["bert"], fixed(embedding_size=(18, 22))),
+    "albert": both(RANDOM["bert"], fixed(embedding_size=(18, 22), num_hidden_groups=1)),
+    "distilbert": RANDOM["bert"].map(
+        lambda c: renamed(
+            c,
+            hidden_size="dim",
+            num_hidden_layers="n_layers",
+            num_attention_heads="n_heads",
+            intermediate_size="hidden_dim",
+            type_vocab_size="",
+        )
+    ),
+    "mpnet": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
+    "nomic_bert": RANDOM["bert"].map(lambda c: renamed(c, max_position_embeddings="")),
+    "eurobert": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    **dict.fromkeys(("mt5", "umt5"), RANDOM["t5"].map(lambda c: {"feed_forward_proj": "gated-gelu"} | c)),
+    "granite_swa": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "granitemoe_swa": both(
+        blocks(square=True),
+        fixed(num_local_experts=(5, 7), **MOE),
+        flags(attention_bias=BOOL, shared_intermediate_size=(11, 13)),
+    ),
+    "hyperclovax": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL, use_post_norm=BOOL)),
+    "minicpm": both(blocks(square=True), flags(attention_bias=BOOL)),
+    "exaone": blocks(square=True).map(lambda c: renamed(c, num_hidden_layers="num_layers")),
+    "iquestcoder": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "vaultgemma": both(blocks(), flags(attention_bias=BOOL)),
+    "modernbert-decoder": RANDOM["modernbert"],
+    "biogpt": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
     "qwen3_vl_text": RANDOM["qwen3"],
     "qwen3_vl_moe_text": RANDOM["qwen3_moe"],
     "mellum": MIXED,

@@ -1011,7 +1011,7 @@ def test_the_chart_has_a_line_a_marker_and_a_name_for_each_model_and_the_numbers
     assert len(set(lines)) == 3 and "<title>" in svg and "<desc>" in svg
     assert "1,048,576" in chart and "137 GB" in plain(chart)
     with pytest.raises(Problem):
-        kv_cache_chart.cache_chart(("gpt2",) * 7)
+        kv_cache_chart.cache_chart(("gpt2",) * 9)
 
 
 def test_single_costs():

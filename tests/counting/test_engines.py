@@ -36,7 +36,7 @@ def test_llama_cpp_prints_these_buffers(slug):
     assert len(recorded()[slug]) == 12
     for row in recorded()[slug]:
         if not isinstance(row, Buffers):
-            with pytest.raises(Problem, match="no multiple of 32"):
+            with pytest.raises(Problem, match="not a multiple of 32"):
                 llama_cpp.cache_bytes(costs(slug), row[0])
             continue
         setting = row.setting
@@ -196,12 +196,12 @@ def test_an_apple_device_has_no_cuda_context():
     ("name", "slug", "given", "said"),
     [
         ("llama.cpp", "llama3-8b", Conditions(512, dtype="fp8"), "no cache of type fp8"),
-        ("llama.cpp", "deepseek-v4-flash", Conditions(512), "not known here|no GGUF"),
-        ("vllm", "deepseek-v4-flash", Conditions(512), "not known here"),
+        ("llama.cpp", "deepseek-v4-flash", Conditions(512), "no rule is known|no GGUF"),
+        ("vllm", "deepseek-v4-flash", Conditions(512), "no rule is known"),
         ("vllm", "llama3-8b", Conditions(512, dtype="int8"), "no cache of type int8"),
         ("transformers", "llama3-8b", Conditions(512, dtype="fp8"), "not quantized"),
         ("mlx", "llama4-scout", Conditions(512), "chunks"),
-        ("mlx", "whisper-small", Conditions(512), "not known here"),
+        ("mlx", "whisper-small", Conditions(512), "no rule is known"),
         ("vllm", "llama3-8b", Conditions(512, devices=2), "one device"),
     ],
 )

@@ -266,7 +266,7 @@ def test_a_layer_count_is_a_symbol():
 def test_a_norm_outside_of_the_layers_is_told_by_its_place():
     """BLOOM has one before its layers and one behind them; it is no part of either."""
     titles = [g.title for g in grouped(presets.load("bloom-560m").counts.parts, lambda node: node.name)]
-    first, last = titles.index("First norm"), titles.index("Last norm")
+    first, last = titles.index("First norm"), titles.index("Final norm")
     assert 0 < first < titles.index("attention") < last == len(titles) - 1
 
 

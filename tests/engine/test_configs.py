@@ -14,6 +14,7 @@ from macros.engine.keys import language_part
 UNREAD = {
     ("smollm3", "layer_types"): "windows are off",
     ("modernbert", "rope_parameters"): "has a table for each kind of layer, and nothing beside these",
+    ("modernbert-decoder", "rope_parameters"): "has a table for each kind of layer, and nothing beside these",
 }
 WRONG = {
     "rope_parameters": {"rope_type": "nonsense"},

@@ -12,7 +12,7 @@ from macros.engine.errors import Problem
 from macros.engine.forward import logits, trace
 from macros.engine.steps import Role
 
-PLAIN = "numbers are shown of models with plain attention"
+PLAIN = "numbers are shown only for models with plain attention"
 
 
 @pytest.mark.parametrize("name", goldens())

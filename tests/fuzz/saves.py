@@ -29,7 +29,7 @@ from . import Case
 class Serve:
     """`mkdocs serve` of a folder."""
 
-    def __init__(self, folder: pathlib.Path, seconds: float = 60):
+    def __init__(self, folder: pathlib.Path, seconds: float = 240):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]

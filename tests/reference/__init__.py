@@ -29,9 +29,12 @@ DYNAMIC = "llama_dynamic_rope"
 WITH_OUTPUTS = ("mamba", "mamba_gelu", "mamba2", "falcon_mamba_second", "rwkv_second")
 DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # Encoders read a text at once, each token in the light of those after it too; their scores are for hidden words.
-ENCODERS = ("bert", "modernbert")
+ENCODERS = (
+    *("bert", "modernbert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "albert", "mpnet"),
+    *("nomic_bert", "eurobert"),
+)
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
-WITH_ENCODER = ("bart", "t5", "whisper")
+WITH_ENCODER = ("bart", "mt5", "t5", "umt5", "whisper")
 
 
 def close(ours, reference, tolerance=TOLERANCE):

@@ -21,7 +21,7 @@ from macros.engine.forward import logits
 from . import close
 from .configs import PROMPT, VARIANTS, configs, small_config
 from .configs import model as our_model
-from .models import SEED, build, run, saved_buffers, source, text_part, token_ids
+from .models import AROUND, BESIDE_TOWERS, SEED, build, run, saved_buffers, source, text_part, token_ids
 from .packing import unfuse
 
 
@@ -63,9 +63,12 @@ def compare(ours: Model, arrays: dict[str, np.ndarray]) -> float:
 def save_config(path: Path, name: str, model: torch.nn.Module) -> None:
     """Add what transformers writes into a config.json, and the parameters, to a list of such; a row a line."""
     rows = json.loads(path.read_bytes()) if path.exists() else {}
+    around = small_config(name)["model_type"] in AROUND
     with TemporaryDirectory() as folder:
-        model.config.save_pretrained(folder)
+        (model.config.get_text_config() if around else model.config).save_pretrained(folder)
         config = json.loads((Path(folder) / "config.json").read_bytes())
+    if name in BESIDE_TOWERS:
+        config = {key: value for key, value in config.items() if not key.endswith("_config")}
     parameters = sum(p.numel() for p in text_part(dict(model.named_parameters())).values())
     rows[name] = {"parameters": parameters, "config": dict(sorted(config.items()))}
     lines = (f"{json.dumps(key)}: {json.dumps(rows[key], separators=(',', ':'))}" for key in sorted(rows))

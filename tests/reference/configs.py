@@ -37,6 +37,7 @@ VARIANTS = {
 
 # Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
 READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
+    "cosmos3_edge_text": [{"tie_word_embeddings": True}],
     "gemma3_text": [
         {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
         {"rope_parameters": {"rope_theta": 5e4}},
@@ -59,12 +60,42 @@ PROMPT = 10
 # Types that transformers does not have, and why nothing stands beside them.
 ABSENT = {
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
+    "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
+    "minicpm": "remote code, not in transformers: Granite’s with other words for its multipliers, compared as granite",
+    "deepseek": "remote code, not in transformers: the text model of DeepSeek-OCR 2, compared as deepseek_ocr2_text",
     "kimi_k2": "remote code, not in transformers: DeepSeek-V3’s, which is compared as deepseek_v3",
     "mimo": "remote code, not in transformers: Qwen2’s, which is compared as qwen2",
     "minimax_m3": "a name in published files: transformers has it as minimax_m3_vl_text, which is compared",
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
 }
+
+# Of remote code, what each type of a class of its own equals: the keys of another type's small config under its words.
+REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
+    "deepseek": (
+        "deepseek_ocr2_text",
+        {"routed_scaling_factor": "", "topk_method": "", "mlp_layer_types": ""},
+        {"first_k_dense_replace": 1},
+    ),
+    "exaone": (
+        "iquestcoder",
+        {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon", "hidden_act": "activation_function"},
+        {},
+    ),
+    "minicpm": (
+        "granite_docling_text",
+        {"embedding_multiplier": "scale_emb", "logits_scaling": "", "residual_multiplier": ""}
+        | {"attention_multiplier": ""},
+        {"scale_depth": 1.4, "dim_model_base": 12},
+    ),
+}
+
+
+def remote(model_type: str) -> dict[str, Any]:
+    """A small config of a type of remote code."""
+    like, words, more = REMOTE[model_type]
+    keys = {words.get(name, name): value for name, value in configs()[like].items() if words.get(name, name)}
+    return keys | more | {"model_type": model_type}
 
 
 @cache

@@ -195,9 +195,12 @@ def scores_again(ours: Model, new: int, context: int) -> int:
     return sum(layers * flops(ours, node, new, context) for node, layers in steps(ours, Role.SCORES))
 
 
+OMNI = ("qwen2_5_omni_text", "qwen3_omni_moe_text")  # whose classes take no number of scores to keep
+
+
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
-    if ours.model_type not in (*ENCODERS, *WITH_ENCODER):
+    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI):
         return 0
     return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
 
@@ -333,11 +336,12 @@ FLOPS = {
         "transformers’ code of Llama 4 runs each token through every expert, chosen or not.", every_expert
     ),
     "cut off": Convention(
-        "transformers computes rows of a convolution that it then cuts off: of the padding, or of what was kept.",
+        "transformers computes rows of a convolution that it then cuts off: those of the padding, or of the cached "
+        "inputs.",
         rows_cut_off,
     ),
     "before the text": Convention(
-        "transformers’ code of ZAYA multiplies a row of zeros, which stands for the token before the first.",
+        "transformers’ code of ZAYA multiplies a row of zeros, which represents the token before the first.",
         row_of_zeros,
     ),
     "written out": Convention(
@@ -371,16 +375,16 @@ FLOPS = {
         moving_taps,
     ),
     "pools ahead": Convention(
-        "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. Here a "
-        "product of all queries with all pools counts, of which some are masked.",
+        "transformers’ code of Qwen4-Exp rates for each token of a prompt the pools that are full by then. This site "
+        "counts a product of all queries with all pools, some of which are masked.",
         pools_ahead,
     ),
     "chunk before": Convention(
         "transformers multiplies a new token with cached rows of the previous chunk, and masks them.", masked_in_chunk
     ),
     "every score": Convention(
-        "transformers’ encoders score every token of a text, and so do its models of an encoder and a decoder. "
-        "Here the scores of one token count, as elsewhere.",
+        "transformers’ encoders score every token of a text, and so do Qwen’s Omni and its models of an encoder and a "
+        "decoder. Here the scores of one token count, as elsewhere.",
         every_score,
     ),
     "outside": Convention(
@@ -391,9 +395,9 @@ FLOPS = {
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
     ),
     "recurrence": Convention(
-        "A recurrence is counted here token by token, with what is written into the state. transformers writes by "
-        "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a chunk, "
-        "padding included.",
+        "This site counts a recurrence token by token, with the writes into the state. transformers writes by "
+        "element-wise work, which torch does not count, or takes a prompt in chunks: products of all pairs in a "
+        "chunk, padding included.",
         recurrence,
     ),
 }
@@ -413,7 +417,7 @@ CACHE = {
     ),
     "pooled anew": Convention(
         "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "
-        "gates and a mark, and averages them anew in each step. Here the averages are kept.",
+        "gates and a mark, and averages them again in each step. Here the averages are kept.",
         pooled_anew,
     ),
     "ids": Convention(

@@ -19,12 +19,13 @@ from transformers.models.auto import modeling_auto
 from transformers.utils import ModelOutput
 
 from macros.catalogue.presets import make
-from macros.engine.checkpoint import Arrays, unfuse
+from macros.engine.checkpoint import Arrays
 from macros.engine.errors import Problem
 from macros.engine.forward import logits, renaming
 
 from . import TESTS, close, digest, models, tensors
 from .configs import MULTIMODAL, configs
+from .packing import unfuse
 
 FILE = TESTS / "golden" / "heads.json"
 LABELS = 3  # neither what a config has that says nothing, nor what any head has by itself
@@ -36,11 +37,26 @@ KINDS = [
         *("FOR_SEQ_TO_SEQ_CAUSAL_LM_", "FOR_SPEECH_SEQ_2_SEQ_", "FOR_TEXT_ENCODING_"),
     )
 ]
-RUN = "llama gpt2 opt mistral qwen2 qwen3 bloom gpt_neox gptj mixtral phi falcon gemma2 mpt bert modernbert".split()
+RUN = """
+    llama gpt2 opt mistral qwen2 qwen3 bloom gpt_neox gptj mixtral phi falcon gemma2 mpt bert modernbert roberta electra
+    distilbert albert mpnet nomic_bert
+""".split()
+TWO = ("DistilBertForQuestionAnswering",)  # which takes no other number of labels
 REFUSED = {
     "BartForCausalLM": "the decoder alone",
     "WhisperForCausalLM": "the decoder alone",
     "BertLMHeadModel": "BERT as a decoder, with a cache",
+    "RobertaForCausalLM": "RoBERTa as a decoder, with a cache",
+    "XLMRobertaForCausalLM": "RoBERTa as a decoder, with a cache",
+    "CamembertForCausalLM": "RoBERTa as a decoder, with a cache",
+    "ElectraForCausalLM": "ELECTRA as a decoder, with a cache",
+    "ElectraForMultipleChoice": "a class of its own for it",
+    "AlbertForPreTraining": "both heads at once",
+    "EuroBertForSequenceClassification": "reads what its config says",
+    "MT5EncoderModel": "the encoder alone",
+    "MT5ForTokenClassification": "the encoder alone",
+    "UMT5EncoderModel": "the encoder alone",
+    "UMT5ForTokenClassification": "the encoder alone",
     "T5EncoderModel": "the encoder alone",
     "T5ForTokenClassification": "the encoder alone",
 }
@@ -57,9 +73,10 @@ def row(model_type: str, name: str) -> list | str:
     not count it. Raises AssertionError where ours has others."""
     raw = configs()[model_type]
     keys = {key: value for key, value in raw.items() if key != "model_type"}
-    config = AutoConfig.for_model(model_type, **keys, num_labels=LABELS)
+    labels = 2 if name in TWO else LABELS
+    config = AutoConfig.for_model(model_type, **keys, num_labels=labels)
     try:
-        ours = make(name, raw | {"architectures": [name], "num_labels": LABELS})
+        ours = make(name, raw | {"architectures": [name], "num_labels": labels})
     except Problem as problem:
         return REFUSED.get(name) or REFUSED.get(f"{name} of {model_type}") or f"refused: {problem}"
     with torch.device("meta"):

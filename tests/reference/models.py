@@ -41,15 +41,77 @@ TOWERS = {
         "num_attention_heads": 2,
     },
     "muse_glimmer": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), {"depth": 1, "hidden_size": 8, "embed_dim": 8, "num_heads": 2}),
+    **dict.fromkeys(
+        ("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"),
+        {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2},
+    ),
+    **dict.fromkeys(
+        ("glm4v", "glm4v_moe", "glm_ocr"),
+        {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
+    ),
+    "hunyuan_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "ernie4_5_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2},
+    "paddleocr_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "granite_docling": {
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "out_hidden_size": 48,
+        "deepstack_visual_indexes": [0],
+    },
+    "granite4_vision": {
+        "model_type": "clip_vision_model",
+        "hidden_size": 64,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    },
+    "cosmos3_edge": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "deepseek_ocr2": {
+        "sam_config": {"hidden_size": 8, "output_channels": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        | {"image_size": 32, "downsample_channels": [8, 8], "global_attn_indexes": [0]},
+        "encoder_config": {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+        | {"num_attention_heads": 2, "num_key_value_heads": 2},
+    },
+    "phi4_multimodal": {"hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2},
     "muse_spark": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
 }
-# Text models that transformers runs inside of these alone.
-AROUND = {"step3p5": "step3p7"} | {
-    f"{name}_text": name
-    for name in ("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4")
+# What their configs need besides.
+BESIDE: dict[str, dict[str, Any]] = {
+    "granite4_vision": {"deepstack_layer_map": [], "downsample_rate": "1/2", "spatial_target_layers": []}
+    | {
+        "qformer_config": {"model_type": "blip_2_qformer", "hidden_size": 64, "num_hidden_layers": 1}
+        | {"num_attention_heads": 2, "intermediate_size": 8, "encoder_hidden_size": 64, "cross_attention_frequency": 1}
+    },
+    "granite_docling": {"pad_token_id": 0},
+    "phi4_multimodal": {
+        "audio_config": {"hidden_size": 8, "intermediate_size": 8, "num_blocks": 1, "num_attention_heads": 2}
+        | {"nemo_conv_channels": 8, "nemo_final_size": 8, "ext_pw_out_channel": 8}
+    },
 }
-TOWERLESS = {"gemma4", "gemma4_unified"}  # each of its towers may be left out
-INSIDE, ALONE = "model.language_model.", "model."  # how transformers calls the text model there, and by itself
+# Text models that transformers runs inside of these alone.
+AROUND = (
+    {"step3p5": "step3p7"}
+    | {
+        f"{name}_text": name
+        for name in (
+            *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
+            *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "ernie4_5_vl_moe"),
+            *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2"),
+        )
+    }
+    | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
+)
+BESIDE_TOWERS = {"chameleon", "phi4_multimodal"}  # whose keys stand beside those of the towers
+TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
+# How transformers calls the text model there, and by itself.
+INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
+# What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
+OF_IMAGES = (".vision_moe.", ".embed_tokens_extend.", ".vqmodel.")
+# Of an embedding that is the head's matrix too, the name that transformers tells first.
+SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
 
 
@@ -64,7 +126,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
         model_type = AROUND[model_type]
     if model_type in TOWERS:
-        make, keys["vision_config"] = AutoModelForImageTextToText, TOWERS[model_type]
+        keys |= {"vision_config": TOWERS[model_type]} | BESIDE.get(model_type, {})
+        make = AutoModelForCausalLM if model_type == "phi4_multimodal" else AutoModelForImageTextToText
     if model_type == "muse_spark":
         keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
     if model_type in TOWERLESS:
@@ -73,7 +136,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     # The plain products of transformers 5.23's Falcon add ALiBi twice: to the scores, and with the mask.
     attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        make = getattr(transformers, type(config).__name__.removesuffix("Config") + "ForCausalLM")
+        name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
+        make = getattr(transformers, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
     return make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
 
@@ -140,9 +204,13 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
+    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in n for part in OF_IMAGES)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):
         return tensors
     rest = [name for name in tensors if name.startswith(ALONE) and not name.startswith(INSIDE)]
-    return {name.replace(INSIDE, ALONE): t for name, t in tensors.items() if name not in rest}
+    tensors = {name: t for name, t in tensors.items() if name not in rest}
+    return {
+        next((ALONE + name[len(i) :] for i in INSIDE if name.startswith(i)), name): t for name, t in tensors.items()
+    }

@@ -36,7 +36,10 @@ SEEDS = models.SEED, 7
 # Keys that stay as they are, and why; besides those that a config class says transformers reads otherwise.
 FIXED = {
     "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
-    "t5 tie_word_embeddings": "transformers 5.23 builds it tied, until it reads a file with a head of its own",
+    **dict.fromkeys(
+        ("t5 tie_word_embeddings", "mt5 tie_word_embeddings", "umt5 tie_word_embeddings"),
+        "transformers 5.23 builds it tied, until it reads a file with a head of its own",
+    ),
 }
 ROPE = (
     {"rope_type": "linear", "factor": 2.0},

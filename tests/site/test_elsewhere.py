@@ -142,7 +142,7 @@ def test_a_macro_of_ours_that_is_not_called_is_told_and_theirs_are_their_own(sit
     names = {**env.registered, "theirs": len, "none": None}
     for _ in range(2):  # pages
         page_macros.prepare(env)
-        with pytest.raises(Problem, match="docs/index.md: ep_params is a macro, and is not called"):
+        with pytest.raises(Problem, match="docs/index.md: ep_params is a macro that is not called"):
             env.env.from_string("{{ ep_params }}").render(names)
         said = env.env.from_string('{{ ep_params("gpt2") }} {{ theirs }} {{ none }}').render(names)
         assert re.fullmatch("[0-9,]+ <built-in function len> –", said)

@@ -17,6 +17,7 @@ from macros.site.mkdocs_pages import with_macros_called
 from macros.site.model_pages import header, macro_call, paragraphs
 
 pytestmark = pytest.mark.processes
+WAYS = "prev", "next"
 
 
 def page(site_folder: Path, path: str) -> str:
@@ -29,9 +30,7 @@ def test_every_preset_has_a_page_with_its_total(site_folder):
             continue
         html = page(site_folder, f"models/{path.parent.name}/{slug}")
         assert f"{presets.model(slug).counts.total:,}" in html
-        assert html.count('<figure class="diagram"') == 1 + len(
-            {str(n.kind) for n in presets.model(slug).trace.root.children if n.layers}
-        )
+        assert html.count('<figure class="diagram"') == 1
         for heading in ("every-parameter", "the-formula", "kv-cache", "sources", "what-was-checked"):
             assert re.search(rf'<h[23][^>]* id="{heading}"', html)
         assert f"every-parameter describe {slug}" in re.sub(r"<[^>]+>", "", html)
@@ -122,3 +121,16 @@ def test_every_wrong_preset_is_a_line_and_there_is_no_site(tmp_path):
     assert any("gpt/gpt2.toml" in line and "124,439,809" in line and "124,439,808" in line for line in lines)
     assert any("llama/llama3-8b.toml" in line and "hiden_size" in line for line in lines)
     assert not (folder / "site" / "models").exists()
+
+
+def test_a_family_leads_from_model_to_model_and_back_to_the_list(site_folder):
+    """Not on to the next family of the alphabet; the list itself leads to the pages behind the models."""
+
+    def beside(path: str) -> tuple[str | None, ...]:
+        html = page(site_folder, path)
+        found = (re.search(rf'<a href="([^"]+)" class="md-footer__link md-footer__link--{way}"', html) for way in WAYS)
+        return tuple(one and one[1] for one in found)
+
+    assert beside("models/llama") == ("../", "llama-7b/")
+    assert beside("models/a-x/a.x-k1") == ("../", "../../")
+    assert beside("models/atlas")[1].startswith("../../tools/") and beside("tools/fits")[0] == "../../models/atlas/"

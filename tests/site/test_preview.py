@@ -288,7 +288,9 @@ def test_an_address_that_cannot_be_had_is_one_line(tmp_path, port):
         command = [sys.executable, "-m", "mkdocs", "serve", "-a", address]
         done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60)
     [line] = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-    assert f"nothing can be served at {address}: " in line and "; stop what is there, or give another" in line
+    assert (
+        f"nothing can be served at {address}: " in line and "; stop the program that uses it, or choose another" in line
+    )
     assert done.returncode and "Traceback" not in done.stderr
 
 
@@ -508,6 +510,7 @@ def test_broken_saves_show_their_line_and_mend(serve, as_it_was, chosen):
     server.becomes(as_it_was(server))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "what",
     [
@@ -562,7 +565,7 @@ def test_a_save_that_the_system_does_not_tell_is_found(serve):
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
-    until(lambda: "starts again" in server.log.read_text(), 20)
+    until(lambda: "the server restarts" in server.log.read_text(), 20)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 30)
 
 

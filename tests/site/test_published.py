@@ -292,3 +292,17 @@ def test_the_math_font_has_what_the_formulas_show(site_folder):
         shown.update(ITALIC.get(c, c) if is_italic else c for c in unescape(text))
     assert "𝑊" in shown and "⌊" in shown
     assert sorted(shown - CHARACTERS) == []
+
+
+def test_no_address_and_no_anchor_has_gone(site_folder):
+    """Those that the written pages ever had (addresses.txt), and those of models' sections that are one now."""
+    for line in (ROOT / "tests/site/addresses.txt").read_text("utf-8").splitlines()[1:]:
+        address, *anchors = line.split(" #")
+        html = (site_folder / address / "index.html").read_text("utf-8")
+        assert not set(anchors) - set(map(unescape, re.findall(r' id="([^"]+)"', html))), address
+    for slug, former in {
+        "llama/llama3-8b": ["one-layer"],
+        "deepseek/deepseek-v3": ["the-kinds-of-layers", "dense-layers-02", "mixture-of-experts-layers-360"],
+    }.items():
+        html = (site_folder / "models" / slug / "index.html").read_text("utf-8")
+        assert all(f'id="{anchor}"' in html for anchor in former)

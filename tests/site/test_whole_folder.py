@@ -74,7 +74,7 @@ def test_what_was_left_before_a_link_took_the_place_is_removed(tmp_path, site):
 
 def test_a_file_that_stands_there_is_a_line(tmp_path):
     (tmp_path / "site").touch()
-    with pytest.raises(Problem, match="is a file, and is to be a folder; give another path"):
+    with pytest.raises(Problem, match="is a file, but has to be a folder; give another path"):
         WholeFolder(tmp_path / "site")
 
 

@@ -86,18 +86,18 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
 @pytest.mark.parametrize(
     "said, n, expected",
     [
-        ("8B", 8_030_261_248, "rounded or cut off: 8,030,261,248"),
-        ("124M", 124_439_808, "rounded or cut off"),
+        ("8B", 8_030_261_248, "rounded or truncated: 8,030,261,248"),
+        ("124M", 124_439_808, "rounded or truncated"),
         ("0.6B", 596_049_920, "rounded: "),
-        ("2.7B", 2_779_683_840, "the unique parameters, cut off: 2,779,683,840"),
+        ("2.7B", 2_779_683_840, "the unique parameters, truncated: 2,779,683,840"),
         ("230B", 228_689_748_992, "rounded to tens of billions"),
-        ("350M", 355_871_744, "cut off to tens of millions"),
+        ("350M", 355_871_744, "truncated to tens of millions"),
         ("400B", 351_000_000_000, "rounded to hundreds of billions"),
-        ("1T", 1_026_408_209_408, "rounded or cut off"),
+        ("1T", 1_026_408_209_408, "rounded or truncated"),
         (
             "7B",
             8_537_680_896,
-            "no count here gives it, rounded or cut off: the unique parameters, 8,537,680,896, is +21.97%",
+            "no count gives it, rounded or truncated: the unique parameters, 8,537,680,896, is +21.97%",
         ),
         ("8x7B", 46_702_792_704, "a name, not a count"),
         ("117M", 124_439_808, "+6.36%"),
@@ -110,16 +110,16 @@ def test_a_headline_says_how_a_count_gives_it(said, n, expected):
 @pytest.mark.parametrize(
     "slug, expected",
     [
-        ("gpt2-xl", ["the total, cut off: 1,557,611,200", "non-embedding, rounded: 1,475,561,600"]),
-        ("qwen2.5-7b", ["the total, cut off: 7,615,616,512", "non-embedding, rounded: 6,525,621,760"]),
-        ("phi-4", ["the total, cut off: 14,659,507,200", "non-embedding, rounded: 13,631,902,720"]),
-        ("dots.llm1", ["the total, cut off: 142,774,373,888"]),
-        ("llama3.1-405b", ["the total, cut off: 405,853,388,800"]),
-        ("phi-1.5", ["the total without the token embedding, rounded or cut off: 1,313,413,120"]),
+        ("gpt2-xl", ["the total, truncated: 1,557,611,200", "non-embedding, rounded: 1,475,561,600"]),
+        ("qwen2.5-7b", ["the total, truncated: 7,615,616,512", "non-embedding, rounded: 6,525,621,760"]),
+        ("phi-4", ["the total, truncated: 14,659,507,200", "non-embedding, rounded: 13,631,902,720"]),
+        ("dots.llm1", ["the total, truncated: 142,774,373,888"]),
+        ("llama3.1-405b", ["the total, truncated: 405,853,388,800"]),
+        ("phi-1.5", ["the total without the token embedding, rounded or truncated: 1,313,413,120"]),
         # 396,346,350,336 of the text, 456,010,480 of the tower
         ("qwen3.5-397b-a17b", ["the total with the vision part, rounded: 396,802,360,816"]),
         # what GLM-4.5's paper counts: the MTP layer with its norms and projection, not the tables
-        ("glm-4.5", ["non-embedding with the MTP module, rounded or cut off: 355,233,992,096"]),
+        ("glm-4.5", ["non-embedding with the MTP module, rounded or truncated: 355,233,992,096"]),
         ("qwen1.5-moe-a2.7b", ["active per token, rounded: 2,689,173,504"]),
     ],
 )
@@ -191,7 +191,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
     assert all(as_int(e) * as_int(one) == as_int(layer) for e, one, layer, _, _ in found)
     said = plain(walkthrough.walkthrough(slug))
     for e, _, _, _, used in found:
-        assert f"One token touches {used} of the {e} experts" in said
+        assert f"One token uses {used} of the {e} experts" in said
     assert "Router" in said and "Router (top-k)" in said
 
 
@@ -361,7 +361,7 @@ def test_a_family_shows_each_model_with_its_figures(family):
             )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
     dates = [catalogue.iso_date(presets.preset(s).released) for s in slugs]
-    assert all(not families._is_earlier(b, a) for a, b in zip(dates, dates[1:]))
+    assert all(not families.is_earlier(b, a) for a, b in zip(dates, dates[1:]))
 
 
 @pytest.mark.parametrize(
@@ -423,6 +423,11 @@ def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, a
     )
 
 
+def test_alibi_is_named_of_those_that_have_it_alone():
+    slugs = {m.slug for m in map(presets.model, DISCLOSED) if "ALiBi" in traits.positions(m)}
+    assert slugs == {"mpt-7b", "bloom-560m", "bloom-1b7", "bloom-7b1", "bloom-176b"}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_familys_chart_has_each_model_in_words(family):
     made, known = (
@@ -455,7 +460,7 @@ def test_a_page_says_whether_numerics_and_names_were_checked(slug):
     assert ("gives the reference logits" in said) == (model.model_type in tested)
     assert ("were not checked against a reference checkpoint" in said) == (model.model_type not in tested)
     listed = ROOT / "macros" / "catalogue" / "references" / f"{slug}.json"
-    assert ("equal the reference list both ways" in said) == listed.exists()
+    assert ("equal the reference list in both directions" in said) == listed.exists()
     if listed.exists():
         assert ("Names and shapes were compared with the published file’s, tensor by tensor." in said) == (
             json.loads(listed.read_bytes())["names"] == "published"

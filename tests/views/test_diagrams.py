@@ -150,7 +150,7 @@ def test_the_list_says_all_that_the_drawing_does(slug):
         assert found.drawn == found.links == list(parsed.links.values()) and len(found.links) == len(titles)
         assert not {"style", "id"} & found.attributes and not {"script", "style"} & set(found.tags)
         assert [("depends on d_model" in e) for e in entries] == ["accent" in parsed.classes[n] for n in parsed.nodes]
-        assert sum(e.count("the residual connection brings") for e in entries) == len(parsed.residual)
+        assert sum(e.count("the residual connection carries") for e in entries) == len(parsed.residual)
 
 
 def test_gpt2_as_a_whole():

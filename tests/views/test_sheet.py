@@ -6,9 +6,13 @@ from html import unescape
 import pytest
 
 from macros.catalogue import presets
+from macros.counting.costs import of as costs_of
+from macros.counting.formats import PUBLISHED
 from macros.site import model_pages
 from macros.views.charts import area_map, treemap
-from macros.views.models import fact_sheet, traits
+from macros.views.costs import memory_chart
+from macros.views.kit import rounding
+from macros.views.models import fact_sheet, model_changes, traits
 from macros.views.tables import parameters
 from macros.views.trace import walkthrough
 from macros.views.trace.parts import groups
@@ -126,7 +130,7 @@ def test_a_folded_part_shows_what_it_comes_to():
     page = unescape(model_pages.model_page("llama3-8b"))
     results = re.findall(r"<summary>(.*?)</summary>", page)
     assert len(results) == len(fact_sheet.RESULTS) and page.count("</details>") == len(results)
-    assert results[0] == "291 tensors, 8,030,261,248 parameters"
+    assert "291 tensors, 8,030,261,248 parameters" in results
     assert any(result.startswith("131,072 bytes per token; 537 MB at 4,096 tokens") for result in results)
 
 
@@ -134,6 +138,10 @@ def test_a_folded_part_shows_what_it_comes_to():
 def test_the_walkthrough_gives_each_explanation_once(slug):
     explained = re.findall(r'<div class="ep-why">(.*?)</div>', walkthrough.walkthrough(slug))
     assert explained and len(set(explained)) == len(explained)
+
+
+def test_a_repeated_step_inside_a_part_names_the_kind_of_its_layer():
+    assert "kind “dense” above" in walkthrough.walkthrough("deepseek-v3.2"), "its indexer, inside of attention"
 
 
 def test_a_part_that_two_kinds_of_layers_share_is_written_once():
@@ -155,3 +163,28 @@ def test_what_rests_on_a_class_default_is_marked():
     assert marked == {"Parameters", "Active", "Vocabulary", "Memory"}
     assert "§ rests on a default of a class in transformers" in made
     assert "§" not in str(fact_sheet.model_fact_sheet("llama3-8b"))
+
+
+@pytest.mark.parametrize("slug", ["qwen3-8b", "mixtral-8x7b", "deepseek-v3", "mamba-2.8b", "gemma3-27b"])
+def test_the_changes_of_a_model_are_those_of_its_traits(slug):
+    said = unescape(re.sub(r"<[^>]+>", "", model_changes.model_changes(slug)))
+    model, common = presets.model(slug), presets.model(model_changes.COMMON)
+    pairs = zip(traits.TRAITS, traits.trait_values(common), traits.trait_values(model))
+    changed = [
+        trait
+        for trait, was, now in pairs
+        if was != now and not trait.column.is_number and (was and now or trait.is_known)
+    ]
+    start = f"{model.name} beside {common.name}" if slug in ("mixtral-8x7b", "mamba-2.8b") else f"to {model.name}"
+    assert f"{start}: {len(changed)} change" in said
+    assert ("Router" in said) == (slug in ("mixtral-8x7b", "deepseek-v3"))
+
+
+@pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "mamba-2.8b", "bert-base"])
+def test_the_memory_chart_has_the_costs_as_a_table(slug):
+    counts, said = presets.model(slug).counts, memory_chart.memory_chart(slug)
+    for row in re.findall(r"<tr><th[^>]*>([\d,]+)[^<]*(?:<[^>]+>)*</th>(.*?)</tr>", said):
+        context = int(row[0].replace(",", ""))
+        published = costs_of(counts).weight_bytes(PUBLISHED) + counts.cache_bytes(context)
+        assert rounding.decimal_bytes(published) in unescape(re.sub(r"<[^>]+>", " ", row[1]))
+    assert said.count("<svg") == 2 and "as published" in said

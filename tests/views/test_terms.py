@@ -133,6 +133,7 @@ def misspelled(markdown: str, code: frozenset[str] | set[str] = frozenset()) -> 
         r"^( *)(```+|~~~+).*?^\1\2",
         r"\{\{.*?\}\}|\{%.*?%\}",
         r"\]\([^)]*\)",
+        r"\{ ?#[^}\n]*\}",  # the anchor of a heading
         r"<var>\w+</var>",
     ):
         markdown = re.sub(left_out, " ", markdown, flags=re.S | re.M)

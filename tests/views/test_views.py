@@ -883,7 +883,7 @@ def test_a_models_costs_go_with_it():
 
 
 def test_what_is_no_text_is_not_printed():
-    for wrong, message in ((object(), "object is no text"), (len, "len is a macro, and is not called")):
+    for wrong, message in ((object(), "object is not text"), (len, "len is a macro that is not called")):
         with pytest.raises(Problem, match=f"^docs/a.md: {message}"):
             page_errors.printable(wrong, "docs/a.md")
     for right in ("text", 3, None, 2.5, [1], tag("b", "bold"), jinja2.Undefined()):
@@ -898,7 +898,7 @@ def test_what_is_no_text_is_not_printed():
         ('a {{ value("a" }} b', "a call is not closed: ) is missing"),
         ('{{ value(["a"), 1 }}', "a call is not closed: ] is missing"),
         ('{{ value("a }}', "a text is not closed: a quotation mark is missing"),
-        ('{{ value("a") b }}', "between the braces stands 'b' after the call"),
+        ('{{ value("a") b }}', "unexpected 'b' after the call, between the braces"),
         ("{{ a ? b }}", "unexpected char '?' at"),
     ],
 )
@@ -919,7 +919,7 @@ def test_every_macro_says_what_its_arguments_are():
 @pytest.mark.parametrize(
     "source, line",
     [
-        ("{{ catalogue }}", "docs/index.md:1: catalogue is a macro, and is not called; write {{ catalogue() }}"),
+        ("{{ catalogue }}", "docs/index.md:1: catalogue is a macro that is not called; write {{ catalogue() }}"),
         (
             '{{ value("llama3-8b", "d_modle") }}',
             "docs/index.md:1: value('llama3-8b', 'd_modle'): llama3-8b has no 'd_modle'; did you mean \"d_model\"?",

@@ -272,7 +272,8 @@ export async function make(root, catalogue) {
       setTimeout(() => dialog.close())
   })
 
-  return () => {
+  return (/** @type {string | undefined} */ question) => {
+    if (question !== undefined) input.value = question
     if (!dialog.open) dialog.showModal()
     input.select()
     answer()

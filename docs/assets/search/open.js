@@ -6,13 +6,13 @@
   /** @type {HTMLAnchorElement?} */
   const link = document.querySelector(".ep-search-link")
   const catalogue = link?.href ?? ""
-  /** @type {Promise<() => void> | undefined} */
+  /** @type {Promise<(question?: string) => void> | undefined} */
   let show
 
-  const open = async () => {
+  const open = async (/** @type {string | undefined} */ question) => {
     try {
       show ??= import(`${new URL("dialog.mjs", script)}`).then(({ make }) => make(root, catalogue))
-      ;(await show)()
+      ;(await show)(question)
     } catch (error) {
       console.warn(error)
       location.href = catalogue
@@ -27,6 +27,13 @@
       event.preventDefault()
       event.stopPropagation() // or the theme goes there
       open()
+    })
+    // The field on the home page; without scripts it leads to all models.
+    addEventListener("submit", event => {
+      const form = event.target
+      if (!(form instanceof HTMLFormElement) || !form.matches(".ep-ask")) return
+      event.preventDefault()
+      open(`${new FormData(form).get("find")}`)
     })
     addEventListener("keydown", event => {
       const isTyping =

@@ -1,4 +1,4 @@
-"""The registry: which forward pass a `model_type` has. Every module beside this one registers itself when imported."""
+"""The registry: the forward pass of each `model_type`. Every module in this folder registers itself when imported."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ForwardT = TypeVar("ForwardT", bound=Forward)
 
 @dataclass(frozen=True)
 class Architecture:
-    """One forward pass, with the config it reads and the published model types that have it.
+    """One forward pass, with the config that it reads and the published model types that have it.
 
-    `fused` says how transformers 5 names and packs what the published files hold: each of its tensors, and the
+    `fused` says how transformers 5 names and packs the contents of the published files: each of its tensors, and the
     published ones that it is cut into, in order (`checkpoint.published_parts`). `layouts` reads this and the four
-    tables after it. `kept`: ends of the names of tensors that the maker's quantized files hold in another format than
-    the rest, and that format.
+    tables after it. `kept`: ends of the names of tensors that have another format than the rest in the maker's
+    quantized files, and that format.
     """
 
     name: str
@@ -65,17 +65,17 @@ def architecture(
 ) -> Callable[[ForwardT], ForwardT]:
     """Register the decorated forward pass for these model types.
 
-    `optional_prefix` starts every tensor name here and is left out by some published files (`transformer.`).
+    `optional_prefix` starts every tensor name here and is missing in some published files (`transformer.`).
 
     `fused`: the ends of transformers 5's names and of the published ones, `{e}` for an expert's number. `in_turn`: the
-    same where the rows of what is packed take turns. `in_pairs`: ends of names here, and of what some files have
-    instead: in each head the rows that turn together stand side by side, not half a head apart.
+    same if the rows of the packed tensors are interleaved. `in_pairs`: ends of names here, and in some files: there, in
+    each head, the rows that rotate together are neighbors, not half a head apart.
 
-    `spellings`: parts of names as some files spell them, and as here, replaced in this order; `^` begins a name, `$`
-    ends it, `{0}` is the first number in it, `{0+1}` the next one. `pieces`: ends of names here, and of what some files
-    have instead: the tensors of one expert, `{e}`, of a stack; parts that stand one below the other, `{n}` for their
-    numbers. `kept`: ends of the names of tensors that the maker's quantized files hold in another format than the rest,
-    and that format.
+    `spellings`: parts of names as some files spell them, and as here, replaced in this order; `^` anchors the beginning
+    of a name, `$` its end, `{0}` is the first number in it, `{0+1}` the next one. `pieces`: ends of names here, and in
+    some files: the tensors of one expert, `{e}`, of a stack; parts one below the other, `{n}` for their numbers.
+    `kept`: ends of the names of tensors that have another format than the rest in the maker's quantized files, and that
+    format.
     """
 
     def register(forward: ForwardT) -> ForwardT:
@@ -114,7 +114,7 @@ _TYPES = re.compile(r'^@?architecture\(\s*((?:"[^"]+",\s*)+)', re.M)
 
 @cache
 def modules_by_type() -> dict[str, str]:
-    """The module of each model type, read off the sources: nothing is imported."""
+    """The module of each model type, read from the sources: nothing is imported."""
     return {
         name: module.name
         for module in pkgutil.iter_modules(__path__)
@@ -124,15 +124,14 @@ def modules_by_type() -> dict[str, str]:
 
 
 def is_known(model_type: str) -> bool:
-    """Whether a model type is here, as it is or as a multimodal model's, of which the text is; nothing is imported."""
+    """Whether a model type is covered, as it is or as a multimodal model's whose text model is; nothing is imported."""
     known = modules_by_type()
     return model_type in known or f"{model_type}_text" in known
 
 
 def find(model_type: object) -> Architecture:
-    """The architecture of a model type, a multimodal model's being that of its text; only its module is imported.
-    Raises `Problem` for others.
-    """
+    """The architecture of a model type, for a multimodal model that of its text; only its module is imported. Raises
+    `Problem` for others."""
     for name in (model_type, f"{model_type}_text") if isinstance(model_type, str) else ():
         if name not in _registered and (module := modules_by_type().get(name)):
             importlib.import_module(f"{__name__}.{module}")

@@ -1,4 +1,5 @@
-"""AFMoE (Trinity): a gate on each number that attention found, norms around each half, windows in three layers of four.
+"""AFMoE (Trinity): a gate on each element of the attention output, norms around each half, windows in three layers of
+four.
 
 The fourth layer sees everything and has no rotary embedding. Source: arcee-ai/Trinity-Nano-Preview, -Mini and -Large by
 transformers 5's class, whose tensor names these are; the published files hold each expert by itself.
@@ -75,7 +76,7 @@ class Afmoe(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         return [Kind(i >= self.dense_layers, NoPE(mask) if mask == Full() else mask) for i, mask in enumerate(masks)]
 
@@ -108,7 +109,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Afmoe, kind: Kind, table: Rop
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: Afmoe, mask: Mask, table: RopeTable) -> Array:
-    """Let each token gather information from those before it, and gate what each head found: [T D] -> [T D]."""
+    """Let each token gather information from those before it, and gate each head's output: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
@@ -124,9 +125,9 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Afmoe, mask: Mask, table:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Afmoe) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D].
 
-    The bias that evens out the choice is a parameter here, and counts as one.
+    The load-balancing bias is a parameter here, and counts as one.
     """
     E, act = c.n_experts, activation(c.activation)
     scores = linear(x, w, "router.gate", E)

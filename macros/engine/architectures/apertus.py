@@ -72,7 +72,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Apertus, mask: Mask, table: R
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Apertus) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     x = linear(x, w, "up_proj", c.d_ff)
     return linear(
         xielu(x, w, "act_fn") if c.activation == "xielu" else activation(c.activation)(x), w, "down_proj", c.d_model

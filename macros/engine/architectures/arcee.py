@@ -1,16 +1,18 @@
-"""AFM (Arcee): Llama's block whose feed-forward part has no gate, ReLU squared between two matrices.
+"""AFM (Arcee) and the text model of Cosmos 3 Edge: Llama's block, ReLU squared between two matrices, and no gate.
 
-Source: arcee-ai/AFM-4.5B-Base; tensor names as transformers 5.
+Source: arcee-ai/AFM-4.5B-Base; nvidia/Cosmos3-Edge by transformers 5's class; tensor names as transformers 5.
 """
 
 from __future__ import annotations
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import embed, linear, positions, rms_norm, rope_table, unembed
+from ..ops import Rope, embed, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, activation, config, key
+from .config import Positive, Size, activation, config, fixed, key
 from .llama import Llama, attention
+from .otherwise import NEVER_TIED
+from .rope_config import read_rope
 
 
 @config
@@ -19,9 +21,27 @@ class Arcee(Llama):
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     activation: str = key("hidden_act", "relu2")
+    # What the two matrices of the feed-forward part are called.
+    names: tuple[str, str] = fixed(("up_proj", "down_proj"))
+
+
+@config
+class Cosmos3Edge(Arcee):
+    """Hyperparameters of the text model of Cosmos 3 Edge, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    d_head: Size = key("head_dim", 128)
+    names: tuple[str, str] = fixed(("fc1", "fc2"))
+
+    otherwise = (NEVER_TIED,)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=100_000_000.0)
 
 
 @architecture("arcee", config=Arcee)
+@architecture("cosmos3_edge_text", config=Cosmos3Edge)
 def forward(w: Weights, ids: Array, c: Arcee, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -36,11 +56,11 @@ def forward(w: Weights, ids: Array, c: Arcee, cache: KVCache, last: bool = True)
 def layer(x: Array, w: Weights, cache: KVCache, c: Arcee, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
-    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+    return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c, c.names)
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
+def feed_forward(x: Array, w: Weights, c: Llama, names: tuple[str, str] = ("up_proj", "down_proj")) -> Array:
     """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
-    wide = activation(c.activation)(linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias))
-    return linear(wide, w, "down_proj", c.d_model, bias=c.mlp_bias)
+    wide = activation(c.activation)(linear(x, w, names[0], c.d_ff, bias=c.mlp_bias))
+    return linear(wide, w, names[1], c.d_model, bias=c.mlp_bias)

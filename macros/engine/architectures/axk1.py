@@ -1,4 +1,4 @@
-"""A.X K1: DeepSeek-V3 with one more norm, on what a mixture of experts says.
+"""A.X K1: DeepSeek-V3 with one more norm, on the output of a mixture of experts.
 
 Source: skt/A.X-K1, config.json; tensor names of transformers. The published files have no bias for the choice of
 experts, and a norm in the layer without experts that nothing uses.
@@ -47,6 +47,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: AXK1, kind: Kind, table: Rope
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: AXK1) -> Array:
-    """A few experts chosen for each token, and those that all pass through, normed: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and the shared ones, normalized: [T D] -> [T k D] -> [T D]."""
     bias = w.buffer("gate.e_score_correction_bias", c.n_experts, counted=False)
     return rms_norm(all_experts(x, bias, w, c), w, "post_mlp_layernorm", c.norm_eps)

@@ -68,7 +68,7 @@ class Ling3(LatentsAndDelta):
         ]
 
     def log_decay(self, x: Array, w: Weights) -> Array:
-        """How fast each channel forgets, bounded from below or not: [T D] -> [T N H]."""
+        """The log decay of each channel, bounded from below or not: [T D] -> [T N H]."""
         N, H = self.n_linear_heads, self.d_linear_head
         step_size = heads(linear(x, w, "f_proj", N * H) + w("dt_bias", N * H), N, H)
         rates = np.exp(w("A_log", N))[:, None]
@@ -77,7 +77,7 @@ class Ling3(LatentsAndDelta):
         )
 
     def gate(self, x: Array, w: Weights) -> Array:
-        """The gate of each head's answer: [T D] -> [T N·H]."""
+        """The gate of each head's output: [T D] -> [T N·H]."""
         return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
 
 

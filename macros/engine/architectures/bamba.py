@@ -1,4 +1,4 @@
-"""Bamba: Mamba 2 with a layer of attention here and there, half of whose heads turns with the position.
+"""Bamba: Mamba 2 with occasional attention layers, half of each head rotated by the position.
 
 Sources: ibm-ai-platform/Bamba-9B-v2, config.json and model card, and the code of transformers 5, which also gives the
 tensor names.
@@ -44,7 +44,7 @@ class Bamba(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Half of a head turns, whatever stands beside the rotary embedding's own table."""
+        """Half of a head rotates, whatever the keys next to the rotary embedding's own table say."""
         raw = super().prepare({**raw, "partial_rotary_factor": 0.5})
         return {k: v for k, v in raw.items() if v != "auto"}
 
@@ -60,7 +60,7 @@ class Bamba(Llama):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information."""
+        """In order: the token mixer."""
         return [Mixed("attention" if i in self.attention_layers else "mamba") for i in range(self.n_layers)]
 
 

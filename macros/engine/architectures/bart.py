@@ -1,7 +1,8 @@
-"""BART: an encoder reads a text at once, in both directions; a decoder writes another, and looks at what was read.
+"""BART: an encoder reads a text at once, in both directions; a decoder generates another, and looks at the encoder's
+output.
 
-The norms follow the parts, each stack has a table of places, and the encoder's length is that of its table; how the two
-lengths go together is told in `t5`. Source: arXiv 1910.13461; tensor names as transformers.
+The norms follow the parts, each stack has a table of places, and the encoder's length is that of its table; `t5`
+explains the two lengths. Source: arXiv 1910.13461; tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Bart(Config):
         activation(self.activation)
 
     def embedded(self, ids: Array, earlier: int, w: Weights, stack: Weights) -> Array:
-        """Each token's vector and its place's, after so many `earlier` ones, normed: [T] -> [T D]."""
+        """The vector of each token plus that of its position, after `earlier` ones, normalized: [T] -> [T D]."""
         x = embed(ids, w, "model.shared.weight", self.vocab_size, self.d_model)
         x = x * self.d_model**0.5 if self.scale_embedding else x
         rows = self.n_positions + RESERVED
@@ -81,7 +82,7 @@ class Bart(Config):
 
 @architecture("bart", config=Bart)
 def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) -> Array:
-    """Scores for the next token of what is written: [T], and [M] to read -> [T V], or [1 V] with `last`."""
+    """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     x = c.embedded(ids, cache.length, w, w.at("model.decoder"))
@@ -94,7 +95,7 @@ def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) 
 
 
 def encode(source: Array, w: Weights, c: Bart, cache: KVCache) -> Array:
-    """What the encoder makes of the text that it reads, each token in the light of all: [M] -> [M D]."""
+    """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
     x = c.embedded(source, 0, w, w.at("model.encoder"))
     for _, w_layer, _ in w.layers("model.encoder.layers", ["layer"] * c.n_encoder_layers, cache, "encoder"):
         x = encoder_layer(x, w_layer, c)
@@ -147,7 +148,7 @@ def causal_attention(x: Array, w: Weights, n: int, width: int, cache: KVCache, k
 def cross_attention(
     x: Array, w: Weights, n: int, width: int, cache: KVCache, read: Array, rows: int, key_bias: bool = True
 ) -> Array:
-    """Let each token gather information from what the encoder read: [T D], [M D] -> [T D]."""
+    """Let each token gather information from the encoder's output: [T D], [M D] -> [T D]."""
     q = project(x, w, "q_proj", n, width)
     k = cache.fill(Holds.SOURCE_KEYS, project(read, w, "k_proj", n, width, key_bias), rows)
     v = cache.fill(Holds.SOURCE_VALUES, project(read, w, "v_proj", n, width), rows)
@@ -156,5 +157,5 @@ def cross_attention(
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, width: int, act: Activation) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(act(linear(x, w, "fc1", width, bias=True)), w, "fc2", x.shape[1], bias=True)

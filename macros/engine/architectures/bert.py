@@ -1,7 +1,7 @@
 """BERT: an encoder. Each token sees all others, before it and after it, and the scores are for the tokens themselves.
 
-The text is read at once: nothing is kept for a next step. Source: arXiv 1810.04805; tensor names as transformers' model
-for masked words (BertForMaskedLM).
+The text is read in one step: nothing is kept for a next one. Source: arXiv 1810.04805; tensor names as transformers'
+model for masked words (BertForMaskedLM).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Bert(Config):
     "bert", config=Bert, spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 )
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("bert.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
     x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
@@ -99,14 +99,14 @@ def attention(x: Array, w: Weights, c: Bert) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Bert) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "intermediate.dense", c.d_ff, bias=True))
     return linear(wide, w, "output.dense", c.d_model, bias=True)
 
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = activation(c.activation)(
         linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     )

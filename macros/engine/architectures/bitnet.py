@@ -85,6 +85,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: BitNet, mask: Mask, table
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: BitNet) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff)) * linear(x, w, "up_proj", c.d_ff)
     return linear(rms_norm(wide, w, "ffn_sub_norm", c.norm_eps), w, "down_proj", c.d_model)

@@ -79,5 +79,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Bloom) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Bloom) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(gelu_tanh(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True)), w, "dense_4h_to_h", c.d_model, bias=True)

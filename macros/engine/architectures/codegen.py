@@ -40,7 +40,7 @@ class CodeGen(GPTJ):
         if self.n_heads % PARTS:
             raise Problem(
                 f"n_head = {int(self.n_heads)}: expected a multiple of {PARTS}",
-                "correct it: the matrix of queries, values and keys is laid out in so many parts",
+                "correct it: the matrix of queries, values and keys is laid out in that many parts",
             )
 
 
@@ -58,7 +58,7 @@ def forward(w: Weights, ids: Array, c: CodeGen, cache: KVCache, last: bool = Tru
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: CodeGen, table: RopeTable) -> Array:
-    """One transformer block, both halves side by side: [T D] -> [T D]."""
+    """One transformer block, both halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
     return x + attention(y, w.at("attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 

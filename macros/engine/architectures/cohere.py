@@ -1,6 +1,6 @@
-"""Command R and Aya: attention and feed-forward side by side on one norm without shift.
+"""Command R and Aya: attention and feed-forward in parallel on one norm without shift.
 
-Rotary embedding turns neighboring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
+Rotary embedding rotates neighboring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
 and leave rotary embedding out of the fourth. Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A);
 tensor names as the published files.
 """
@@ -93,7 +93,7 @@ def forward(w: Weights, ids: Array, c: Cohere, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable) -> Array:
-    """One transformer block, its two halves side by side: [T D] -> [T D]."""
+    """One transformer block, its two halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
     return x + attention(y, w.at("self_attn"), cache, c, mask, table) + feed_forward(y, w.at("mlp"), c)
 

@@ -1,4 +1,4 @@
-"""Command A with experts: Command A's two halves side by side on one norm, the second a mixture of experts.
+"""Command A with experts: Command A's two halves in parallel on one norm, the second a mixture of experts.
 
 Source: transformers 5's class, whose tensor names these are; the saved files hold each expert by itself.
 """
@@ -80,7 +80,7 @@ class Cohere2MoE(Cohere2):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees; without experts it may turn where it sees all."""
+        """In order: whether a layer has experts, and its mask; without experts it may rotate if it sees all."""
         kinds: list[Kind] = []
         published = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         for moe, mask in zip(sparse_layers(self.mlp_layer_types, self.n_layers), published):
@@ -110,7 +110,7 @@ def norm(x: Array, w: Weights, name: str, c: Cohere2MoE) -> Array:
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Cohere2MoE, kind: Kind, table: RopeTable) -> Array:
-    """One transformer block, its two halves side by side: [T D] -> [T D]."""
+    """One transformer block, its two halves in parallel: [T D] -> [T D]."""
     y = norm(x, w, "input_layernorm", c)
     x = x + attention(y, w.at("self_attn"), cache, c, kind.mask, table)
     if kind.moe:
@@ -120,7 +120,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Cohere2MoE, kind: Kind, table
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Cohere2MoE) -> Array:
-    """A few experts chosen for each token, and perhaps some that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and perhaps shared ones: [T D] -> [T k D] -> [T D]."""
     act, fit = activation(c.activation), linear(x, w, "gate", c.n_experts)
     if c.choice == "softmax":
         chosen, shares = chosen_softmax_routing(fit, c.n_experts_per_token)

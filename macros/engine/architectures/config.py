@@ -1,6 +1,6 @@
-"""How a published `config.json` becomes an architecture's frozen config: keys, types, defaults, and clear errors.
+"""Turns a published `config.json` into an architecture's frozen config: keys, types, defaults, and clear errors.
 
-An architecture declares its hyperparameters in forward order, in the site's words, each with the key it has in
+An architecture declares its hyperparameters in forward order, under this site's names, each with its key in
 `config.json`. Every key of a config is either one of these or on the list of keys that change no shape and no number.
 """
 
@@ -74,6 +74,15 @@ COMMON_IGNORED = frozenset(
 """.split()
 )
 
+# Keys beside a language model's own in a multimodal config: which ids stand for an image, a film or a sound.
+MEDIA_TOKENS = frozenset(
+    """
+    image_token_id video_token_id audio_token_id vision_start_token_id vision_end_token_id vision_token_id
+    image_start_token_id image_end_token_id video_start_token_id video_end_token_id audio_start_token_id
+    audio_end_token_id boi_token_id eoi_token_id image_token_index
+""".split()
+)
+
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -100,18 +109,18 @@ def key(name: str, default: Default = REQUIRED, *, also: tuple[str, ...] = ()) -
 
 
 def derived(compute: Callable[[Any], Any]) -> Any:
-    """A size that no key states, computed from the fields above it; it has a symbol of its own."""
+    """A size that no key states, computed from the fields above it; it has its own symbol."""
     return field(default=compute, metadata={"key": None, "default": compute})
 
 
-def fixed(value: float | str | None, *, init: bool = False) -> Any:
+def fixed(value: float | str | tuple[str, ...] | None, *, init: bool = False) -> Any:
     """What no key of this architecture sets: every one of its models has this value. It is no hyperparameter."""
     return field(default=value, init=init)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key, derived, fixed))
 def config(cls: type[ConfigT]) -> type[ConfigT]:
-    """Make a class of keys a frozen config."""
+    """Makes a class of keys a frozen config."""
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
@@ -150,7 +159,7 @@ class Config:
             getattr(self, name, None)
 
     def check(self) -> None:
-        """Raise `Problem` where values that are each possible do not fit together."""
+        """Raise `Problem` if values that are each possible do not fit together."""
 
     @property
     def symbols(self) -> dict[str, int]:
@@ -163,7 +172,7 @@ class Config:
         return next(k.key or field for k in fields_of(type(self)) if k.field == field)
 
     def size(self, field: str) -> int:
-        """The value of a size that not every config of this architecture has. Raises `Problem` where it is missing."""
+        """The value of a size that not every config of this architecture has. Raises `Problem` if it is missing."""
         value: int | None = getattr(self, field)
         if value is None:
             raise Problem(f"{self.key_of(field)} is missing", "add it; sizes have no defaults")
@@ -188,14 +197,13 @@ class Config:
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The raw keys in one spelling. Override for an architecture whose configs have several, and list these others
-        as `rewritten`.
-        """
+        """The raw keys in one spelling. Override for an architecture whose configs have several, and list the others as
+        `rewritten`."""
         return fold_rope(raw) if cls.rewritten.issuperset(OLDER_ROPE_KEYS) else raw
 
     @classmethod
     def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
-        """A line for each key with which transformers computes something else than the forward pass here."""
+        """A line for each key with which transformers computes something other than the forward pass here."""
         return [
             f"{row.key} = {shorten(raw[row.key])}: {row.says}; its logits are not these"
             for row in cls.otherwise
@@ -245,7 +253,7 @@ class Config:
 
 @cache
 def fields_of(cls: type[Config]) -> tuple[Key, ...]:
-    """The hyperparameters of a config class, in order; what is fixed is none."""
+    """The hyperparameters of a config class, in order, without fixed values."""
     types = get_type_hints(cls, include_extras=True)
     return tuple(
         Key(
@@ -279,12 +287,12 @@ def activation(name: str) -> Activation:
 
 
 def full_every(interval: int, n_layers: int) -> list[str]:
-    """Layer types where every `interval`-th layer sees everything and the others a window."""
+    """Layer types in which every `interval`-th layer sees everything and the others a window."""
     return ["sliding_attention" if (i + 1) % interval else "full_attention" for i in range(n_layers)]
 
 
 def masks_of(layer_types: Sequence[str], n_layers: int, window: int | None) -> list[Mask]:
-    """What each layer sees, from the names of `layer_types`.
+    """The mask of each layer, from the names of `layer_types`.
 
     Raises `Problem` for an unknown one, or for a window without a size.
     """
@@ -297,7 +305,7 @@ def masks_of(layer_types: Sequence[str], n_layers: int, window: int | None) -> l
 
 
 def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list[str]:
-    """The `layer_types` of a hybrid model in short: "attention", or what the `recurrent` layers are called.
+    """The `layer_types` of a hybrid model in short: "attention", or the name of its `recurrent` layers.
 
     Raises `Problem` for an unknown one.
     """
@@ -309,23 +317,23 @@ def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list
 
 
 def short_names(layer_types: Sequence[str], n_layers: int, short: Mapping[str, str]) -> list[str]:
-    """What the architecture calls each of the `layer_types`. Raises `Problem` for an unknown one."""
+    """The architecture's names for the `layer_types`. Raises `Problem` for an unknown one."""
     check_layer_types(layer_types, n_layers, short)
     return [short[name] for name in layer_types]
 
 
 def expert_layers(n_layers: int, n_experts: int, step: int, dense: Collection[int]) -> list[bool]:
-    """Whether each layer has experts: every `step`-th but those that are said to be dense; none without an expert."""
+    """Whether each layer has experts: every `step`-th except those listed as dense; none without an expert."""
     return [n_experts > 0 and i not in dense and (i + 1) % step == 0 for i in range(n_layers)]
 
 
 def listed(value: object) -> list[Any] | None:
-    """The value of a raw key where it is a list."""
+    """The value of a raw key if it is a list."""
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 def tabled(value: object) -> Mapping[str, Any] | None:
-    """The value of a raw key where it is a table."""
+    """The value of a raw key if it is a table."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
@@ -358,7 +366,8 @@ def check_layer_types(layer_types: Sequence[str], n_layers: int, known: Collecti
 
 
 def fold_table(raw: Raw, name: str) -> Raw:
-    """A table of keys as keys with its name before theirs, `attn_config.clip_qkv`; such a key beside it goes before."""
+    """An inner table's keys with its name in front, `attn_config.clip_qkv`; such a key next to the table takes
+    precedence."""
     table = raw.pop(name, None)
     if table is not None and not isinstance(table, Mapping):
         raise Problem(f"{name} = {shorten(table)}: expected a table of keys", "correct the value")
@@ -368,7 +377,7 @@ def fold_table(raw: Raw, name: str) -> Raw:
 
 
 def take_table(raw: Raw, name: str) -> Raw:
-    """Take a table of keys out of a config; empty where it has none. Raises `Problem` for anything else."""
+    """Take a table of keys out of a config; empty if it has none. Raises `Problem` for anything else."""
     table: object = raw.pop(name, None) or {}
     if not isinstance(table, Mapping):
         raise Problem(f"{name} = {shorten(table)}: expected a table of keys", "correct the value")

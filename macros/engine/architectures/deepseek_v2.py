@@ -216,7 +216,7 @@ def queries(x: Array, w: Weights, c: Latent, table: RopeTable | None):
 
 
 def latents(x: Array, w: Weights, cache: KVCache, c: Latent, table: RopeTable | None):
-    """What is cached of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
+    """The cache of each token, the latent and a rotated key for all heads: [T D] -> [S R], [S H']."""
     latent, k_rope = latents_of(x, w, c, table)
     return cache.extend(Holds.LATENT, latent, Full()), cache.extend(Holds.ROPE_KEY, k_rope, Full())
 
@@ -266,7 +266,7 @@ def read_values_out(
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: DeepSeekV2) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))
     allowed = fit

@@ -1,4 +1,5 @@
-"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, and experts chosen by separate scores and an evening bias.
+"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, and experts chosen by separate scores and a load-balancing
+bias.
 
 Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published
 files. The forward pass is the main model's; files also hold modules for multi-token prediction.
@@ -110,7 +111,7 @@ class Chosen(Protocol):
 
 
 class GroupedExperts(Chosen, Protocol):
-    """The same with experts that every token passes through."""
+    """The same with shared experts."""
 
     @property
     def n_shared_experts(self) -> int: ...
@@ -122,9 +123,9 @@ class GroupedExperts(Chosen, Protocol):
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     return all_experts(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
 
@@ -137,7 +138,7 @@ def all_experts(
     limit: float | None = None,
     shared_limit: float | None = None,
 ) -> Array:
-    """The chosen experts by their shares, and the shared ones: [T D], [E] -> [T k D] -> [T D].
+    """The chosen experts by their weights, and the shared ones: [T D], [E] -> [T k D] -> [T D].
 
     With a limit, gate and up values do not go beyond it.
     """
@@ -158,7 +159,7 @@ def mixture_of_stacked_experts(x: Array, w: Weights, c: GroupedExperts) -> Array
 
 
 def routing(x: Array, bias: Array, w: Weights, c: Chosen) -> tuple[Array, Array]:
-    """The experts that each token is sent to, and how much each counts: [T D], [E] -> [T k] places, [T k] shares."""
+    """The experts that each token is sent to, and their weights: [T D], [E] -> [T k] indices, [T k] weights."""
     return balanced_routing(
         linear(x, w, "gate", c.n_experts),
         bias,

@@ -1,8 +1,9 @@
 """DeepSeek-V3.2 and GLM-5: DeepSeek-V3 with an indexer that picks the tokens each new one attends to.
 
 Sources: deepseek-ai/DeepSeek-V3.2 (paper, section 2.1), zai-org/GLM-5, arXiv 2603.12201 (layers that share a choice);
-tensor names as the published files. The forward pass is the main model's. The published code also turns the indexer's
-queries and keys by a Hadamard matrix, which changes no product of the two, and rounds them to FP8, which is left out.
+tensor names as the published files. The forward pass is the main model's. The published code also multiplies the
+indexer's queries and keys by a Hadamard matrix, which changes no product of the two, and rounds them to FP8, which is
+left out.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ INDEX_EPS = 1e-6
 
 @dataclass(frozen=True)
 class IndexedKind(Kind):
-    """Whether a layer has experts or a plain feed-forward part, and an indexer of its own or the last one's choice."""
+    """Whether a layer has experts or a plain feed-forward network, and its own indexer or the last one's choice."""
 
     indexes: bool = True
 
@@ -72,12 +73,12 @@ class DeepSeekV32(DeepSeekV3):
 
     @property
     def kinds(self) -> Sequence[IndexedKind]:
-        """In order: whether a layer has experts, and an indexer of its own."""
+        """In order: whether a layer has experts, and its own indexer."""
         return [IndexedKind(kind.moe, indexes=own) for kind, own in zip(super().kinds, self.indexes)]
 
     @property
     def indexes(self) -> list[bool]:
-        """In order: whether a layer has an indexer of its own."""
+        """In order: whether a layer has its own indexer."""
         return [True] * self.n_layers
 
 
@@ -131,7 +132,7 @@ def forward(w: Weights, ids: Array, c: DeepSeekV32, cache: KVCache, last: bool =
 def layer(
     x: Array, w: Weights, cache: KVCache, c: DeepSeekV32, kind: IndexedKind, table: RopeTable, seen: Array | None
 ) -> tuple[Array, Array]:
-    """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
+    """One transformer block, which also passes on the tokens it looked at: [T D] -> [T D], [T I]."""
     mixed, seen = attention(
         rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind, table, seen
     )
@@ -161,9 +162,9 @@ def attention(
 def indexer(
     x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV32, table: RopeTable
 ) -> Array:
-    """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].
+    """The most relevant tokens for each new one, by separate small heads: [T D], [T Q], [T S] -> [T I].
 
-    I is `index_topk`, or S where fewer tokens are seen.
+    I is `index_topk`, or S if fewer tokens are visible.
     """
     N, H = c.index_n_heads, c.index_head_dim
     turn = apply_rope_pairs if c.index_rope_pairs else apply_rope

@@ -67,7 +67,7 @@ RATIOS = {0: WINDOW, 4: INDEXED, 128: HEAVY}
 
 @dataclass(frozen=True)
 class CompressedKind:
-    """How many tokens an entry beside the window stands for, if any, and whether an indexer and a hash choose."""
+    """The number of tokens per compressed entry, if there are any, and whether an indexer and a hash choose."""
 
     every: int | None
     indexes: bool
@@ -174,7 +174,7 @@ class DeepSeekV4(Config):
 
     @property
     def kinds(self) -> list[CompressedKind]:
-        """In order: what a layer sees beside its window, and how its experts are chosen."""
+        """In order: a layer's compressed entries in addition to its window, and the choice of its experts."""
         every = {WINDOW: None, INDEXED: self.compressed_by, HEAVY: self.heavily_compressed_by}
         types = self._attentions()
         hashed = [i < self.n_hash_layers for i in range(self.n_layers)]
@@ -276,9 +276,10 @@ def layer(
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: DeepSeekV4, kind: CompressedKind, table: RopeTable) -> Array:
-    """Let each token gather information from a window, and from entries that stand for several tokens: [T D] -> [T D].
+    """Let each token gather information from a window, and from entries for several tokens: [T D] -> [T D].
 
-    One vector of a token, rotated in its last part, is key and value of all heads; the heads' averages are turned back.
+    One vector of a token, rotated in its last part, is key and value of all heads; the heads' averages are rotated
+    back.
     """
     N, H = c.n_heads, c.d_head
     narrow = rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank), w, "q_a_norm", c.norm_eps)
@@ -322,9 +323,9 @@ def compressed(
 def indexer(
     x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: DeepSeekV4, every: int, table: RopeTable
 ) -> Array:
-    """The entries that matter most to each new token, by small heads of their own: [T D], [T Q], [T P] -> [T I].
+    """The most relevant entries for each new token, by separate small heads: [T D], [T Q], [T P] -> [T I].
 
-    I is `index_topk`, or P where there are fewer entries. The keys are compressed as the entries are.
+    I is `index_topk`, or P if there are fewer entries. The keys are compressed as the entries are.
     """
     N, H = c.index_n_heads, c.index_head_dim
     k = compress(x, w, cache, OF_INDEXER, every, H, c.norm_eps, c.qk_rope_head_dim, c.rope("compress"), overlap=True)
@@ -335,9 +336,9 @@ def indexer(
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: DeepSeekV4, kind: CompressedKind, ids: Array) -> Array:
-    """A few experts for each token, chosen or by its id, and one that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts for each token, chosen or by its id, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     act = activation(c.activation)
     fit = expert_scores(linear(x, w, "gate", c.n_experts), c.scoring)

@@ -1,4 +1,4 @@
-"""DiffLlama: Llama's block whose heads come in pairs, what the second of each sees taken away from the first's.
+"""DiffLlama: Llama's block whose heads come in pairs, with the second's output subtracted from the first's.
 
 Source: arXiv 2410.05258 (Differential Transformer); tensor names as transformers 5.
 """
@@ -88,14 +88,14 @@ def attention(x: Array, w: Weights, cache: KVCache, c: DiffLlama, mask: Mask, ta
 
 
 def wide_values(v: Array) -> Array:
-    """Each value beside that of its partner, for both of the pair: [S K H] -> [S K 2H]."""
+    """Each value concatenated with its partner's, for both of the pair: [S K H] -> [S K 2H]."""
     pairs = np.concatenate(np.split(v, 2, axis=1), axis=-1)
     return np.concatenate([pairs, pairs], axis=1)
 
 
 @step(Role.DIFFERENTIAL_LAMBDA)
 def differential_lambda(w: Weights, width: int, start: float) -> Array:
-    """How much of the second head's answer is taken away: [H], [H], [H], [H] -> [1] (arXiv 2410.05258, 2.1)."""
+    """The factor of the second head's output: [H], [H], [H], [H] -> [1] (arXiv 2410.05258, 2.1)."""
     first, second = (
         np.exp((w(f"lambda_q{i}", width) * w(f"lambda_k{i}", width)).sum(axis=-1, keepdims=True)) for i in (1, 2)
     )

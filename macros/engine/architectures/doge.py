@@ -64,7 +64,7 @@ def forward(w: Weights, ids: Array, c: Doge, cache: KVCache, last: bool = True) 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Doge, mask: Mask, table: RopeTable) -> Array:
-    """One transformer block, its residual paths weighed number by number: [T D] -> [T D]."""
+    """One transformer block, its residual paths weighted element by element: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
     x = x * w("input_residual", c.d_model) + y
     y = feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
@@ -89,7 +89,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Doge, mask: Mask, table: 
 
 @step(Role.DYNAMIC_MASK, keeps=Keeps.NOTHING)
 def dynamic_mask(worth: Array, allowed: Array, n_heads: int, n_kept: int) -> Array:
-    """What a key is worth, added to its scores, and which few of them a query looks at: [S K], [T S] -> [N T S]."""
+    """The worth of a key, added to its scores, and the few keys that a query looks at: [S K], [T S] -> [N T S]."""
     worth = np.where(allowed, worth.T[:, None, :], -np.inf)
     rank = np.argsort(np.argsort(-worth, axis=-1, kind="stable"), axis=-1)
     return np.repeat(np.where(rank < n_kept, worth, -np.inf), n_heads // worth.shape[0], axis=0)

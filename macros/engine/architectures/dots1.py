@@ -60,7 +60,7 @@ class Dots1(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         return [
             Kind(i >= self.dense_layers, mask)
             for i, mask in enumerate(masks_of(self.layer_types, self.n_layers, self.sliding_window))

@@ -1,4 +1,4 @@
-"""ERNIE 4.5 MoE: Llama's attention on neighboring pairs, experts chosen by a softmax and a bias that evens them out.
+"""ERNIE 4.5 MoE: Llama's attention on neighboring pairs, experts chosen by a softmax and a load-balancing bias.
 
 Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-21B-A3B-PT; tensor names as transformers 5 (the published files
 store the bias one level up, as mlp.moe_statics).
@@ -92,7 +92,7 @@ class Ernie45MoE(Config):
     )
 
     def width_of_a_head(self) -> int:
-        """head_dim, where the config leaves it out: d_model / n_heads."""
+        """head_dim if the config leaves it out: d_model / n_heads."""
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
 
@@ -158,10 +158,10 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Ernie45MoE, table: RopeTa
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Ernie45MoE) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out. It counts as a parameter: the
-    published total does so.
+    The stored bias balances the experts' load; the routing weights exclude it. It counts as a parameter: the published
+    total does so.
     """
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))

@@ -52,7 +52,7 @@ class ExaoneMoE(Exaone4):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), self.masks)]
 
 

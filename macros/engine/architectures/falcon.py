@@ -1,4 +1,4 @@
-"""Falcon: one key/value head (7B) or a few (40B, 180B) in one fused matrix, both halves of the block side by side.
+"""Falcon: one key/value head (7B) or a few (40B, 180B) in one fused matrix, both halves of the block in parallel.
 
 Source: arXiv 2311.16867; tensor names as the published files.
 """
@@ -85,7 +85,7 @@ def forward(w: Weights, ids: Array, c: Falcon, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable | None) -> Array:
-    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    """One transformer block, its halves in parallel or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_attn" if c.two_norms else "input_layernorm", c.norm_eps)
     attended = attention(y, w.at("self_attention"), cache, c, table)
     if c.two_norms:
@@ -113,6 +113,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Falcon, table: RopeTable 
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Falcon) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=c.bias))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=c.bias)

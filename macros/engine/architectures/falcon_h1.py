@@ -1,4 +1,4 @@
-"""Falcon-H1: in each layer attention and Mamba 2 side by side, on the same input, and many multipliers.
+"""Falcon-H1: in each layer attention and Mamba 2 in parallel, on the same input, and many multipliers.
 
 Source: arXiv 2507.22448; tensor names as transformers 5.
 """
@@ -88,7 +88,7 @@ class FalconH1(Llama):
 
     @property
     def width(self) -> int:
-        """How many channels all heads of Mamba have."""
+        """The number of channels of all heads of Mamba."""
         return int(self.expand * int(self.d_model)) if self.mamba_width is None else self.mamba_width
 
     def check(self) -> None:
@@ -125,7 +125,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: FalconH1, table: RopeTable) -
 
 @step(Role.MAMBA2)
 def mamba2(x: Array, w: Weights, cache: KVCache, c: FalconH1) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
+    """Let each token gather information from the state of those before it: [T D] -> [T N H] -> [T D].
 
     Gate, input, input map, output map and step size are each multiplied by a number of the config.
     """
@@ -158,7 +158,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: FalconH1, table: RopeTabl
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: FalconH1) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     of_gate, of_answer = c.feed_forward_inside
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias) * of_gate)
     wide = gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias)

@@ -1,4 +1,4 @@
-"""FlexOlmo: OLMo 2's block, norms after each half, with experts that were trained apart and put side by side.
+"""FlexOlmo: OLMo 2's block, norms after each half, with experts that were trained separately and combined.
 
 Source: arXiv 2507.07024; tensor names as the published files.
 """
@@ -68,6 +68,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: FlexOlmo, mask: Mask, table: 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: FlexOlmo) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

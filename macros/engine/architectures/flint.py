@@ -1,4 +1,4 @@
-"""Flint: Qwen3's normed heads with a sink in each, rotary embedding in windows alone, and separate expert scores.
+"""Flint: Qwen3's normalized heads with a sink in each, rotary embedding in windows alone, and separate expert scores.
 
 Source: RecursiveSI/flint, config.json; tensor names of transformers.
 """
@@ -70,7 +70,7 @@ class Flint(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
         return [Kind(m, NoPE(mask) if mask == Full() else mask) for m, mask in zip(moe, masks)]
@@ -115,7 +115,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Flint, mask: Mask, table:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Flint) -> Array:
-    """A few experts chosen by separate scores, and one that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen by separate scores, and a shared one: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     chosen = top_k(fit, c.n_experts_per_token)

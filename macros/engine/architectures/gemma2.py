@@ -1,6 +1,6 @@
 """Gemma 2: Gemma's block with norms around each half, a window in every other layer, soft caps on scores and logits.
 
-Source: arXiv 2408.00118; tensor names as the published files.
+Source: arXiv 2408.00118, 2510.15001 (VaultGemma); tensor names as the published files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rope_table, soft_cap, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks_of
+from .config import Positive, Size, config, fixed, full_every, key, masks_of
 from .gemma import Gemma, norm
 from .llama import feed_forward
 
@@ -26,6 +26,8 @@ class Gemma2(Gemma):
     attention_cap: Positive | None = key("attn_logit_softcapping", 50.0)
     logit_cap: Positive | None = key("final_logit_softcapping", 30.0)
 
+    norms_outputs: bool = fixed(True)
+
     ignored = Gemma.ignored | {"hidden_act"}
 
     @property
@@ -33,6 +35,14 @@ class Gemma2(Gemma):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
+@config
+class VaultGemma(Gemma2):
+    """Hyperparameters of VaultGemma, in forward order: Gemma 2's without the norms after each half."""
+
+    norms_outputs: bool = fixed(False)
+
+
+@architecture("vaultgemma", config=VaultGemma)
 @architecture("gemma2", config=Gemma2)
 def forward(w: Weights, ids: Array, c: Gemma2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -49,9 +59,9 @@ def forward(w: Weights, ids: Array, c: Gemma2, cache: KVCache, last: bool = True
 def layer(x: Array, w: Weights, cache: KVCache, c: Gemma2, mask: Mask, table: RopeTable) -> Array:
     """One transformer block, with a norm before and after each half: [T D] -> [T D]."""
     y = attention(norm(x, w, "input_layernorm", c), w.at("self_attn"), cache, c, mask, table)
-    x = x + norm(y, w, "post_attention_layernorm", c)
+    x = x + (norm(y, w, "post_attention_layernorm", c) if c.norms_outputs else y)
     y = feed_forward(norm(x, w, "pre_feedforward_layernorm", c), w.at("mlp"), c)
-    return x + norm(y, w, "post_feedforward_layernorm", c)
+    return x + (norm(y, w, "post_feedforward_layernorm", c) if c.norms_outputs else y)
 
 
 @step(Role.ATTENTION)

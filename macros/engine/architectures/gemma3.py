@@ -1,5 +1,5 @@
 """Gemma 3: Gemma 2's block with norms on each head's queries and keys in place of the cap on scores. Five layers of six
-see a window, with a rotary embedding of their own.
+see a window, with their own rotary embedding.
 
 Source: arXiv 2503.19786; tensor names as the text model's published files.
 """

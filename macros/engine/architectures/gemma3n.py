@@ -1,4 +1,4 @@
-"""Gemma 3n: several residual streams of which a layer computes one, and a vector of the token's own for each layer.
+"""Gemma 3n: several residual streams of which a layer computes one, and the token's own vector for each layer.
 
 What the layer does to one stream is predicted for the others and corrected (AltUp, arXiv 2301.13310); a narrow map goes
 around attention (LAuReL, arXiv 2411.07501); the last layers read keys and values that earlier ones keep.
@@ -43,7 +43,7 @@ LEAST_SQUARE = 1e-5
 
 @dataclass(frozen=True)
 class WideKind:
-    """What a layer sees, how wide its feed-forward part is, and which share of its gate's numbers is cut off."""
+    """A layer's mask, how wide its feed-forward network is, and which share of its gate's numbers is cut off."""
 
     mask: Mask
     d_ff: int
@@ -99,7 +99,7 @@ class Gemma3n(Llama):
         return raw
 
     def other_width(self) -> int | None:
-        """The width of the feed-forward parts that are not as wide as the first, where these have one width."""
+        """The width of the feed-forward networks that are not as wide as the first, where these have one width."""
         others = sorted({n for n in self.widths if n != self.d_ff})
         return others[0] if len(others) == 1 else None
 
@@ -127,7 +127,7 @@ class Gemma3n(Llama):
 
     @property
     def kinds(self) -> list[WideKind]:
-        """In order: what a layer sees, whether an earlier one keeps it, and its feed-forward part."""
+        """In order: a layer's mask, whether it reads an earlier one's cache, and its feed-forward network."""
         masks = with_shared(masks_of(self.layer_types, self.n_layers, self.sliding_window), self.shared_layers)
         known = {int(n): n for n in (self.d_ff, self.d_ff_other) if n is not None}
         return [WideKind(*kind) for kind in zip(masks, (known.get(n, n) for n in self.widths), self.cut_off)]
@@ -183,7 +183,7 @@ def layer(
     inputs: Array,
     kept: tuple[Array, Array] | None,
 ) -> tuple[Array, Array, Array]:
-    """One block, which also hands on its keys and values: [T M D] -> [T M D], [S K H], [S K H]."""
+    """One block, which also passes on its keys and values: [T M D] -> [T M D], [S K H], [S K H]."""
     predicted = altup_predict(x, w.at("altup"), c)
     active = predicted[:, c.active_stream]
     y = rms_norm(active, w, "input_layernorm", c.norm_eps)
@@ -201,7 +201,7 @@ def layer(
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Gemma3n, kind: WideKind) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = linear(x, w, "gate_proj", kind.d_ff)
     if kind.cut_off:
         gate = gaussian_top_k(gate, 1 - kind.cut_off)
@@ -240,7 +240,7 @@ def as_large(x: Array, like: Array) -> Array:
 
 @step(Role.ALTUP_PREDICT)
 def altup_predict(x: Array, w: Weights, c: Gemma3n) -> Array:
-    """Each stream with what a token's mixture of all adds to it: [T M D] -> [T M D]."""
+    """Each stream plus a token's mixture of all streams: [T M D] -> [T M D]."""
     M = c.n_streams
     mixture = linear(modalities(x[:, c.active_stream], w, c), w, "prediction_coefs", M * M).reshape(x.shape[0], M, M)
     return np.einsum("tmd,tnm->tnd", x, mixture, optimize=True) + x
@@ -248,13 +248,13 @@ def altup_predict(x: Array, w: Weights, c: Gemma3n) -> Array:
 
 @step(Role.ALTUP_CORRECT)
 def altup_correct(predicted: Array, active: Array, w: Weights, c: Gemma3n) -> Array:
-    """Each stream with its share of what the layer made otherwise than predicted: [T M D], [T D] -> [T M D]."""
+    """Each stream plus its share of the layer's difference from the prediction: [T M D], [T D] -> [T M D]."""
     new = active - predicted[:, c.active_stream]
     shares = linear(modalities(active, w, c), w, "correction_coefs", c.n_streams) + 1
     return new[:, None, :] * shares[:, :, None] + predicted
 
 
 def modalities(x: Array, w: Weights, c: Gemma3n) -> Array:
-    """A number for each stream, read out of one: [T D] -> [T M]."""
+    """A number for each stream, computed from one: [T D] -> [T M]."""
     normed = rms_norm(x, w, "router_norm", c.norm_eps) * c.d_model**-1.0
     return np.tanh(linear(normed, w, "modality_router", c.n_streams))

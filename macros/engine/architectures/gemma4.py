@@ -1,8 +1,8 @@
 """Gemma 4: Gemma 3's block with wider heads where a layer sees everything, and a number that scales each layer.
 
-The small sizes add to each layer a vector of the token's own, from a table for all layers, and their last layers read
-the keys and values that earlier ones keep; one size has experts beside the feed-forward part, in others the keys are
-the values too.
+The small sizes add the token's own vector to each layer, from a table for all layers, and their last layers read the
+keys and values that earlier ones keep; one size has experts in addition to the feed-forward network, in others the keys
+are the values too.
 
 Source: google/gemma-4-E2B and -26B-A4B, config.json, and transformers 5's text model, whose tensor names these are (the
 published files put `language_model.` in front).
@@ -127,7 +127,7 @@ class Gemma4(Llama):
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees, and whether it reads what an earlier one keeps; the last layer sees everything."""
+        """The mask of each layer, and whether it reads an earlier one's cache; the last layer sees everything."""
         types = [*self.layer_types[:-1], "full_attention"]
         return with_shared(masks_of(types, self.n_layers, self.sliding_window), self.shared_layers)
 
@@ -165,7 +165,7 @@ class Gemma4Unified(Gemma4):
 
 
 def seen_by(mask: Mask) -> Mask:
-    """What a layer sees, whichever layer keeps it."""
+    """A layer's mask, whichever layer keeps the rows."""
     return mask.mask if isinstance(mask, Shared) else mask
 
 
@@ -201,7 +201,7 @@ def layer(
     inputs: Array | None,
     kept: tuple[Array, Array] | None,
 ) -> tuple[Array, Array, Array]:
-    """One transformer block, which also hands on its keys and values: [T D] -> [T D], [S K H], [S K H]."""
+    """One transformer block, which also passes on its keys and values: [T D] -> [T D], [S K H], [S K H]."""
     y, k, v = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table, kept)
     x = x + rms_norm(y, w, "post_attention_layernorm", c.norm_eps)
     width = 2 * c.d_ff if c.double_wide and isinstance(mask, Shared) else c.d_ff
@@ -218,7 +218,7 @@ def layer(
 
 
 class HeadsOfKinds(Protocol):
-    """A config of a model whose kinds of layers have heads of their own."""
+    """A config of a model whose kinds of layers have their own heads."""
 
     @property
     def d_model(self) -> int: ...
@@ -274,7 +274,7 @@ def keys_and_values(x: Array, w: Weights, c: HeadsOfKinds, mask: Mask, table: Ro
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Gemma4) -> Array:
-    """A few experts chosen for each token, each with a weight of its own besides: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, each with an additional weight: [T D] -> [T k D] -> [T D]."""
     E, F = c.size("n_experts"), c.size("d_ff_expert")
     scaled = unit_norm(x, c.norm_eps) * w("router.scale", c.d_model) * c.d_model**-0.5
     chosen, shares = softmax_routing(linear(scaled, w, "router.proj", E), c.size("n_experts_per_token"), normalise=True)
@@ -284,7 +284,7 @@ def mixture_of_experts(x: Array, w: Weights, c: Gemma4) -> Array:
 
 
 class PerLayer(Protocol):
-    """A config of a model whose layers each add a vector of the token's own."""
+    """A config of a model whose layers each add the token's own vector."""
 
     @property
     def n_layers(self) -> int: ...
@@ -300,7 +300,7 @@ class PerLayer(Protocol):
 
 @step(Role.LAYER_INPUTS)
 def layer_inputs(x: Array, looked_up: Array, w: Weights, c: PerLayer) -> Array:
-    """What each layer is to add, from the token's vector and from its row of the table: [T D], [T L P] -> [T L P]."""
+    """The addition of each layer, from the token's vector and from its row of the table: [T D], [T L P] -> [T L P]."""
     L, P = c.n_layers, c.d_per_layer
     projected = linear(x, w, "model.per_layer_model_projection", L * P) * c.d_model**-0.5
     projected = rms_norm(projected.reshape(x.shape[0], L, P), w, "model.per_layer_projection_norm", c.norm_eps)
@@ -309,6 +309,6 @@ def layer_inputs(x: Array, looked_up: Array, w: Weights, c: PerLayer) -> Array:
 
 @step(Role.LAYER_INPUT)
 def layer_input(x: Array, given: Array, w: Weights, c: PerLayer) -> Array:
-    """The layer's vector of the token's own, let in by a gate: [T D], [T P] -> [T D]."""
+    """The token's own vector for the layer, through a gate: [T D], [T P] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "per_layer_input_gate", c.d_per_layer))
     return linear(gate * given, w, "per_layer_projection", c.d_model)

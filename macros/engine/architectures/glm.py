@@ -1,6 +1,7 @@
 """GLM-4: Llama's block with a fused gate, few key/value heads, and rotary positions on half of each head, in pairs.
 
-The 0414 release norms each half's output too. Source: arXiv 2406.12793; tensor names as transformers' files.
+The 0414 release norms each half's output too, and so do the text models of GLM-4.1V and GLM-OCR: of a text alone, all
+three parts of a place are one. Source: arXiv 2406.12793, 2507.01006 (GLM-4.1V); tensor names as transformers' files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, fixed, key
+from .config import MEDIA_TOKENS, Positive, Size, config, fixed, key
 from .llama import Llama
 from .phi3 import feed_forward
 from .rope_config import read_rope
@@ -51,6 +52,30 @@ class GLM4(GLM):
     norms_outputs: bool = fixed(True)
 
 
+@config
+class GLM4V(GLM4):
+    """Hyperparameters of the text model of GLM-4.1V, in forward order."""
+
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    attention_bias: bool = fixed(True)
+
+    ignored = GLM4.ignored | MEDIA_TOKENS | {"attention_bias"}
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters)
+
+
+@config
+class GlmOcr(GLM4V):
+    """Hyperparameters of the text model of GLM-OCR, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    attention_bias: bool = fixed(False)
+
+
+@architecture("glm_ocr_text", config=GlmOcr)
+@architecture("glm4v_text", config=GLM4V)
 @architecture("glm", config=GLM)
 @architecture("glm4", config=GLM4)
 def forward(w: Weights, ids: Array, c: GLM, cache: KVCache, last: bool = True) -> Array:

@@ -1,7 +1,8 @@
-"""GLM-4.5 and 4.6: grouped-query attention with heads turned in part, and DeepSeek-V3's mixture of experts.
+"""GLM-4.5 and 4.6: grouped-query attention with heads turned in part, and DeepSeek-V3's mixture of experts. So are the
+text models of GLM-4.5V and 4.6V.
 
-Source: arXiv 2508.06471; tensor names as the published files. The forward pass is the main model's; files also hold a
-module for multi-token prediction.
+Source: arXiv 2508.06471, 2507.01006 (GLM-4.5V); tensor names as the published files. The forward pass is the main
+model's; files also hold a module for multi-token prediction.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Size, activation, config, fixed, key
+from .config import MEDIA_TOKENS, Count, Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
@@ -71,6 +72,20 @@ class Glm4MoE(Llama):
         return [Kind(i >= self.dense_layers) for i in range(self.n_layers)]
 
 
+@config
+class Glm4VMoE(Glm4MoE):
+    """Hyperparameters of the text model of GLM-4.5V and 4.6V, in forward order: of a text alone, all three parts of a
+    place are one.
+    """
+
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    attention_bias: bool = key("attention_bias", True)
+    qk_norm: bool = fixed(False)
+
+    ignored = Glm4MoE.ignored | MEDIA_TOKENS | {"use_qk_norm"}
+
+
+@architecture("glm4v_moe_text", config=Glm4VMoE, fused=FUSED)
 @architecture("glm4_moe", config=Glm4MoE, fused=FUSED)
 def forward(w: Weights, ids: Array, c: Glm4MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

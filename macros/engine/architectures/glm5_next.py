@@ -94,7 +94,7 @@ class Glm5Next(GlmMoEDsa):
         Otherwise(
             "index_kpool_always_select_tail",
             other_than("index_kpool_always_select_tail", True),
-            "the tokens of the first pool see nothing and get no number here, where transformers 5.23 gives them one",
+            "the tokens of the first pool see nothing and get no number here, whereas transformers 5.23 gives them one",
         ),
     )
 
@@ -152,7 +152,7 @@ def forward(w: Weights, ids: Array, c: Glm5Next, cache: KVCache, last: bool = Tr
 def layer(
     x: Array, w: Weights, cache: KVCache, c: Glm5Next, kind: NextKind, seen: Array | None
 ) -> tuple[Array, Array | None]:
-    """One block on several residual streams, which hands on the places it looked at: [T M D] -> [T M D], [T I]."""
+    """One block on several residual streams, which passes on the places it looked at: [T M D] -> [T M D], [T I]."""
     shares = stream_shares(x, w.at("attn_hc"), c.norm_eps, c.stream_floor, c.stream_rounds)
     y = rms_norm(read_streams(x, shares.read), w, "input_layernorm", c.norm_eps)
     if kind.linear:
@@ -186,7 +186,7 @@ def delta_rule(x: Array, w: Weights, cache: KVCache, c: Glm5Next) -> Array:
 
 
 def kept(x: Array, w: Weights, c: Glm5Next) -> Array:
-    """The share of each channel of the memory that is kept: [T D] -> [T N H]."""
+    """The decay of each channel of the memory: [T D] -> [T N H]."""
     N, H = c.n_linear_heads, c.d_linear_head
     forgets = heads(linear(linear(x, w, "f_a_proj", H), w, "f_b_proj", N * H) + w("dt_bias", N * H), N, H)
     rate = np.exp(w("A_log", N))[:, None]
@@ -199,7 +199,7 @@ def attention(
 ) -> tuple[Array, Array]:
     """Let each token gather information from the pools of tokens that the indexer picks: [T D] -> [T D], [T I].
 
-    Places from the text's length on, in `seen`, stand for nothing.
+    Places from the text's length on, in `seen`, are ignored.
     """
     N, H, H_rope, R = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim, c.kv_lora_rank
     narrow = linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias)
@@ -219,9 +219,9 @@ def attention(
 
 @step(Role.INDEXER)
 def indexer(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, mask: PickedPools) -> Array:
-    """The places of the tokens in the pools that matter most to each new one, and in its own: [T D], [T Q] -> [T I].
+    """The places of the tokens in the most relevant pools for each new one, and in its own: [T D], [T Q] -> [T I].
 
-    A pool's key is the average of its tokens', number by number by gates. A place behind the end stands for nothing.
+    A pool's key is the average of its tokens', element by element by gates. A place behind the end is ignored.
     """
     N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
     q = heads(linear(narrow, w, "wq_b", N * H), N, H)
@@ -239,6 +239,6 @@ def indexer(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, ma
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Glm5Next) -> Array:
-    """A few experts chosen for each token, and those that all pass through, clipped: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and the shared ones, clipped: [T D] -> [T k D] -> [T D]."""
     bias = w.buffer("gate.e_score_correction_bias", c.n_experts)
     return all_experts(x, bias, w, c, c.gate_limit, c.gate_limit)

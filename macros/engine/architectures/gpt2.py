@@ -2,7 +2,7 @@
 
 Source: Radford et al. 2019; openai/gpt-2 src/model.py; tensor names as transformers' GPT2LMHeadModel.
 
-A key to this and every other forward pass. Each runs on a checkpoint's arrays, and on shapes that stand in for them:
+A key to this and every other forward pass. Each runs on a checkpoint's arrays, and on shapes instead of them:
 
                              on real arrays                              on shapes
 w("name", V, D)              the file's tensor, if it has this shape     declares a weight of this shape and its symbols
@@ -69,12 +69,12 @@ class GPT2(Config):
 
     @property
     def act(self) -> Activation:
-        """The function that the name of the activation stands for."""
+        """The activation function that the config names."""
         return activation(self.activation)
 
     @property
     def cut(self) -> tuple[int, int]:
-        """The heads, and the width of each, that the width of attention is cut into."""
+        """The number of heads, and the width of each, into which attention is cut."""
         return self.n_heads, self.d_head
 
 
@@ -128,5 +128,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPT2) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPT2) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return conv1d(c.act(conv1d(x, w, "c_fc", c.d_ff)), w, "c_proj", c.d_model)

@@ -77,5 +77,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPTBigCode) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPT2) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(c.act(linear(x, w, "c_fc", c.d_ff, bias=True)), w, "c_proj", c.d_model, bias=True)

@@ -56,12 +56,12 @@ class GPTNeo(Config):
 
     @property
     def act(self) -> Activation:
-        """The function that the name of the activation stands for."""
+        """The activation function that the config names."""
         return activation(self.activation)
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees, in order."""
+        """The mask of each layer, in order."""
         known: dict[str, Mask] = {"global": Full(), "local": SlidingWindow(self.sliding_window)}
         names = [name for group, times in self.attention_types for name in group * times]
         if len(names) != self.n_layers:
@@ -103,5 +103,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPTNeo, mask: Mask) -> Ar
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPTNeo) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(c.act(linear(x, w, "c_fc", c.d_ff, bias=True)), w, "c_proj", c.d_model, bias=True)

@@ -1,4 +1,4 @@
-"""GPT-NeoX and Pythia: one fused matrix for queries, keys and values, both halves of the block side by side.
+"""GPT-NeoX and Pythia: one fused matrix for queries, keys and values, both halves of the block in parallel.
 
 Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as the published files.
 """
@@ -64,7 +64,7 @@ def forward(w: Weights, ids: Array, c: GPTNeoX, cache: KVCache, last: bool = Tru
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: GPTNeoX, table: RopeTable) -> Array:
-    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    """One transformer block, its halves in parallel or one after the other: [T D] -> [T D]."""
     attended = x + attention(layer_norm(x, w, "input_layernorm", c.norm_eps), w.at("attention"), cache, c, table)
     y = layer_norm(x if c.parallel else attended, w, "post_attention_layernorm", c.norm_eps)
     return attended + feed_forward(y, w.at("mlp"), c)
@@ -84,6 +84,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPTNeoX, table: RopeTable
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPTNeoX) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=True)

@@ -1,4 +1,4 @@
-"""GPT-J: attention and feed-forward side by side on the same norm, rotary positions on part of each head.
+"""GPT-J: attention and feed-forward in parallel on the same norm, rotary positions on part of each head.
 
 Source: Wang and Komatsuzaki 2021, kingoflolz/mesh-transformer-jax; tensor names as transformers' GPTJForCausalLM.
 """
@@ -67,7 +67,7 @@ def forward(w: Weights, ids: Array, c: GPTJ, cache: KVCache, last: bool = True) 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: GPTJ, table: RopeTable) -> Array:
-    """One transformer block, both halves side by side: [T D] -> [T D]."""
+    """One transformer block, both halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "ln_1", c.norm_eps)
     return x + attention(y, w.at("attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
@@ -83,5 +83,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: GPTJ, table: RopeTable) -
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GPTJ) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc_in", c.d_ff, bias=True)), w, "fc_out", c.d_model, bias=True)

@@ -1,6 +1,7 @@
-"""Granite 3: Llama's block with four multipliers, so that one learning rate suits every size.
+"""Granite 3: Llama's block with four multipliers, for one learning rate at every size. So are HyperCLOVA X and MiniCPM.
 
-Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); tensor names as published.
+Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); 2404.06395 (MiniCPM);
+transformers 5, models/hyperclovax; tensor names as published.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, config, key
+from .config import Positive, Size, config, derived, fixed, key
 from .llama import Llama, feed_forward
 
 
@@ -21,9 +22,51 @@ class Granite(Llama):
     attention_multiplier: float = key("attention_multiplier", 1.0)
     residual_multiplier: float = key("residual_multiplier", 1.0)
     logits_divisor: Positive = key("logits_scaling", 1.0)
+    norms_outputs: bool = fixed(False)
 
 
-@architecture("granite", config=Granite)
+@config
+class HyperClovaX(Granite):
+    """Hyperparameters of HyperCLOVA X, in forward order; it norms what each half of a block gives, too."""
+
+    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    attention_multiplier: float = key("attention_multiplier", lambda c: c.d_head**-0.5)
+    norms_outputs: bool = key("use_post_norm", True)
+    logits_multiplier: Positive = key("logits_scaling", 1.0)
+    logits_divisor: Positive = derived(lambda c: 1 / c.logits_multiplier)
+
+
+@config
+class MiniCPM(Granite):
+    """Hyperparameters of MiniCPM 1 and 2, in forward order: its multipliers, in Granite's words."""
+
+    embedding_multiplier: float = key("scale_emb", 1.0)
+    base_width: Positive = key("dim_model_base", 1.0)
+    scale_depth: Positive = key("scale_depth", 1.0)
+    attention_multiplier: float = derived(lambda c: c.d_head**-0.5)
+    residual_multiplier: float = derived(lambda c: c.scale_depth / c.n_layers**0.5)
+    logits_divisor: Positive = derived(lambda c: c.d_model / c.base_width)
+
+    ignored = Granite.ignored | {"rope_scaling_type", "num_experts"}
+
+
+@config
+class GraniteDocling(Granite):
+    """Hyperparameters of the text model of Granite Docling, in forward order."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    tied: bool = key("tie_word_embeddings", True)
+    embedding_multiplier: float = key("embedding_multiplier", 12.0)
+    attention_multiplier: float = key("attention_multiplier", 0.015625)
+    residual_multiplier: float = key("residual_multiplier", 0.263)
+    logits_divisor: Positive = key("logits_scaling", 4.0)
+
+
+@architecture("minicpm", config=MiniCPM)
+@architecture("hyperclovax", config=HyperClovaX)
+@architecture("granite_docling_text", config=GraniteDocling)
+@architecture("granite", "granite4_vision_text", config=Granite)
 def forward(w: Weights, ids: Array, c: Granite, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
@@ -39,10 +82,11 @@ def forward(w: Weights, ids: Array, c: Granite, cache: KVCache, last: bool = Tru
 def layer(x: Array, w: Weights, cache: KVCache, c: Granite, mask: Mask, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, mask, table)
+    y = rms_norm(y, w, "post_norm1", c.norm_eps) if c.norms_outputs else y
     x = x + y * c.residual_multiplier
-    return (
-        x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c) * c.residual_multiplier
-    )
+    y = feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
+    y = rms_norm(y, w, "post_norm2", c.norm_eps) if c.norms_outputs else y
+    return x + y * c.residual_multiplier
 
 
 @step(Role.ATTENTION)

@@ -1,4 +1,5 @@
-"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts beside a feed-forward part.
+"""Granite 4: nine layers of Mamba 2 to one of attention, without positions; experts in addition to a feed-forward
+network.
 
 Granite's multipliers are there too.
 
@@ -82,7 +83,7 @@ class GraniteMoEHybrid(Granite):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information, and whether there are experts."""
+        """In order: the token mixer, and whether there are experts."""
         types = self.layer_types or ["mamba"] * self.n_layers
         return [
             Mixed(mixer, "moe" if self.n_experts else "dense") for mixer in mixers_of(types, self.n_layers, "mamba")
@@ -127,13 +128,13 @@ def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEHybrid, kind: Mixed
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

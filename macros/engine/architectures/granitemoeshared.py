@@ -1,4 +1,4 @@
-"""Granite MoE with a shared expert: Granite 3 MoE's block, and a feed-forward part that every token passes through.
+"""Granite MoE with a shared expert: Granite 3 MoE's block, and a shared feed-forward network.
 
 Source: transformers 5, models/granitemoeshared; tensor names as it writes them.
 """
@@ -50,6 +50,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoEShared, mask: Mask,
 
 @step(Role.SHARED_EXPERTS)
 def shared_expert(x: Array, w: Weights, c: GraniteMoEShared) -> Array:
-    """The expert that every token passes through, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """The shared expert, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "input_linear", 2 * c.d_ff_shared), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "output_linear", c.d_model)

@@ -1,7 +1,7 @@
-"""Which head the class of a config.json has: `architectures` names it, and it stands in the place of the trunk's own.
+"""Task heads: `architectures` in a config.json names a class, whose head replaces the trunk's own.
 
-A forward pass ends in its own head, scores for each token of the vocabulary; with another head it ends in what that one
-makes of the last hidden states. Sources: transformers 5.23, `modeling_layers.py` and the modeling files of each type;
+A forward pass ends in its own head, scores for each token of the vocabulary; with another head it ends in that head's
+output for the last hidden states. Sources: transformers 5.23, `modeling_layers.py` and the modeling files of each type;
 Qwen2.5-Math-RM and -PRM, modeling_qwen2_rm.py.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import Parts, language_part
-from ..ops import last_row, layer_norm, linear, relu
+from ..keys import WRITER, Parts, language_part, text_table
+from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import LARGEST_SIZE, activation, listed
 
@@ -28,10 +28,10 @@ USUAL_LABELS = 2  # where a config says nothing of them
 
 @dataclass(frozen=True)
 class Head:
-    """What stands on a trunk in the place of its own head.
+    """A head that replaces the trunk's own.
 
-    `name`: the class. `kind`: what it is, in words. `prefix`: what the names of the trunk's tensors begin with; None
-    where that is as with its own head.
+    `name`: the class. `kind`: the kind of head, in words. `prefix`: the prefix of the trunk's tensors; None if it is
+    the same as with its own head.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Head:
 
     @property
     def said(self) -> str:
-        """What it is, and how many labels it has."""
+        """The kind of head, and the number of labels."""
         return f"{self.kind}, {self.labels} label{'' if self.labels == 1 else 's'}" if self.labels else self.kind
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of head: what it computes, and how many labels it has, None for as many as the config has."""
+    """A kind of head: its computation, and its number of labels, None for that of the config."""
 
     words: str
     compute: Compute
@@ -84,13 +84,13 @@ def classify_tokens(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -
 
 @step(Role.TASK_HEAD)
 def find_answer(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """How well an answer begins and ends at each token: [T D], [C D], [C] -> [T C]."""
+    """Scores for the start and the end of an answer at each token: [T D], [C D], [C] -> [T C]."""
     return linear(x, w, "qa_outputs", labels, bias=True)
 
 
 @step(Role.TASK_HEAD)
 def reward(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """How good the text is up to each token, by two maps: [T D] -> [T D] -> [T C] (Qwen2.5-Math-RM)."""
+    """The quality of the text up to each token, by two maps: [T D] -> [T D] -> [T C] (Qwen2.5-Math-RM)."""
     return linear(relu(linear(x, w, "score.0", x.shape[-1], bias=True)), w, "score.2", labels, bias=True)
 
 
@@ -98,7 +98,7 @@ def reward(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
 
 
 def pooled(x: Array, trunk: Weights) -> Array:
-    """The first token's vector, changed once more, stands for the text: [T D] -> [1 D] (BERT)."""
+    """The first token's vector, transformed, represents the text: [T D] -> [1 D] (BERT)."""
     return np.tanh(linear(x[:1], trunk, "pooler.dense", x.shape[-1], bias=True))
 
 
@@ -129,9 +129,54 @@ def predict_both(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> A
 
 
 def changed(x: Array, w: Weights, c: Any) -> Array:
-    """Each vector, changed once more: [T D] -> [T D] (ModernBERT)."""
+    """Each vector, transformed: [T D] -> [T D] (ModernBERT)."""
     y = activation(c.head_activation)(linear(x, w, "head.dense", x.shape[-1], bias=c.head_bias))
     return layer_norm(y, w, "head.norm", c.norm_eps, bias=c.norm_bias)
+
+
+@step(Role.TASK_HEAD)
+def classify_dense(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (RoBERTa)."""
+    y = np.tanh(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier.out_proj", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_gelu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (ELECTRA)."""
+    y = gelu(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier.out_proj", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def find_replaced(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """How likely another model wrote each token: [T D] -> [T D] -> [T 1] (ELECTRA)."""
+    y = activation(c.activation)(linear(x, w, "discriminator_predictions.dense", x.shape[-1], bias=True))
+    return linear(y, w, "discriminator_predictions.dense_prediction", 1, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_relu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token, changed once more: [T D] -> [1 C] (DistilBERT)."""
+    y = relu(linear(x[:1], w, "pre_classifier", x.shape[-1], bias=True))
+    return linear(y, w, "classifier", labels, bias=True)
+
+
+def pooled_alone(x: Array, trunk: Weights) -> Array:
+    """The first token's vector, changed once more, stands for the text: [T D] -> [1 D] (ALBERT)."""
+    return np.tanh(linear(x[:1], trunk, "pooler", x.shape[-1], bias=True))
+
+
+@step(Role.TASK_HEAD)
+def pool_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """The text's vector: [T D] -> [1 D] (ALBERT)."""
+    return pooled_alone(x, trunk)
+
+
+@step(Role.TASK_HEAD)
+def classify_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its vector: [T D], [C D], [C] -> [1 C] (ALBERT)."""
+    return linear(pooled_alone(x, trunk), w, "classifier", labels, bias=True)
 
 
 @step(Role.TASK_HEAD)
@@ -154,7 +199,7 @@ def classify_changed(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) 
 
 @step(Role.TASK_HEAD)
 def classify_written(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by what the decoder makes of its last token: [T D] -> [1 C]."""
+    """A score of the text for each label, by the decoder's output for its last token: [T D] -> [1 C]."""
     y = np.tanh(linear(last_row(x), w, "classification_head.dense", x.shape[-1], bias=True))
     return linear(y, w, "classification_head.out_proj", labels, bias=True)
 
@@ -193,6 +238,58 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForNextSentencePrediction": Kind("next sentence", follows, 2),
         "ForPreTraining": Kind("hidden words and next sentence", predict_both, 2),
     },
+    "roberta": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_dense),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+    },
+    "mpnet": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_dense),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+    },
+    "electra": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForPreTraining": Kind("replaced tokens", find_replaced, 1),
+        "ForSequenceClassification": Kind("sequence classification", classify_gelu),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
+    "distilbert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_relu),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+        "ForMultipleChoice": Kind("multiple choice", classify_relu, 1),
+    },
+    "albert": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool_alone, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_alone),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_alone, 1),
+    },
+    "nomic_bert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+    },
+    "eurobert": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
     "modernbert": {
         "ForMaskedLM": OWN,
         "Model": BASE,
@@ -201,6 +298,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", classify_changed),
         "ForMultipleChoice": Kind("multiple choice", classify_first, 1),
     },
+    "modernbert_decoder": {"ForCausalLM": OWN, "Model": BASE},
     "bart": {
         "ForConditionalGeneration": OWN,
         "Model": BASE,
@@ -248,7 +346,7 @@ DRAFT_KEYS = (
 
 def refuse_draft(raw: Mapping[str, Any]) -> None:
     """Raise `Problem` for the config of a head that drafts tokens for a larger model."""
-    if isinstance(raw.get("text_config"), Mapping):
+    if text_table(raw) is not None:
         return  # a whole model: one that reads images is called Eagle, too
     names = [("architectures", name) for name in classes(raw)]
     names += [(key, raw[key]) for key in ("speculators_model_type", "model_type") if isinstance(raw.get(key), str)]
@@ -268,7 +366,7 @@ def refuse_draft(raw: Mapping[str, Any]) -> None:
 
 
 def classes(raw: Mapping[str, Any]) -> list[str]:
-    """The classes that a config.json names. Raises `Problem` for what is no list of names."""
+    """The classes that a config.json names. Raises `Problem` if it is not a list of names."""
     given: object = raw.get("architectures")
     if given is None:
         return []
@@ -279,10 +377,9 @@ def classes(raw: Mapping[str, Any]) -> list[str]:
 
 
 def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str]) -> Head | None:
-    """The head that a config names, of a forward pass by its name; None for the trunk's own.
+    """The head that a config names, for a forward pass by its name; None for the trunk's own.
 
-    `own_names`: what makers call the class of this type with its own head. Raises `Problem` for a class that is not
-    known.
+    `own_names`: makers' names for the class of this type with its own head. Raises `Problem` for an unknown class.
     """
     model_type, named_classes = raw["model_type"], classes(raw)
     if not named_classes or named_classes[0] in own_names:
@@ -305,7 +402,7 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
 
 
 def _takes_mean(kind: Kind, raw: Mapping[str, Any]) -> bool:
-    """Whether the head of a ModernBERT reads the mean of a text, and not its first token."""
+    """Whether the head of a ModernBERT reads the mean of a text, instead of its first token."""
     return kind.compute is classify_first and raw.get("classifier_pooling") == "mean"
 
 
@@ -317,33 +414,39 @@ def _kinds(architecture: str, model_type: str) -> Mapping[str, Kind | None]:
 
 
 def _ending(name: str, ends: Mapping[str, Kind | None], of: Sequence[str]) -> str | None:
-    """With what a class's name ends, where it begins with that of the type, or of a known class of it."""
+    """The end of a class's name, if it begins with that of the type, or of a known class of it."""
     begins = {plain(one) for one in of} | {plain(one).removesuffix("text") for one in of}
     begins |= {plain(one.removesuffix(end)) for one in of for end in ends if one.endswith(end)}
     return next((end for end in ends if name.endswith(end) and plain(name.removesuffix(end)) in begins), None)
 
 
 def plain(name: str) -> str:
-    """A type's or a class's name without what both spell in their own way: qwen3_moe, Qwen3Moe -> qwen3moe."""
+    """A type's or a class's name without the differences in spelling: qwen3_moe, Qwen3Moe -> qwen3moe."""
     return name.replace("_", "").replace("-", "").replace(".", "").lower()
 
 
 def described(
     raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]]
 ) -> tuple[Mapping[str, Any], Parts | None, str | None]:
-    """The language model's keys, and which parts those are of; and the type of the whole, where those are a table in it
-    and that type is none of the `known` ones. `names`: what makers call the class of a type with its own head.
+    """The language model's keys, and the parts of the config; and the type of the whole, if the keys are in an inner
+    table and that type is none of the `known` ones. `names`: makers' names for the class of a type with its own head.
 
-    Where the class of the whole begins with its type, the text model has the class that ends so too; of a whole that is
-    not known, the one that has its own head.
+    If the class of the whole begins with its type, the text model has the class with the same ending; for an unknown
+    whole, the one with its own head.
     """
     refuse_draft(raw)
     keys, parts = language_part(raw)
     whole: object = raw.get("model_type")
-    if not isinstance(raw.get("text_config"), Mapping) or not isinstance(whole, str):
+    if not isinstance(whole, str):
         return keys, parts, None
     is_strange = whole not in known and f"{whole}_text" not in known
-    named_classes, text = classes(raw), keys.get("model_type")
+    table, named_classes, text = text_table(raw), classes(raw), keys.get("model_type")
+    if table is None:  # an older file: the text model's keys stand beside the others
+        if whole in known or is_strange:
+            return keys, parts, None
+        keys, text = {**keys, "model_type": f"{whole}_text"}, f"{whole}_text"
+    elif table != "text_config" or WRITER in raw:  # the part names its own class, or has its own head
+        return keys, parts, whole if is_strange else None
     ends = {"ForConditionalGeneration": OWN, **(OWN_ENDS if is_strange else DECODER)}
     end = _ending(named_classes[0], ends, [whole]) if named_classes else None
     if named_classes and named_classes[0] in names.get(whole, ()):
@@ -357,7 +460,7 @@ def described(
 
 
 def of_whole(whole: str, text: object, wrong: str) -> Problem:
-    """What to say of a config whose type is not known, and whose part is not what its type says."""
+    """The message about a config whose type is not known, and whose part does not match its type."""
     return Problem(
         f"model_type = {shorten(whole)} is not known, and its text_config (model_type = {shorten(text)}) is not what "
         f"that type has here: {wrong}",
@@ -366,7 +469,7 @@ def of_whole(whole: str, text: object, wrong: str) -> Problem:
 
 
 def labels_of(raw: Mapping[str, Any]) -> int:
-    """How many labels a config has: transformers counts the names, where they are there."""
+    """The number of labels of a config: transformers counts the names, if there are any."""
     names, number = raw.get("id2label"), raw.get("num_labels")
     if isinstance(names, Mapping):
         number = len(cast("Mapping[str, object]", names))

@@ -30,7 +30,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, activation, config, fixed, key, listed
+from .config import MEDIA_TOKENS, Positive, Raw, Size, activation, config, fixed, key, listed
 from .llama import Llama
 from .rope_config import read_rope
 from .tensor_layouts import FUSED, PACKED
@@ -97,12 +97,21 @@ class Hunyuan(Llama):
         """The rotary embedding, whose theta a fixed alpha may stretch (NTK-aware, arXiv 2309.00071, appendix A)."""
         table: Mapping[str, Any] = self.rope_parameters
         alpha, kind = table.get("alpha"), table.get("rope_type", table.get("type"))
-        if kind != "dynamic" or not alpha:
+        if kind not in ("dynamic", "xdrope") or not alpha:
             return read_rope(table)
         if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or alpha <= 0 or int(self.d_head) <= 2:
             raise Problem(f"rope_scaling.alpha = {shorten(alpha)}: expected a positive number", "correct the value")
         theta = read_rope({"rope_theta": table.get("rope_theta")}).theta
         return Rope(theta * alpha ** (int(self.d_head) / (int(self.d_head) - 2)))
+
+
+@config
+class HunyuanVL(Hunyuan):
+    """Hyperparameters of HunyuanOCR's text model, in forward order: of a text alone, all parts of a place are one."""
+
+    tied: bool = key("tie_word_embeddings", True)
+
+    ignored = Hunyuan.ignored | MEDIA_TOKENS
 
 
 @config
@@ -143,6 +152,7 @@ class HunyuanMoE(Hunyuan):
 
 
 @architecture("hunyuan_v1_dense", config=Hunyuan)
+@architecture("hunyuan_vl_text", config=HunyuanVL)
 @architecture("hunyuan_v1_moe", config=HunyuanMoE, pieces=FUSED)
 def forward(w: Weights, ids: Array, c: Hunyuan, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -179,7 +189,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Hunyuan, mask: Mask, tabl
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: HunyuanMoE) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate.wg", c.n_experts), c.n_experts_per_token, normalise=True)
     routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, act), shares)

@@ -121,7 +121,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: HyV3, kind: Kind, table: Rope
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: HyV3) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = routing(x, w.buffer("e_score_correction_bias", c.n_experts), w, c)
     routed = combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)

@@ -88,7 +88,7 @@ def forward(w: Weights, ids: Array, c: HYV4, cache: KVCache, last: bool = True) 
 def layer(
     x: Array, w: Weights, cache: KVCache, c: HYV4, kind: IndexedKind, table: RopeTable, seen: Array | None
 ) -> tuple[Array, Array]:
-    """One transformer block on several residual streams, which hands on the tokens it looked at: [T M D] -> same."""
+    """One transformer block on several residual streams, which passes on the tokens it looked at: [T M D] -> same."""
     shares = separate_shares(x, w.at("attn_hc"), c.norm_eps, c.stream_floor, c.stream_most)
     y = rms_norm(read_streams(x, shares.read), w, "input_layernorm", c.norm_eps)
     mixed, seen = attention(y, w.at("self_attn"), cache, c, kind, table, seen)
@@ -121,9 +121,9 @@ def attention(
 
 @step(Role.INDEXER)
 def indexer(x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache, c: HYV4, table: RopeTable) -> Array:
-    """The tokens that matter most to each new one, by small heads of their own: [T D], [T Q], [T S] -> [T I].
+    """The most relevant tokens for each new one, by separate small heads: [T D], [T Q], [T S] -> [T I].
 
-    I is `index_topk`, or S where fewer tokens are seen. The last part of a head turns.
+    I is `index_topk`, or S if fewer tokens are visible. The last part of a head rotates.
     """
     N, H = c.index_n_heads, c.index_head_dim
     q = apply_partial_rope(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
@@ -135,13 +135,13 @@ def indexer(x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache,
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
 def apply_partial_rope(x: Array, table: RopeTable) -> Array:
-    """Turn the last part of each head, its first half with its second: [T N H] -> [T N H]."""
+    """Rotate the last part of each head, its first half with its second: [T N H] -> [T N H]."""
     still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
     return np.concatenate([still, apply_rope(turning, table)], axis=-1)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: HYV4) -> Array:
-    """A few experts chosen for each token, clipped, and those that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, clipped, and the shared ones: [T D] -> [T k D] -> [T D]."""
     limit = c.gate_limit if c.gate_limit > 0 else None
     return all_experts(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c, limit)

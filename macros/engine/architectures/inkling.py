@@ -2,7 +2,7 @@
 router's softmax.
 
 Source: the defaults of transformers' InklingTextConfig, which names thinkingmachines/Inkling; tensor names of
-transformers. Layers with a window have heads of their own number and width. The text model of a multimodal one.
+transformers. Layers with a window have their own number and width of heads. The text model of a multimodal one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Inkling(Config):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         for name, entries, known in (
             ("layer_types", self.layer_types, {"hybrid", "hybrid_sliding"}),
             ("mlp_layer_types", self.mlp_layer_types, {"dense", "sparse"}),
@@ -217,7 +217,7 @@ def scaled_feed_forward(x: Array, w: Weights, c: Inkling) -> Array:
 def mixture_of_experts(x: Array, w: Weights, c: Inkling) -> Array:
     """A few experts chosen for each token, and shared ones that the router weighs too: [T D] -> [T k D] -> [T D].
 
-    Chosen and shared experts divide one whole by their sigmoids. The stored bias counts in the choice alone.
+    Chosen and shared experts divide one whole by their sigmoids. The stored bias counts only in the selection.
     """
     E, S, act = c.n_experts, c.n_shared_experts, activation(c.activation)
     fit = linear(x, w, "gate", E + S)
@@ -232,7 +232,7 @@ def mixture_of_experts(x: Array, w: Weights, c: Inkling) -> Array:
 
 @step(Role.SHARED_EXPERTS)
 def weighed_experts(x: Array, shares: Array, w: Weights, c: Inkling) -> Array:
-    """The experts that every token passes through, each by its share: [T D], [T S] -> [T S F] -> [T D]."""
+    """The shared experts, each by its weight: [T D], [T S] -> [T S F] -> [T D]."""
     S, F, D = c.n_shared_experts, c.d_ff_expert, c.d_model
     gate = np.einsum("td,sfd->tsf", x, w("gate_proj", S, F, D), optimize=True)
     up = np.einsum("td,sfd->tsf", x, w("up_proj", S, F, D), optimize=True)

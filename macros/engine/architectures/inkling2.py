@@ -55,7 +55,7 @@ SOURCE_EPS = 1e-6
 
 @dataclass(frozen=True)
 class DepthKind:
-    """What a layer sees, how many earlier blocks of layers it reads, and whether a new block begins with it."""
+    """A layer's mask, how many earlier blocks of layers it reads, and whether a new block begins with it."""
 
     mask: Mask
     blocks: int
@@ -117,7 +117,7 @@ class Inkling2(Config):
 
     @property
     def kinds(self) -> list[DepthKind]:
-        """In order: what a layer sees, and where it stands among the blocks."""
+        """In order: a layer's mask, and its place among the blocks."""
         masks: dict[str, Mask] = {"hybrid": Full(), "hybrid_sliding": SlidingWindow(self.sliding_window)}
         if len(self.layer_types) != self.n_layers or not set(masks).issuperset(self.layer_types):
             raise Problem(
@@ -199,7 +199,7 @@ def blended(x: Array, w: Weights, cache: KVCache, name: str, c: Inkling2) -> Arr
 def attention(x: Array, of: list[Array], w: Weights, cache: KVCache, c: Inkling2, mask: Mask, places: Array) -> Array:
     """Let each token gather information from itself and the tokens before it, through a gate: [T D] -> [T D].
 
-    `of` has what keys and values are made of.
+    `of` is the source of keys and values.
     """
     is_window = isinstance(mask, SlidingWindow)
     full = c.n_heads, c.n_kv_heads, c.d_head, c.longest_distance
@@ -231,7 +231,7 @@ def attention(x: Array, of: list[Array], w: Weights, cache: KVCache, c: Inkling2
 def mixture_of_experts(x: Array, w: Weights, c: Inkling2) -> Array:
     """A few experts chosen for each token: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     fit = expert_scores(linear(x, w, "gate", c.n_experts), c.scoring)
     chosen = top_k(fit + w.buffer("gate.e_score_correction_bias", c.n_experts), c.n_experts_per_token)

@@ -23,7 +23,8 @@ Offset = Annotated[int, msgspec.Meta(ge=0)]
 
 @config
 class Jamba(Config):
-    """Hyperparameters of Jamba, in forward order. d_ff is the inner width of a feed-forward part and of one expert."""
+    """Hyperparameters of Jamba, in forward order. d_ff is the inner width of a feed-forward network and of one
+    expert."""
 
     # embedding
     vocab_size: Size = key("vocab_size")
@@ -71,7 +72,7 @@ class Jamba(Config):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information, and whether a layer has experts."""
+        """In order: the token mixer, and whether a layer has experts."""
         return [
             Mixed(
                 "attention" if i % self.attention_period == self.attention_offset else "mamba",
@@ -81,7 +82,7 @@ class Jamba(Config):
         ]
 
     def normed(self, x: Array, w: Weights, name: str) -> Array:
-        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: a norm."""
+        """The processing of step sizes (dt), input map (b) and output map (c) before their use: a norm."""
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 
@@ -108,6 +109,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Jamba, kind: Mixed) -> Array:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Jamba) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token, normalise=False)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -37,7 +37,7 @@ from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED
 
 @config
 class LatentsAndDelta(DeepSeekV3):
-    """What models with latent attention and Kimi Delta Attention share."""
+    """The common hyperparameters of models with latent attention and Kimi Delta Attention."""
 
     # layers
     layer_types: list[str] | None = key("layer_types", None)
@@ -63,7 +63,7 @@ class LatentsAndDelta(DeepSeekV3):
 
     @property
     def mixed(self) -> Sequence[Mixed]:
-        """In order: how tokens exchange information, and whether a layer has experts."""
+        """In order: the token mixer, and whether a layer has experts."""
         mixers = mixers_of(self.layer_types or self.types, self.n_layers, "linear")
         return [Mixed(mixer, "moe" if kind.moe else "dense") for mixer, kind in zip(mixers, self.kinds)]
 
@@ -113,14 +113,14 @@ class KimiLinear(LatentsAndDelta):
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5
 
     def log_decay(self, x: Array, w: Weights) -> Array:
-        """How fast each channel forgets, its two matrices of low rank: [T D] -> [T H] -> [T N H]."""
+        """The log decay of each channel, from two low-rank matrices: [T D] -> [T H] -> [T N H]."""
         N, H = self.n_linear_heads, self.d_linear_head
         step_size = linear(linear(x, w, "f_a_proj", H), w, "f_b_proj", N * H) + w("dt_bias", N * H)
         rates = np.exp(w("A_log", 1, 1, N, 1)[0])
         return -rates * softplus(heads(step_size, N, H))
 
     def gate(self, x: Array, w: Weights) -> Array:
-        """The gate of each head's answer, from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
+        """The gate of each head's output, from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
         return linear(
             linear(x, w, "g_a_proj", self.d_linear_head), w, "g_b_proj", self.n_linear_heads * self.d_linear_head
         )

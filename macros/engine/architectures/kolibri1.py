@@ -89,9 +89,9 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Kolibri1, mask: Mask, table: 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Kolibri1) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The stored bias is added before the sigmoid, for the choice alone; the shares leave it out.
+    The stored bias is added before the sigmoid, only for the selection; the routing weights exclude it.
     """
     act = activation(c.activation)
     fit = linear(x, w, "gate", c.n_experts)

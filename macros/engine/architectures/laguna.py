@@ -61,7 +61,7 @@ ROPES: dict[str, Raw] = {
 
 @dataclass(frozen=True)
 class KindWithHeads:
-    """Whether a layer has experts, what it sees, and with how many query heads."""
+    """Whether a layer has experts, its mask, and with how many query heads."""
 
     moe: bool
     mask: Mask
@@ -136,7 +136,7 @@ class Laguna(Llama):
 
     @property
     def kinds(self) -> list[KindWithHeads]:
-        """In order: whether a layer has experts, what it sees, and its query heads."""
+        """In order: whether a layer has experts, its mask, and its query heads."""
         if len(self.heads_of_layers) != self.n_layers:
             raise Problem(
                 f"num_attention_heads_per_layer has {len(self.heads_of_layers)} entries, and num_hidden_layers = "
@@ -183,7 +183,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Laguna, kind: KindWithHeads, 
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: Laguna, kind: KindWithHeads, table: RopeTable) -> Array:
-    """Let each token gather information from those before it, and gate what each head found: [T D] -> [T D]."""
+    """Let each token gather information from those before it, and gate each head's output: [T D] -> [T D]."""
     N, K, H, mask = kind.n_heads, c.n_kv_heads, c.d_head, kind.mask
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
@@ -201,9 +201,9 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Laguna, kind: KindWithHea
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Laguna) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The bias that evens out the choice is a parameter here, and counts as one.
+    The load-balancing bias is a parameter here, and counts as one.
     """
     E, act = c.n_experts, activation(c.activation)
     scores = linear(x, w, "gate", E)

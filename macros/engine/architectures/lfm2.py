@@ -41,7 +41,7 @@ MIXERS = {"full_attention": "attention", "conv": "convolution"}
 
 @config
 class ShortConvolutions(Config):
-    """What LFM2 and its variant with experts share, in forward order."""
+    """The common hyperparameters of LFM2 and its variant with experts, in forward order."""
 
     # embedding
     vocab_size: Size = key("vocab_size")
@@ -90,7 +90,7 @@ class ShortConvolutions(Config):
 
     @property
     def mixers(self) -> list[str]:
-        """How tokens exchange information in each layer, in order."""
+        """The token mixer of each layer, in order."""
         if self.layer_types is None:
             raise Problem("layer_types is missing", "add it: the kinds of layers have no default")
         return short_names(self.layer_types, self.n_layers, MIXERS)
@@ -207,15 +207,15 @@ def attention(x: Array, w: Weights, cache: KVCache, c: ShortConvolutions, table:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, d_ff: int) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     return linear(silu(linear(x, w, "w1", d_ff)) * linear(x, w, "w3", d_ff), w, "w2", x.shape[-1])
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: LFM2MoE) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D].
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     chosen = top_k(fit + w.buffer("expert_bias", c.n_experts) if c.expert_bias else fit, c.n_experts_per_token)

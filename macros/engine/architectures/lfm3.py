@@ -81,7 +81,7 @@ class LFM3(ShortConvolutions):
         return [Mixed(mixer) for mixer in self.mixers]
 
     def mask_of(self, mixer: str) -> Mask:
-        """What a kind of layer with attention sees."""
+        """The mask of a kind of layer with attention."""
         return SlidingWindow(self.size("sliding_window")) if mixer == "sliding" else Full()
 
 
@@ -99,7 +99,7 @@ def forward(w: Weights, ids: Array, c: LFM3, cache: KVCache, last: bool = True) 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: LFM3, kind: Mixed, table: RopeTable | None) -> Array:
-    """One block, which may norm what is added too: [T D] -> [T D]."""
+    """One block, which may also normalize the added output: [T D] -> [T D]."""
     y = rms_norm(x, w, "operator_norm", c.norm_eps)
     if table is None:
         y = short_convolution(y, w.at("conv"), cache, c.d_conv, bias=c.conv_bias)

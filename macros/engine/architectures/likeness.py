@@ -1,4 +1,4 @@
-"""Which covered architecture a config of an unknown type is nearest to, by its keys and not by its name."""
+"""Finds the covered architecture that a config of an unknown type is nearest to, by its keys and not by its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 6  # keys of each kind
 
 
 def unknown_type(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> Problem:
-    """What to say of a config whose type is not among the known ones: how its keys differ from the nearest of those."""
+    """The message about a config of an unknown type: how its keys differ from those of the nearest known one."""
     return Problem(
         f"model_type = {shorten(raw.get('model_type'))} is not known",
         f"{_compared(raw, known)}every-parameter describe --types prints the known ones",
@@ -21,7 +21,7 @@ def unknown_type(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> P
 
 
 def _compared(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> str:
-    """The nearest architecture and the keys that differ; empty where the config has none that one reads."""
+    """The nearest architecture and the keys that differ; empty if the config has no key that one reads."""
     given = [name for name in raw if name not in COMMON_IGNORED and name != "model_type"]
     best: tuple[tuple[int, int, bool], str, list[str], list[str]] | None = None
     for model_type in sorted(known):
@@ -55,6 +55,6 @@ def _compared(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """The first of some keys, and how many more there are."""
+    """The first few keys, and the number of others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(named(name, 40) for name in names[:SHOWN]) + more

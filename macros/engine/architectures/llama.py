@@ -1,4 +1,4 @@
-"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM and more.
+"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM, Emu3, PaddleOCR-VL and more.
 
 Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral), 2510.02387 (CWM);
 internlm/internlm3-8b-instruct; tensor names as the published files.
@@ -25,9 +25,9 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, fixed, key, masks_of
+from .config import MEDIA_TOKENS, Config, Positive, Raw, Size, activation, config, derived, fixed, key, masks_of
 from .rope_config import OLDER_ROPE_KEYS, read_rope
-from .tensor_layouts import MISTRAL_NAMES, PAIRS
+from .tensor_layouts import EXAONE_NAMES, MISTRAL_NAMES, PAIRS
 
 
 @config
@@ -57,7 +57,7 @@ class Llama(Config):
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
 
     def width_of_a_head(self) -> int:
-        """head_dim, where the config leaves it out: d_model / n_heads."""
+        """head_dim if the config leaves it out: d_model / n_heads."""
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
 
@@ -71,7 +71,7 @@ class Llama(Config):
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees, in order."""
+        """The mask of each layer, in order."""
         return [Full()] * self.n_layers
 
 
@@ -93,7 +93,8 @@ class Mistral(Llama):
 
 @config
 class InternLM3(Llama):
-    """InternLM3's: one flag for the biases of attention, one for those of the feed-forward part; both have to agree."""
+    """InternLM3's: one flag for the biases of attention, one for those of the feed-forward network; both have to
+    agree."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     n_kv_heads: Size = key("num_key_value_heads", 2)
@@ -106,7 +107,7 @@ class InternLM3(Llama):
         if self.attention_bias != self.mlp_bias:
             raise Problem(
                 f"qkv_bias = {str(self.attention_bias).lower()} and bias = {str(self.mlp_bias).lower()}",
-                "one of the two for both: an output projection that differs from the others is not known",
+                "use one value for both: no known model has an output projection that differs from the others",
             )
 
 
@@ -144,6 +145,68 @@ class Cwm(Llama):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
+@config
+class Emu3(Llama):
+    """The text model of Emu3, whose images are tokens of its vocabulary."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+
+    ignored = Llama.ignored | {"image_token_id", "vocabulary_map"}
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1_000_000.0)
+
+
+@config
+class PaddleOCR(Llama):
+    """The text model of PaddleOCR-VL: of a text alone, all three parts of a place are one."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 2)
+    d_head: Size = key("head_dim", 128)
+    attention_bias: bool = key("use_bias", False)
+    mlp_bias: bool = derived(lambda c: c.attention_bias)
+    tied: bool = key("tie_word_embeddings", True)
+
+    ignored = (
+        Llama.ignored | MEDIA_TOKENS | {"mlp_bias", "compression_ratio", "freq_allocation", "fuse_rope", "use_rmsnorm"}
+    )
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=500_000.0)
+
+
+@config
+class IQuestCoder(Llama):
+    """IQuest Coder's."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    d_head: Size = key("head_dim", 128)
+
+    ignored = Llama.ignored | {"clip_qkv", "use_sliding_window", "sliding_window", "max_window_layers"}
+
+
+@config
+class Exaone(Llama):
+    """EXAONE 3 and 3.5's: Llama's, under other keys and names."""
+
+    n_layers: Size = key("num_layers", also=("num_hidden_layers",))
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    attention_bias: bool = fixed(False)
+    mlp_bias: bool = fixed(False)
+    activation: str = key("activation_function", "silu")
+
+    ignored = Llama.ignored | {"embed_dropout"}
+
+
+@architecture("exaone", config=Exaone, spellings=EXAONE_NAMES)
+@architecture("iquestcoder", config=IQuestCoder)
+@architecture("emu3_text_model", config=Emu3)
+@architecture("paddleocr_vl_text", config=PaddleOCR)
 @architecture("llama", config=Llama, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
 @architecture("internlm3", config=InternLM3)
 @architecture("cwm", config=Cwm)
@@ -179,6 +242,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Llama, mask: Mask, table:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=c.mlp_bias))
     return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=c.mlp_bias), w, "down_proj", c.d_model, bias=c.mlp_bias)

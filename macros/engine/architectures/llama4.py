@@ -45,7 +45,7 @@ from .rope_config import read_rope
 
 @dataclass(frozen=True)
 class Kind:
-    """What a layer sees, whether it is told positions, and whether its feed-forward part is a mixture of experts."""
+    """A layer's mask, whether it gets positions, and whether its feed-forward network is a mixture of experts."""
 
     mask: Chunked | Full
     turns: bool
@@ -94,7 +94,7 @@ class Llama4(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order. `no_rope_layers` is 1 where a layer is turned by position."""
+        """In order. `no_rope_layers` is 1 for a layer with rotary embedding."""
         turns = self.no_rope_layers or [int((i + 1) % self.no_rope_layer_interval != 0) for i in range(self.n_layers)]
         types = self.layer_types or ["chunked_attention" if t else "full_attention" for t in turns]
         for name, entries in (("no_rope_layers", turns), ("layer_types", types)):

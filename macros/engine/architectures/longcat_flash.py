@@ -1,4 +1,4 @@
-"""LongCat-Flash: a layer of two attentions and two feed-forward parts, beside which a mixture of experts runs.
+"""LongCat-Flash: a layer of two attentions and two feed-forward networks, with a mixture of experts in parallel.
 
 Some of its experts are nothing: a token sent to one keeps its vector, so that easy tokens cost less (arXiv 2509.01322).
 Source: meituan-longcat/LongCat-Flash-Chat, config.json; tensor names of transformers, which stores matrices for the
@@ -92,7 +92,7 @@ def forward(w: Weights, ids: Array, c: LongCatFlash, cache: KVCache, last: bool 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: LongCatFlash, table: RopeTable) -> Array:
-    """One layer: attention and feed-forward part twice, the experts beside them: [T D] -> [T D]."""
+    """One layer: attention and feed-forward network twice, the experts in parallel: [T D] -> [T D]."""
     act = activation(c.activation)
     y = rms_norm(x, w, "input_layernorm.0", c.norm_eps)
     x = x + attention(y, w.at("self_attn.0"), cache.part(0), c, table)
@@ -123,7 +123,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: LongCatFlash, table: Rope
 def mixture_of_experts(x: Array, w: Weights, c: LongCatFlash) -> Array:
     """A few experts chosen for each token, some of which leave it as it is: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     E = c.n_experts + c.n_zero_experts
     fit = softmax(linear(x, w, "router.classifier", E))

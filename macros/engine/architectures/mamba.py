@@ -1,4 +1,4 @@
-"""Mamba and Falcon Mamba: no attention and no feed-forward part, only a state space that each token moves as it needs.
+"""Mamba and Falcon Mamba: no attention and no feed-forward network, only a state space that each token controls.
 
 Sources: arXiv 2312.00752 (Mamba), 2410.05355 (Falcon Mamba); tensor names as transformers 5.
 """
@@ -56,13 +56,13 @@ class Mamba(Config):
         activation(self.activation)
 
     def normed(self, x: Array, w: Weights, name: str) -> Array:
-        """What becomes of step sizes (dt), input map (b) and output map (c) before they are used: nothing."""
+        """The processing of step sizes (dt), input map (b) and output map (c) before their use: nothing."""
         return x
 
 
 @config
 class FalconMamba(Mamba):
-    """Falcon Mamba's: step sizes, input and output maps are normed, without weights."""
+    """Falcon Mamba's: step sizes, input and output maps are normalized, without weights."""
 
     mixer_eps: Positive = key("mixer_rms_eps", 1e-6)
 
@@ -83,7 +83,7 @@ def forward(w: Weights, ids: Array, c: Mamba, cache: KVCache, last: bool = True)
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Mamba) -> Array:
-    """One block, nothing but a mixer: [T D] -> [T D]."""
+    """One block, only a mixer: [T D] -> [T D]."""
     return x + mamba(rms_norm(x, w, "norm", c.norm_eps), w.at("mixer"), cache, c)
 
 
@@ -112,7 +112,7 @@ class MambaMixer(Protocol):
 
 @step(Role.MAMBA)
 def mamba(x: Array, w: Weights, cache: KVCache, c: MambaMixer) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
+    """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     x, gate = np.split(linear(x, w, "in_proj", 2 * c.d_inner, bias=c.bias), 2, axis=-1)
     x = activation(c.activation)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     maps = linear(x, w, "x_proj", c.dt_rank + 2 * c.d_state)

@@ -1,4 +1,4 @@
-"""Mamba 2: nothing but a state space, whose heads each have one rate of forgetting and a state of a whole matrix.
+"""Mamba 2: only a state space, whose heads each have one rate of forgetting and a state of a whole matrix.
 
 Source: arXiv 2405.21060; tensor names as transformers 5.
 """
@@ -68,7 +68,7 @@ def forward(w: Weights, ids: Array, c: Mamba2, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Mamba2) -> Array:
-    """One block, nothing but a mixer: [T D] -> [T D]."""
+    """One block, only a mixer: [T D] -> [T D]."""
     y = rms_norm(x, w, "norm", c.norm_eps)
     return x + mamba2(y, w.at("mixer"), cache, c, c.activation, c.norm_eps, STATE_BYTES)
 
@@ -103,7 +103,7 @@ class Mamba2Mixer(StateSpaces, Protocol):
 
 @step(Role.MAMBA2)
 def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, eps: float, item_bytes: int) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T N H] -> [T D].
+    """Let each token gather information from the state of those before it: [T D] -> [T N H] -> [T D].
 
     The state is kept in float32 unless the config says otherwise, as in transformers and mamba_ssm.
     """
@@ -116,7 +116,7 @@ def mamba2(x: Array, w: Weights, cache: KVCache, c: Mamba2Mixer, act: str, eps: 
 
 
 def state_spaces(x: Array, dt: Array, w: Weights, cache: KVCache, c: StateSpaces, act: str, item_bytes: int) -> Array:
-    """What each head reads from its state, and the input beside it: [T N·H+2·G·Z], [T N] step sizes -> [T N·H]."""
+    """Each head's reading of its state, plus the input: [T N·H+2·G·Z], [T N] step sizes -> [T N·H]."""
     T, N, H, G, Z = x.shape[0], c.n_mamba_heads, c.d_mamba_head, c.n_groups, c.d_state
     x = activation(act)(causal_conv(x, w, cache, "conv1d", c.d_conv, bias=c.conv_bias))
     x, *maps = np.split(x, [N * H, N * H + G * Z], axis=-1)

@@ -1,4 +1,4 @@
-"""Mellum 2: Qwen3-MoE's block, where layers that see a window have a rotary embedding of their own.
+"""Mellum 2: Qwen3-MoE's block, where layers that see a window have their own rotary embedding.
 
 Source: JetBrains/Mellum2-12B-A2.5B-Base by transformers 5's class, whose tensor names these are.
 """
@@ -56,7 +56,7 @@ class Mellum(Qwen3MoE):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 

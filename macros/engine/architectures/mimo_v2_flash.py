@@ -135,7 +135,7 @@ class MiMoV2Flash(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
@@ -189,7 +189,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiMoV2Flash) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
     act = activation(c.activation)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)

@@ -51,7 +51,7 @@ class MiniCPM3(LatentMoE):
 
     @property
     def residual_multiplier(self) -> float:
-        """What each half's answer is multiplied by."""
+        """The factor of each half's output."""
         return self.depth_scale / math.sqrt(self.n_layers) if self.depth_scale else 1.0
 
     @property

@@ -99,12 +99,12 @@ class MiniMax(Llama):
 
     @property
     def mask(self):
-        """What softmax attention sees."""
+        """The mask of softmax attention."""
         return SlidingWindow(self.sliding_window) if self.sliding_window else Full()
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information; every layer has experts."""
+        """In order: the token mixer; every layer has experts."""
         types = self.layer_types or ["linear_attention" if i % 2 else "full_attention" for i in range(self.n_layers)]
         return [Mixed(mixer, "moe") for mixer in mixers_of(types, self.n_layers, "lightning")]
 
@@ -129,7 +129,7 @@ def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = Tru
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: MiniMax, kind: Mixed, table: RopeTable) -> Array:
-    """One block; what is added to each half is its normed input, weighted: [T D] -> [T D]."""
+    """One block; its normalized input, weighted, is added to each half: [T D] -> [T D]."""
     x = rms_norm(x, w, "input_layernorm", c.norm_eps)
     if kind.mixer == "lightning":
         x = x * c.lightning_alpha + lightning_attention(x, w.at("self_attn"), cache, c) * c.lightning_beta
@@ -141,9 +141,10 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MiniMax, kind: Mixed, table: 
 
 @step(Role.LIGHTNING_ATTENTION)
 def lightning_attention(x: Array, w: Weights, cache: KVCache, c: MiniMax) -> Array:
-    """Let each token read from a memory that fades, in each head by its own share: [T D] -> [T N H] -> [T D].
+    """Let each token read from a memory that fades, at its own rate in each head: [T D] -> [T N H] -> [T D].
 
-    The memory is kept in float32, as in the vendor's code. The shares are fixed: it fades faster in lower layers.
+    The memory is kept in float32, as in the vendor's code. The rates are fixed: the memory fades faster in lower
+    layers.
     """
     T, N, H = x.shape[0], c.n_heads, c.d_head
     q, k, v = np.split(heads(activation(c.activation)(linear(x, w, "qkv_proj", 3 * N * H)), N, 3 * H), 3, axis=-1)
@@ -156,6 +157,6 @@ def lightning_attention(x: Array, w: Weights, cache: KVCache, c: MiniMax) -> Arr
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiniMax) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

@@ -1,4 +1,4 @@
-"""MiniMax-M2: every layer a mixture of experts chosen by separate scores, a head turned in part.
+"""MiniMax-M2: every layer a mixture of experts chosen by separate scores, partly rotated heads.
 
 Source: MiniMaxAI/MiniMax-M2, config.json and modeling file; tensor names as the published files.
 """
@@ -103,9 +103,9 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM2, mask: Mask, table:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiniMaxM2) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D].
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     chosen = top_k(fit + w.buffer("e_score_correction_bias", c.n_experts), c.n_experts_per_token)

@@ -233,16 +233,16 @@ def indexer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, mask: PickedBloc
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, d_ff: int, c: MiniMaxM3) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * d_ff), 2, axis=-1)
     return linear(clipped_swiglu(gate, up, c.gate_limit, c.gate_slope), w, "down_proj", c.d_model)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiniMaxM3) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D].
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts))
     chosen = top_k(fit + w.buffer("gate.e_score_correction_bias", c.n_experts), c.n_experts_per_token)
@@ -261,5 +261,5 @@ def experts(x: Array, chosen: Array, w: Weights, c: MiniMaxM3) -> Array:
 
 @step(Role.SHARED_EXPERTS)
 def shared_expert(x: Array, w: Weights, c: MiniMaxM3) -> Array:
-    """The expert that every token passes through: [T D] -> [T F] -> [T D]."""
+    """The shared expert: [T D] -> [T F] -> [T D]."""
     return feed_forward(x, w, c.d_ff_shared, c)

@@ -95,7 +95,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Mistral4, table: RopeTabl
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: GroupedExperts) -> Array:
-    """A few experts chosen for each token, and those that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and the shared ones: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     fit = softmax(linear(x, w, "gate", c.n_experts))
     allowed = fit if c.n_expert_groups == 1 else group_limited(fit, c.n_expert_groups, c.n_groups_kept, best=2)

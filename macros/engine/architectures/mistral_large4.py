@@ -2,7 +2,7 @@
 
 Source: mistralai/Mistral-Large-4-1T-A52B, config.json; tensor names of transformers. Rotary frequencies are scaled by
 stored numbers, every fourth layer has no rotary embedding, and queries grow with the logarithm of the position, each
-head by learned numbers of its own.
+head by its own learned numbers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ Lent = dict[bool, tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class LendingKind(IndexedKind):
-    """Besides: whether queries and keys turn, and whether the layer reads an earlier one's latents or lends its own."""
+    """Besides: whether queries and keys rotate, and whether the layer reads an earlier one's latents or lends its
+    own."""
 
     turns: bool = True
     borrows: bool = False
@@ -182,7 +183,7 @@ def layer(
     seen: Array | None,
     lent: Lent,
 ) -> tuple[Array, Array]:
-    """One transformer block, which also hands on the tokens it looked at: [T D] -> [T D], [T I]."""
+    """One transformer block, which also passes on the tokens it looked at: [T D] -> [T D], [T I]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     mixed, seen = attention(y, w.at("self_attn"), cache, c, kind, table, places, seen, lent)
     x = x + mixed
@@ -228,7 +229,8 @@ def attention(
 
 
 def own_latents(x: Array, w: Weights, cache: KVCache, c: MistralLarge4, kind: LendingKind, table: RopeTable):
-    """The layer's own latents and, where it turns, rotated keys, which are cached: [T D] -> [S R], [S H'] or [S 0]."""
+    """The layer's own latents and, if it rotates them, rotated keys, which are cached: [T D] -> [S R], [S H'] or [S
+    0]."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim if kind.turns else 0
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
     latent = cache.extend(Holds.LATENT, rms_norm(latent, w, "kv_a_layernorm", c.norm_eps), Full())
@@ -255,9 +257,9 @@ def indexer(
     table: RopeTable,
     places: Array,
 ) -> Array:
-    """The tokens that matter most to each new one, by small heads of their own: [T D], [T S] -> [T I].
+    """The most relevant tokens for each new one, by separate small heads: [T D], [T S] -> [T I].
 
-    I is `index_topk`, or S where fewer tokens are seen.
+    I is `index_topk`, or S if fewer tokens are visible.
     """
     N, H = c.index_n_heads, c.index_head_dim
     q = heads(linear(layer_norm(x, w, "q_input_norm", INDEX_EPS), w, "wq_b", N * H), N, H)

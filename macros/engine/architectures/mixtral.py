@@ -1,4 +1,4 @@
-"""Mixtral: Mistral's block, its feed-forward part a mixture of experts.
+"""Mixtral: Mistral's block, with a mixture of experts as its feed-forward network.
 
 Source: arXiv 2401.04088; tensor names as the published files.
 """
@@ -55,6 +55,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Mixtral, mask: Mask, table: R
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Mixtral) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=True)
     return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

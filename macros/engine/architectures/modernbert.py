@@ -1,6 +1,6 @@
-"""ModernBERT: an encoder with rotary positions, gated feed-forward parts, and windows to both sides in most layers.
+"""ModernBERT: an encoder with rotary positions, gated feed-forward networks, and windows to both sides in most layers.
 
-The text is read at once: nothing is kept for a next step. Source: arXiv 2412.13663; tensor names as transformers 5.
+The text is read in one step: nothing is kept for a next one. Source: arXiv 2412.13663; tensor names as transformers 5.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ModernBert(Config):
 
     @property
     def kinds(self) -> list[Side]:
-        """What each layer sees, in order."""
+        """The mask of each layer, in order."""
         reach = {"full_attention": None, "sliding_attention": self.window // 2}
         check_layer_types(self.layer_types, self.n_layers, reach)
         return [Side(reach[name], i == 0) for i, name in enumerate(self.layer_types)]
@@ -121,7 +121,7 @@ class ModernBert(Config):
 
 @architecture("modernbert", config=ModernBert)
 def forward(w: Weights, ids: Array, c: ModernBert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.embeddings.tok_embeddings.weight", c.vocab_size, c.d_model)
     x = c.norm(x, w, "model.embeddings.norm")
     places = positions(ids, cache)
@@ -133,7 +133,7 @@ def forward(w: Weights, ids: Array, c: ModernBert, cache: KVCache, last: bool = 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, c: ModernBert, kind: Side, table: RopeTable) -> Array:
-    """One transformer block; the first one's attention has no norm, the embeddings were normed: [T D] -> [T D]."""
+    """One transformer block; the first one's attention has no norm, the embeddings were normalized: [T D] -> [T D]."""
     y = x if kind.is_first else c.norm(x, w, "attn_norm")
     x = x + attention(y, w.at("attn"), c, kind.reach, table)
     return x + feed_forward(c.norm(x, w, "mlp_norm"), w.at("mlp"), c)
@@ -153,21 +153,21 @@ def attention(x: Array, w: Weights, c: ModernBert, reach: int | None, table: Rop
 
 @step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
 def window_mask(x: Array, reach: int) -> Array:
-    """Hide what is farther away than a window reaches, to both sides: [N T T] -> [N T T]."""
+    """Hide the tokens farther away than a window reaches, on both sides: [N T T] -> [N T T]."""
     place = np.arange(x.shape[-1], like=x)
     return np.where(np.abs(place[:, None] - place[None, :]) <= reach, x, -np.inf)
 
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: ModernBert) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     wide, gate = np.split(linear(x, w, "Wi", 2 * c.d_ff, bias=c.mlp_bias), 2, axis=-1)
     return linear(activation(c.activation)(wide) * gate, w, "Wo", c.d_model, bias=c.mlp_bias)
 
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: ModernBert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "head.dense", c.d_model, bias=c.head_bias)
     x = c.norm(activation(c.head_activation)(x), w, "head.norm")
     table = "model.embeddings.tok_embeddings.weight" if c.tied else "decoder.weight"

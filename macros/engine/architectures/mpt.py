@@ -119,5 +119,5 @@ def distance(k: Array, n_heads: int, steepest: float) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Mpt) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(gelu(linear(x, w, "up_proj", c.d_ff)), w, "down_proj", c.d_model)

@@ -2,9 +2,9 @@
 
 Sources: the defaults of transformers' MuseGlimmerTextConfig and MuseSparkTextConfig, which name
 meta-models/Muse-Glimmer-30B and meta-models/Muse-Spark-Open-816B-A42B; tensor names of transformers. Queries and keys
-are normed without weights; layers that see everything have no rotary embedding. In Spark a trained gate divides each
-sum between the stream and a layer's answer, and the experts work in a narrower space. The text models of multimodal
-ones.
+are normalized without weights; layers that see everything have no rotary embedding. In Spark a trained gate divides
+each sum between the stream and a layer's output, and the experts work in a narrower space. The text models of
+multimodal ones.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MuseGlimmer(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         return [Kind(False, mask) for mask in self.masks]
 
 
@@ -164,9 +164,9 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MuseGlimmer, kind: Kind, tabl
 
 @step(Role.GATED_SUM)
 def gated_sum(x: Array, y: Array, w: Weights, name: str, temperature: float) -> Array:
-    """The stream and an answer, divided number by number by a trained gate: [T D], [T D], [D] -> [T D].
+    """The stream and an output, divided element by element by a trained gate: [T D], [T D], [D] -> [T D].
 
-    β = σ(g / temperature) of the answer and √((1 − β)(1 + β)) of the stream, so that a sum keeps its size.
+    β = σ(g / temperature) of the output and √((1 − β)(1 + β)) of the stream, so that a sum keeps its size.
     """
     share = logistic(w(f"{name}.gate", x.shape[1]) / temperature)
     return np.sqrt(np.maximum((1 - share) * (1 + share), LEAST_SHARE)) * x + share * y
@@ -199,7 +199,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MuseGlimmer, mask: Mask, 
 def mixture_of_experts(x: Array, w: Weights, c: MuseSpark) -> Array:
     """A few experts chosen for each token, between two latent projections: [T D] -> [T k L] -> [T D].
 
-    The stored bias evens out how often each expert is chosen; the shares leave it out.
+    The stored bias balances the experts' load; the routing weights exclude it.
     """
     fit = sigmoid_scores(linear(x, w, "gate", c.n_experts) * c.head_scale)
     chosen = top_k(fit + w.buffer("gate.e_score_correction_bias", c.n_experts), c.n_experts_per_token)

@@ -1,6 +1,6 @@
-"""nanochat: norms without weights, queries and keys normed after they are turned, scores squeezed at the end.
+"""nanochat: norms without weights, queries and keys normalized after the rotation, scores squeezed at the end.
 
-Pairs turn the other way round than Llama's. Source: github.com/karpathy/nanochat; tensor names as transformers 5.
+Pairs rotate in the opposite direction to Llama's. Source: github.com/karpathy/nanochat; tensor names as transformers 5.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: NanoChat, mask: Mask, tab
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
 def apply_rope_clockwise(x: Array, table: RopeTable) -> Array:
-    """Turn a head's pairs by the position's angle, clockwise, first half with second: [T N H] -> [T N H]."""
+    """Rotate a head's pairs by the position's angle, clockwise, first half with second: [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     a, b = np.split(x, 2, axis=-1)
     return np.concatenate([a * cos + b * sin, b * cos - a * sin], axis=-1)
@@ -78,5 +78,5 @@ def apply_rope_clockwise(x: Array, table: RopeTable) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: NanoChat) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff)), w, "fc2", c.d_model)

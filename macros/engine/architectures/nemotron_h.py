@@ -1,6 +1,6 @@
 """Nemotron-H and Nemotron 3: each layer is one part only.
 
-It is Mamba 2, attention without positions, experts, or a feed-forward part.
+It is Mamba 2, attention without positions, experts, or a feed-forward network.
 
 Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); tensor names as transformers 5 (the published files have
 `backbone.` for `model.`, and each expert by itself).
@@ -120,7 +120,7 @@ class NemotronH(Config):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """What each layer is, in order."""
+        """The part in each layer, in order."""
         name, of, listed = (
             ("layers_block_type", NAMES, self.layer_types)
             if self.layer_types
@@ -143,7 +143,7 @@ class NemotronH(Config):
 
     @property
     def dt_limits(self) -> tuple[float, float]:
-        """Between which numbers a step size is kept; transformers leaves the bound out for single tokens."""
+        """The bounds of a step size; transformers omits them for single tokens."""
         return self.least_dt, math.inf
 
 
@@ -188,7 +188,7 @@ class PlainAttention(Protocol):
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: PlainAttention) -> Array:
-    """Let each token gather information from itself and the tokens before it, wherever they stand: [T D] -> [T D]."""
+    """Let each token gather information from itself and the tokens before it, without positions: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head), c.n_kv_heads, c.d_head)
@@ -198,7 +198,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: PlainAttention) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: NemotronH) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff"), bias=c.bias_ff))
     return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)
 
@@ -207,8 +207,8 @@ def feed_forward(x: Array, w: Weights, c: NemotronH) -> Array:
 def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
     """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
-    The chosen ones work in a narrower space if the config has one. The bias evens out how often each expert is chosen;
-    the shares leave it out. The published total leaves it out too.
+    The chosen ones work in a narrower space if the config has one. The bias balances the experts' load; the routing
+    weights exclude it, and so does the published total.
     """
     E, k = c.size("n_experts"), c.size("n_experts_per_token")
     fit = sigmoid_scores(linear(x, w, "gate", E))
@@ -234,6 +234,6 @@ def experts(x: Array, chosen: Array, w: Weights, c: NemotronH) -> Array:
 
 @step(Role.SHARED_EXPERTS)
 def shared_experts(x: Array, w: Weights, c: NemotronH) -> Array:
-    """The expert that every token passes through: [T D] -> [T F] -> [T D]."""
+    """The shared expert: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff_shared"), bias=c.bias_ff))
     return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)

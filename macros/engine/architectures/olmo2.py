@@ -60,7 +60,7 @@ class Olmo3(Olmo2):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """A scaling that is given once holds for the layers that see everything."""
+        """A single scaling applies to the layers that see everything."""
         return fold_rope_by_layer_type(raw)
 
     def check(self) -> None:

@@ -72,12 +72,12 @@ class OlmoHybrid(Llama):
 
     @property
     def tells_positions(self) -> bool:
-        """Whether there is a rotary embedding: not where the config has null for its theta."""
+        """Whether there is a rotary embedding: not if the config has null for its theta."""
         return self.rope_parameters.get("rope_theta", 0) is not None
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information."""
+        """In order: the token mixer."""
         last = self.n_layers - 1
         types = self.layer_types or [
             "full_attention" if i % 4 == 3 or i == last < 3 else "linear_attention" for i in range(self.n_layers)
@@ -119,7 +119,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: OlmoHybrid, kind: Mixed, tabl
 def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: OlmoHybrid) -> Array:
     """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
 
-    The strength of a correction goes up to 2, so that a memory may also turn over. The memory is kept in float32.
+    The strength of a correction goes up to 2, so that a memory may also change its sign. The memory is kept in float32.
     """
     K, N, H_k, H_v = c.n_linear_k_heads, c.n_linear_v_heads, c.d_linear_k_head, c.d_linear_v_head
     widths = {"q_proj": K * H_k, "k_proj": K * H_k, "v_proj": N * H_v}

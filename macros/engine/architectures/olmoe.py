@@ -1,4 +1,4 @@
-"""OLMoE: every layer a mixture of experts, queries and keys normed over all heads at once.
+"""OLMoE: every layer a mixture of experts, queries and keys normalized over all heads at once.
 
 Source: arXiv 2409.02060; tensor names as the published files.
 """
@@ -79,6 +79,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: OLMoE, mask: Mask, table:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: OLMoE) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     return combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)

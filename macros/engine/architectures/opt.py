@@ -46,7 +46,7 @@ class OPT(Config):
         activation(self.activation)
 
     def norm(self, x: Array, w: Weights, name: str) -> Array:
-        """Layer norm, with or without weights of its own."""
+        """Layer norm, with or without weights."""
         return layer_norm(x, w, name, 1e-5, weight=self.norm_weights, bias=self.norm_weights)
 
 
@@ -95,5 +95,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: OPT) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: OPT) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=c.bias)), w, "fc2", c.d_model, bias=c.bias)

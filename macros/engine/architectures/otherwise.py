@@ -1,6 +1,6 @@
-"""Keys of a config.json that transformers 5.23 reads otherwise than the forward passes here, and what it does then.
+"""Keys of a config.json that transformers 5.23 reads differently from the forward passes here, with its behavior.
 
-A config class lists its own as `otherwise`; `tests/reference/variants.py` holds that there are no others.
+A config class lists its own as `otherwise`; `tests/reference/variants.py` checks that there are no others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Table: TypeAlias = Mapping[str, Any]
 
 
 class Otherwise(NamedTuple):
-    """A key of a config, when transformers computes something else with it, and what."""
+    """A key of a config with which transformers computes something else, when, and what."""
 
     key: str
     differs: Callable[[Table], bool]
@@ -30,7 +30,7 @@ def other_than(name: str, *alike: object, unless: str = "") -> Callable[[Table],
 
 
 def theta_beside(usual: float, part: str = "") -> Callable[[Table], bool]:
-    """Whether `rope_theta` is given, is not the `usual` one, and stands beside the table that would need it.
+    """Whether `rope_theta` is given, is not the `usual` one, and is next to the table that would need it.
 
     `part`: the kind of layers whose table that is, where each has one.
     """
@@ -44,7 +44,7 @@ def theta_beside(usual: float, part: str = "") -> Callable[[Table], bool]:
 
 
 def single_table(usual: float) -> Otherwise:
-    """Where `rope_parameters` is one table, and not one for each kind of layers: scaled, or not the `usual` theta."""
+    """When `rope_parameters` is one table, and not one for each kind of layers: scaled, or not the `usual` theta."""
 
     def differs(raw: Table) -> bool:
         table = _table(raw.get("rope_parameters"))
@@ -53,9 +53,7 @@ def single_table(usual: float) -> Otherwise:
         plain = {"rope_type": "default", "type": "default", "rope_theta": raw.get("rope_theta", usual)}
         return any(value != plain.get(name) for name, value in table.items())
 
-    return Otherwise(
-        "rope_parameters", differs, "transformers 5.23 takes nothing from it where it is one table for all layers"
-    )
+    return Otherwise("rope_parameters", differs, "transformers 5.23 ignores it if it is one table for all layers")
 
 
 def _table(value: object) -> Table:
@@ -70,5 +68,5 @@ EXPERTS_ACTIVATION = Otherwise(
 NEVER_TIED = Otherwise(
     "tie_word_embeddings",
     other_than("tie_word_embeddings", False),
-    "transformers 5.23 ties nothing of this type, and has a head of its own",
+    "transformers 5.23 ties no weights of this type, and has a separate head",
 )

@@ -1,4 +1,5 @@
-"""Persimmon: GPT-NeoX's block in order, queries and keys normed by the head, ReLU squared, half of each head turned.
+"""Persimmon: GPT-NeoX's block in order, queries and keys normalized by the head, ReLU squared, half of each head
+rotated.
 
 Source: adept.ai/blog/persimmon-8b; tensor names as transformers 5.
 """
@@ -91,6 +92,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Persimmon, table: RopeTab
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Persimmon) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "dense_h_to_4h", c.d_ff, bias=True))
     return linear(wide, w, "dense_4h_to_h", c.d_model, bias=True)

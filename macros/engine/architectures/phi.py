@@ -1,4 +1,4 @@
-"""Phi 1 to 2: both halves of the block side by side on one norm, rotary positions on part of each head.
+"""Phi 1 to 2: both halves of the block in parallel on one norm, rotary positions on part of each head.
 
 Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the published files.
 """
@@ -74,7 +74,7 @@ def forward(w: Weights, ids: Array, c: Phi, cache: KVCache, last: bool = True) -
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Phi, table: RopeTable) -> Array:
-    """One transformer block, both halves side by side: [T D] -> [T D]."""
+    """One transformer block, both halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     return x + attention(y, w.at("self_attn"), cache, c, table) + feed_forward(y, w.at("mlp"), c)
 
@@ -94,5 +94,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Phi, table: RopeTable) ->
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Phi) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

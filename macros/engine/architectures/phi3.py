@@ -33,7 +33,7 @@ class Phi3(Mistral):
     )
 
 
-@architecture("phi3", config=Phi3)
+@architecture("phi3", "phi4_multimodal", config=Phi3)
 def forward(w: Weights, ids: Array, c: Phi3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -63,6 +63,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Phi3, mask: Mask, table: 
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     gate, up = np.split(linear(x, w, "gate_up_proj", 2 * c.d_ff), 2, axis=-1)
     return linear(activation(c.activation)(gate) * up, w, "down_proj", c.d_model)

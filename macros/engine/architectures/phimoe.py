@@ -1,4 +1,4 @@
-"""Phi-3.5-MoE: Mixtral's experts between layer norms, the two of each token chosen and weighed one after the other.
+"""Phi-3.5-MoE: Mixtral's experts between layer norms, the two of each token chosen and weighted one after the other.
 
 Source: arXiv 2404.14219 (Phi-3.5), 2409.12136 (the router, SparseMixer-v2); tensor names as the published files.
 """
@@ -56,7 +56,7 @@ class PhiMoE(Mixtral):
 
     @property
     def rope(self) -> Rope:
-        """Stretched, it has a factor of its own for short and for long texts; here both have to be the same."""
+        """Stretched, it has one factor for short and one for long texts; here both have to be equal."""
         table = dict(self.rope_parameters)
         short, long = table.get("short_mscale"), table.get("long_mscale")
         if short != long:
@@ -91,16 +91,16 @@ def layer(x: Array, w: Weights, cache: KVCache, c: PhiMoE, mask: Mask, table: Ro
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: PhiMoE) -> Array:
-    """Each token is sent to two experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to two experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = sparse_mixer(linear(x, w, "gate", c.n_experts), c.near)
     return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
 
 
 @step(Role.SPARSE_MIXER)
 def sparse_mixer(scores: Array, near: float) -> tuple[Array, Array]:
-    """The best expert, and then the best of the rest, each with its share among those near it: [T E] -> [T k], [T k].
+    """The best expert, and then the best of the rest, each with its weight among those near it: [T E] -> [T k], [T k].
 
-    An expert is near where it is behind by at most 2 · `near` of the larger one's size (arXiv 2409.12136).
+    An expert is near if its score is lower by at most 2 · `near` of the larger one's size (arXiv 2409.12136).
     """
     first, first_share = best_of(scores, scores, near)
     is_taken = np.arange(scores.shape[1], like=scores)[None, :] == first
@@ -109,7 +109,7 @@ def sparse_mixer(scores: Array, near: float) -> tuple[Array, Array]:
 
 
 def best_of(left: Array, scores: Array, near: float) -> tuple[Array, Array]:
-    """The best expert of those `left`, and its share among those near it: [T E], [T E] -> [T 1], [T 1]."""
+    """The best expert of those `left`, and its weight among those near it: [T E], [T E] -> [T 1], [T 1]."""
     best = left.max(axis=-1, keepdims=True)
     behind = (best - scores) / np.maximum(np.abs(scores), best)
     chosen = top_k(left, 1)

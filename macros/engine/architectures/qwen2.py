@@ -1,24 +1,28 @@
 """Qwen 1.5 to 2.5: Llama's block with biases on queries, keys and values. Seed-OSS is the same with a wider head.
 
+So are the text models of Qwen2-VL, Qwen2.5-VL and Qwen2.5-Omni: of a text alone, all three parts of a place are one.
+
 MiMo 7B is Qwen2 with a layer for multi-token prediction, which is not part of the forward pass here.
 
-Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); 2505.07608 (MiMo); ByteDance-Seed/Seed-OSS-36B-Base;
+Sources: arXiv 2309.16609, 2407.10671, 2412.15115 (Qwen); 2409.12191, 2502.13923, 2503.20215
+(VL, Omni); 2505.07608 (MiMo); ByteDance-Seed/Seed-OSS-36B-Base;
 tensor names as the published files.
 """
 
 from __future__ import annotations
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Size, config, fixed, key, masks_of
+from .config import MEDIA_TOKENS, Positive, Size, config, fixed, key, masks_of
 from .llama import Llama, feed_forward
+from .rope_config import read_rope
 
 
 @config
 class OutputBias(Llama):
-    """Llama's, where the bias of attention's last map is one thing and that of the others another."""
+    """Llama's, with separate flags for the bias of attention's output projection and of its other maps."""
 
     output_bias: bool = fixed(False)
 
@@ -52,6 +56,32 @@ class Qwen2(OutputBias):
 
 
 @config
+class Qwen2VL(Qwen2):
+    """Hyperparameters of the text models of Qwen2-VL and Qwen2.5-VL, in forward order."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+    full_layers: int = key("max_window_layers", 80)
+
+    ignored = Qwen2.ignored | MEDIA_TOKENS
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1_000_000.0)
+
+
+@config
+class Qwen25Omni(Qwen2VL):
+    """Hyperparameters of the text model of Qwen2.5-Omni's thinker, in forward order."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-6)
+    n_kv_heads: Size = key("num_key_value_heads", 4)
+    sliding_window: Size | None = key("sliding_window", 32768)
+    full_layers: int = key("max_window_layers", 28)
+    tied: bool = key("tie_word_embeddings", True)
+
+
+@config
 class SeedOss(OutputBias):
     """Hyperparameters of Seed-OSS, in forward order."""
 
@@ -62,6 +92,8 @@ class SeedOss(OutputBias):
 
 
 @architecture("seed_oss", config=SeedOss)
+@architecture("qwen2_5_omni_text", config=Qwen25Omni)
+@architecture("qwen2_vl_text", "qwen2_5_vl_text", config=Qwen2VL)
 @architecture("qwen2", "mimo", config=Qwen2)
 def forward(w: Weights, ids: Array, c: OutputBias, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -1,4 +1,4 @@
-"""Qwen1.5-MoE and Qwen2-MoE: many small experts, and a shared one that each token takes by a gate of its own.
+"""Qwen1.5-MoE and Qwen2-MoE: many small experts, and a shared one with a gate for each token.
 
 Sources: arXiv 2407.10671 (Qwen2), qwenlm.github.io/blog/qwen-moe; tensor names as the published files.
 """
@@ -58,7 +58,7 @@ class Qwen2MoE(OutputBias):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         types = self.layer_types or [
             "sliding_attention"
             if self.use_sliding_window and i % 2 == 0 and i < self.max_window_layers
@@ -92,7 +92,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen2MoE, kind: Kind, table: 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Qwen2MoE) -> Array:
-    """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and a shared one with a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)

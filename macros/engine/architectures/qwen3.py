@@ -39,7 +39,7 @@ class Qwen3(Qwen2):
 class Qwen3VL(Llama):
     """Hyperparameters of Qwen3-VL's text model, in forward order: of a text alone, all three parts of a place are one.
 
-    What the vision tower hands to the first layers is added where an image stands, and nowhere else.
+    The vision tower's output for the first layers is added only at image tokens.
     """
 
     n_kv_heads: Size = key("num_key_value_heads", 32)

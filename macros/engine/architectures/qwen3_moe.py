@@ -1,4 +1,4 @@
-"""Qwen3-MoE: many small experts and no shared one, each head's query and key normed.
+"""Qwen3-MoE: many small experts and no shared one, each head's query and key normalized.
 
 Source: arXiv 2505.09388; tensor names as the published files.
 """
@@ -25,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
+from .config import MEDIA_TOKENS, Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
 from .llama import Llama
 from .qwen3 import attention
 from .rope_config import read_rope
@@ -58,7 +58,7 @@ class Qwen3MoE(Llama):
 
     @property
     def kinds(self) -> list[Kind]:
-        """In order: whether a layer has experts, and what it sees."""
+        """In order: whether a layer has experts, and its mask."""
         types = ["sliding_attention" if self.use_sliding_window else "full_attention"] * self.n_layers
         moe = expert_layers(self.n_layers, self.n_experts, self.decoder_sparse_step, self.mlp_only_layers)
         return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
@@ -82,6 +82,22 @@ class Qwen3VLMoE(Qwen3MoE):
         return read_rope(self.rope_parameters, theta=500_000.0)
 
 
+@config
+class Qwen3OmniMoE(Qwen3MoE):
+    """Hyperparameters of the text model of Qwen3-Omni's thinker, in forward order."""
+
+    use_sliding_window: bool = fixed(False)
+    sliding_window: Size | None = fixed(None)
+    normalise: bool = key("norm_topk_prob", True)
+
+    ignored = Qwen3MoE.ignored | MEDIA_TOKENS | {"sliding_window", "use_sliding_window"}
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1_000_000.0)
+
+
+@architecture("qwen3_omni_moe_text", config=Qwen3OmniMoE, fused=FUSED)
 @architecture("qwen3_vl_moe_text", "qwen3_vl_moe", config=Qwen3VLMoE, pieces=FUSED)
 @architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
 def forward(w: Weights, ids: Array, c: Qwen3MoE, cache: KVCache, last: bool = True) -> Array:
@@ -106,7 +122,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen3MoE, kind: Kind, table: 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Qwen3MoE) -> Array:
-    """Each token is sent to a few experts, and what they say is added up by their shares: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     act = activation(c.activation)
     if c.stacked:

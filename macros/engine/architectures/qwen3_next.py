@@ -86,7 +86,7 @@ class Qwen35(Llama):
 
     @property
     def mixers(self) -> list[str]:
-        """How tokens exchange information in each layer, in order."""
+        """The token mixer of each layer, in order."""
         types = self.layer_types or [
             "full_attention" if (i + 1) % self.full_attention_interval == 0 else "linear_attention"
             for i in range(self.n_layers)
@@ -100,7 +100,7 @@ class Qwen35(Llama):
 
 @config
 class WithExperts(Qwen35):
-    """What Qwen3-Next's mixture of experts and Qwen3.5's share."""
+    """The common hyperparameters of Qwen3-Next's mixture of experts and Qwen3.5's."""
 
     n_kv_heads: Size = key("num_key_value_heads", 2)
     n_experts: Size = key("num_experts", also=("num_local_experts",))
@@ -178,7 +178,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen35, kind: Mixed, table: R
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: Qwen35, table: RopeTable) -> Array:
-    """Let each token gather information from all before it, and gate what each head found: [T D] -> [T D]."""
+    """Let each token gather information from all before it, and gate each head's output: [T D] -> [T D]."""
     N, K, H = c.n_heads, c.n_kv_heads, c.d_head
     q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
@@ -231,7 +231,7 @@ def project(x: Array, w: Weights, c: Qwen35) -> tuple[Array, Array, Array, Array
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: WithExperts) -> Array:
-    """A few experts chosen for each token, and one that all pass through, by a gate: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and a shared one with a gate: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = softmax_routing(linear(x, w, "gate", c.n_experts), c.n_experts_per_token, normalise=c.normalise)
     if c.stacked:

@@ -1,7 +1,7 @@
 """Qwen4-Exp: Qwen3.5's layers on several residual streams, an indexer on pools of tokens, and tables of n-grams.
 
 Source: the defaults of transformers' Qwen4ExpTextConfig; tensor names of transformers. The text model of a multimodal
-one. A layer's input is a mixture of all streams by low-rank gates, its answer is added to each by a share. In a few
+one. A layer's input is a mixture of all streams by low-rank gates, its output is added to each with a weight. In a few
 layers a hash of the last tokens' ids looks up vectors that are added to the streams.
 """
 
@@ -132,7 +132,7 @@ class Qwen4Exp(Qwen35MoE):
         ]
 
     def rows_of_table(self, table: int) -> int:
-        """Rows of a table of n-grams: those of its heads, each a prime number of its own, filled up."""
+        """Rows of a table of n-grams: those of its heads, each a different prime number, padded."""
         per_table = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
         rows = sum(primes_from(int(self.ngram_rows), (table + 1) * per_table)[table * per_table :])
         divisor = int(self.ngram_rows_divisor)
@@ -203,9 +203,9 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTabl
 
 @step(Role.INDEXER)
 def indexer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
-    """The places of the tokens in the pools that matter most to each new one, and in its own: [T D] -> [T I].
+    """The places of the tokens in the most relevant pools for each new one, and in its own: [T D] -> [T I].
 
-    A pool's key is the mean of its tokens', rotated by the place of the first. Places to come stand for nothing.
+    A pool's key is the mean of its tokens', rotated by the place of the first. Places to come are ignored.
     """
     N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
     q, k = np.split(linear(x, w, "index_qk_proj", (N + 1) * H), [N * H], axis=-1)
@@ -226,7 +226,8 @@ def indexer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools
 
 @step(Role.NGRAMS)
 def ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: int) -> Array:
-    """What the last few tokens' ids say together, looked up and added to each stream by a gate: [T M D] -> [T M D]."""
+    """The meaning of the last few tokens' ids together, looked up and added to each stream by a gate: [T M D] -> [T M
+    D]."""
     T, M, D = x.shape[0], c.n_streams, c.d_model
     end = c.end_token
     assert end is not None

@@ -101,7 +101,7 @@ class RecurrentGemma(Config):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: how tokens exchange information; the listed blocks begin again."""
+        """In order: the token mixer; the listed blocks begin again."""
         if not self.block_types:
             raise Problem("block_types is empty", "name the kinds of layers that take turns")
         for name in self.block_types:
@@ -137,7 +137,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma, kind: Mixed, 
 
 @step(Role.RECURRENT_BLOCK)
 def recurrent_block(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma) -> Array:
-    """Let each token gather what the state remembers of those before it: [T D] -> [T C] -> [T D]."""
+    """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "linear_y", c.d_inner, bias=True))
     x = causal_conv(linear(x, w, "linear_x", c.d_inner, bias=True), w, cache, "conv_1d", c.d_conv, bias=True)
     w_lru = w.at("rg_lru")
@@ -149,7 +149,7 @@ def recurrent_block(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma) -> 
 
 @step(Role.LINEAR)
 def block_linear(x: Array, w: Weights, name: str, blocks: int) -> Array:
-    """Multiply each block of a vector by a matrix of its own, and add a bias: [T C], [N I I], [N I] -> [T C]."""
+    """Multiply each block of a vector by a separate matrix, and add a bias: [T C], [N I I], [N I] -> [T C]."""
     T, C = x.shape
     width = C // blocks
     y = np.einsum("tni,nio->tno", heads(x, blocks, width), w(f"{name}_weight", blocks, width, width), optimize=True)
@@ -170,6 +170,6 @@ def attention(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma, table: Ro
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: RecurrentGemma) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=True))
     return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=True), w, "down_proj", c.d_model, bias=True)

@@ -1,4 +1,4 @@
-"""How a published config's keys of the rotary embedding become one table, and the table a rotary embedding."""
+"""Turns a published config's rotary embedding keys into one table, and the table into a rotary embedding."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OLDER_ROPE_KEYS = frozenset({"rope_scaling", "rope_theta", "partial_rotary_facto
 def fold_rope(raw: Table) -> Table:
     """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
 
-    It is one table, or one for each layer type ("full_attention": {...}). A key beside it holds for all that lack it,
-    but an `original_max_position_embeddings` beside it goes before one inside.
+    It is one table, or one for each layer type ("full_attention": {...}). A key next to it applies to all that lack it,
+    but an `original_max_position_embeddings` next to it takes precedence over one inside.
     """
     inside: Table = {}
     for name in ("rope_scaling", "rope_parameters"):
@@ -44,7 +44,7 @@ def fold_rope(raw: Table) -> Table:
 
 
 def fold_rope_by_layer_type(raw: Table, sliding_theta: float | None = None) -> Table:
-    """`fold_rope`, where a table given once is the full_attention layers'; the others' embedding is not scaled."""
+    """`fold_rope`, if a single table is the full_attention layers'; the others' embedding is not scaled."""
     raw = fold_rope(raw)
     table: Table = raw["rope_parameters"]
     if any(isinstance(part, Mapping) for part in table.values()):
@@ -54,9 +54,8 @@ def fold_rope_by_layer_type(raw: Table, sliding_theta: float | None = None) -> T
 
 
 def fold_rope_of_kinds(raw: Table, usual: Mapping[str, Table]) -> Table:
-    """`fold_rope`, where a config without a table for each layer type has the `usual` ones; what it says beside them
-    goes before.
-    """
+    """`fold_rope`, if a config without a table for each layer type has the `usual` ones; its keys next to them take
+    precedence."""
     raw = fold_rope(raw)
     table: Table = raw["rope_parameters"]
     if any(isinstance(part, Mapping) for part in table.values()):
@@ -67,8 +66,8 @@ def fold_rope_of_kinds(raw: Table, usual: Mapping[str, Table]) -> Table:
 def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str | None = None) -> Rope:
     """The rotary embedding that a `rope_parameters` table describes, or its part for `layer_type`.
 
-    `theta` is the architecture's where the table has none. A layer type without a part has the default embedding.
-    Raises `Problem` naming the key.
+    `theta` is the architecture's if the table has none. A layer type without a part has the default embedding. Raises
+    `Problem` naming the key.
     """
     if any(isinstance(part, Mapping) for part in table.values()):
         if layer_type is None:
@@ -115,7 +114,7 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
 
 
 def rope_of_mask(table: Mapping[str, Any], mask: Mask, theta: float = 10000.0) -> Rope:
-    """The rotary embedding of the layers that see so much, of a `rope_parameters` with a table for each layer type."""
+    """The rotary embedding of the layers with this mask, from `rope_parameters` with a table for each layer type."""
     return read_rope(table, theta, "sliding_attention" if isinstance(mask, SlidingWindow) else "full_attention")
 
 
@@ -134,7 +133,7 @@ _ROPE_DIVISORS = {"longrope": ("short_factor", "long_factor")}
 def _amplitude(
     kind: str, factor: float, more: Mapping[str, float], table: Mapping[str, Any], number: Callable[[str], float]
 ) -> float:
-    """What cosines and sines are multiplied by, so that attention stays as sharp over a longer text."""
+    """The factor of cosines and sines that keeps attention sharp over a longer text."""
     if kind in ("yarn", "longrope") and table.get("attention_factor") is not None:
         return float(number("attention_factor"))
     if kind == "yarn":

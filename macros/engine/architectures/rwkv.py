@@ -1,6 +1,6 @@
-"""RWKV-4: no attention, but an average of all values so far whose weights fade.
+"""RWKV-4: no attention, but a weighted average of all values so far, with fading weights.
 
-The feed-forward part sees the token before, too.
+The feed-forward network sees the token before, too.
 
 Source: arXiv 2305.13048; tensor names as transformers 5.
 """
@@ -40,7 +40,7 @@ class RWKV(Config):
         return x / 2**times
 
     def halvings(self, layers: int) -> int:
-        """How often the stream was halved after so many layers."""
+        """The number of times that the stream was halved after this many layers."""
         return layers // self.rescale_every if self.rescale_every > 0 else 0
 
 
@@ -72,7 +72,7 @@ def blend(x: Array, before: Array, w: Weights, name: str) -> Array:
 
 @step(Role.TIME_MIX)
 def time_mix(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
-    """Let each token gather what is remembered of those before it: [T D] -> [T C] -> [T D]."""
+    """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     before = token_shift(x, cache, Holds.ATTENTION_SHIFT)
     k = linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_inner)
     v = linear(blend(x, before, w, "time_mix_value"), w, "value", c.d_inner)
@@ -83,7 +83,7 @@ def time_mix(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
 
 @step(Role.CHANNEL_MIX)
 def channel_mix(x: Array, w: Weights, cache: KVCache, c: RWKV) -> Array:
-    """Work on each token and the one before it, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token and the one before it, in a wider space: [T D] -> [T F] -> [T D]."""
     before = token_shift(x, cache, Holds.FEED_FORWARD_SHIFT)
     wide = relu_squared(linear(blend(x, before, w, "time_mix_key"), w, "key", c.d_ff))
     gate = sigmoid(linear(blend(x, before, w, "time_mix_receptance"), w, "receptance", c.d_model))

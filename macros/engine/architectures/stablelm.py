@@ -1,4 +1,4 @@
-"""StableLM: Llama's block with layer norms; some sizes norm each head's query and key, and have parallel halves.
+"""StableLM: Llama's block with layer norms; some sizes normalize each head's query and key, and have parallel halves.
 
 Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T; tensor names as the published files.
 """
@@ -56,7 +56,7 @@ def forward(w: Weights, ids: Array, c: StableLM, cache: KVCache, last: bool = Tr
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: StableLM, table: RopeTable) -> Array:
-    """One transformer block, its halves side by side or one after the other: [T D] -> [T D]."""
+    """One transformer block, its halves in parallel or one after the other: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps)
     attended = x + attention(y, w.at("self_attn"), cache, c, table)
     if not c.parallel:

@@ -47,6 +47,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: StarCoder2, mask: Mask, table
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: StarCoder2) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, "c_fc", c.d_ff, bias=c.mlp_bias))
     return linear(wide, w, "c_proj", c.d_model, bias=c.mlp_bias)

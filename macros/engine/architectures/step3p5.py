@@ -66,7 +66,7 @@ BY_LAYER = (
 
 @dataclass(frozen=True)
 class ClampedKind:
-    """Whether a layer has experts, what it sees, and where its gates end: those of experts, and of all others."""
+    """Whether a layer has experts, its mask, and where its gates end: those of experts, and of all others."""
 
     moe: bool
     mask: Mask
@@ -164,7 +164,7 @@ class Step3p5(Llama):
 
     @property
     def kinds(self) -> list[ClampedKind]:
-        """In order: whether a layer has experts, what it sees, and where its gates end."""
+        """In order: whether a layer has experts, its mask, and where its gates end."""
         moe = sparse_layers(self.mlp_layer_types, self.n_layers)
         masks = masks_of(self.layer_types, self.n_layers, self.sliding_window)
         limits = [self._limits("limits", self.limits), self._limits("shared_limits", self.shared_limits)]
@@ -261,7 +261,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Step3p5, kind: ClampedKind, t
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: Step3p5, mask: Mask, table: RopeTable) -> Array:
-    """Let each token gather information from those before it, and gate what each head found: [T D] -> [T D]."""
+    """Let each token gather information from those before it, and gate each head's output: [T D] -> [T D]."""
     N, K, H = c.n_sliding_heads if isinstance(mask, SlidingWindow) else c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
@@ -276,7 +276,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Step3p5, mask: Mask, tabl
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Step3p5, kind: ClampedKind) -> Array:
-    """A few experts chosen for each token, and one that all pass through: [T D] -> [T k D] -> [T D]."""
+    """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D]."""
     act = activation(c.activation)
     chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
     answers = packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act, limit=kind.limit, behind=True)

@@ -1,8 +1,9 @@
-"""T5: an encoder reads a text at once, in both directions; a decoder writes another, and looks at what was read.
+"""T5, mT5, umT5: an encoder reads a text, in both directions; a decoder writes another, and looks at what was read.
 
 Two lengths, then. T and S are the decoder's. The encoder's is a size of the model, `n_source`, the longest text that it
 was trained to read. It runs in the first step alone (`cache.source`), and so do the keys and values that the decoder's
-layers make of what it read (`cache.fill`): they do not grow. Source: arXiv 1910.10683; tensor names as transformers.
+layers make of what it read (`cache.fill`): they do not grow. Source: arXiv 1910.10683,
+2010.11934 (mT5), 2304.09151 (umT5); tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, heads, linear, positions, relative_bias, rms_norm, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, key
+from .config import Config, Positive, Raw, Size, activation, config, fixed, key
+
+# Where the table of distances stands below a layer, and that of the first one.
+TABLE = "layer.0.SelfAttention"
+FIRST = f"block.0.{TABLE}"
 
 
 @config
@@ -39,7 +44,10 @@ class T5(Config):
     feed_forward: str = key("feed_forward_proj", "relu")
     # head
     tied: bool = key("tie_word_embeddings", True)
-    scaled: bool = key("scale_decoder_outputs", lambda c: c.tied)
+    scaled: bool | None = key("scale_decoder_outputs", lambda c: c.tied)
+
+    # Whether each layer has a table of distances of its own, or all have the first one's.
+    of_layer: bool = fixed(False)
 
     caveat = (
         "An encoder reads one text, and a decoder generates another. The context is the decoder’s. "
@@ -64,8 +72,13 @@ class T5(Config):
             )
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether the vector is scaled for a table that is the embedding's, too."""
+        return self.tied if self.scaled is None else self.scaled
+
+    @property
     def is_gated(self) -> bool:
-        """Whether the feed-forward part has a gate."""
+        """Whether the feed-forward network has a gate."""
         return self.feed_forward.startswith("gated-")
 
     @property
@@ -74,37 +87,62 @@ class T5(Config):
         return self.feed_forward.removeprefix("gated-")
 
 
+@config
+class MT5(T5):
+    """Hyperparameters of mT5, in forward order; its scores are not scaled."""
+
+    feed_forward: str = key("feed_forward_proj", "gated-gelu_new")
+    scaled: bool | None = fixed(False)
+
+    ignored = T5.ignored | {"scale_decoder_outputs", "tokenizer_class"}
+
+
+@config
+class UMT5(T5):
+    """Hyperparameters of umT5, in forward order."""
+
+    feed_forward: str = key("feed_forward_proj", "gated-gelu_new")
+    scaled: bool | None = fixed(None)
+    of_layer: bool = fixed(True)
+
+    ignored = T5.ignored | {"scale_decoder_outputs", "scalable_attention"}
+
+
+@architecture("mt5", config=MT5)
+@architecture("umt5", config=UMT5)
 @architecture("t5", config=T5)
 def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) -> Array:
-    """Scores for the next token of what is written: [T], and [M] to read -> [T V], or [1 V] with `last`."""
+    """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     x = embed(ids, w, "shared.weight", c.vocab_size, c.d_model)
     here = positions(ids, cache)
     seen = np.arange(ids.shape[0] + cache.length, like=ids)
-    bias = distances(here, seen, w, "decoder", c, to_both_sides=False)
+    bias = None if c.of_layer else distances(here, seen, w.at(f"decoder.{FIRST}"), c, to_both_sides=False)
     for _, w_layer, kept in w.layers(
         "decoder.block", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers
     ):
-        x = decoder_layer(x, w_layer.at("layer"), c, kept, bias, read)
+        own = bias if bias is not None else distances(here, seen, w_layer.at(TABLE), c, to_both_sides=False)
+        x = decoder_layer(x, w_layer.at("layer"), c, kept, own, read)
     x = rms_norm(x, w, "decoder.final_layer_norm", c.norm_eps)
     logits = unembed(x, w, "shared.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
-    return logits * c.d_model**-0.5 if c.scaled else logits
+    return logits * c.d_model**-0.5 if c.is_scaled else logits
 
 
 def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
-    """What the encoder makes of the text that it reads, each token in the light of all: [M] -> [M D]."""
+    """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
     x = embed(source, w, "shared.weight", c.vocab_size, c.d_model)
     here = np.arange(source.shape[0], like=source)
-    bias = distances(here, here, w, "encoder", c, to_both_sides=True)
+    bias = None if c.of_layer else distances(here, here, w.at(f"encoder.{FIRST}"), c, to_both_sides=True)
     for _, w_layer, _ in w.layers("encoder.block", ["layer"] * c.n_encoder_layers, cache, "encoder"):
-        x = encoder_layer(x, w_layer.at("layer"), c, bias)
+        own = bias if bias is not None else distances(here, here, w_layer.at(TABLE), c, to_both_sides=True)
+        x = encoder_layer(x, w_layer.at("layer"), c, own)
     return rms_norm(x, w, "encoder.final_layer_norm", c.norm_eps)
 
 
-def distances(queries: Array, keys: Array, w: Weights, stack: str, c: T5, *, to_both_sides: bool) -> Array:
-    """What a stack's layers add to their scores by the distance; the first one's file has the table: -> [N T S]."""
-    name = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+def distances(queries: Array, keys: Array, w: Weights, c: T5, *, to_both_sides: bool) -> Array:
+    """What layers add to their scores by the distance, by the table of one of them: -> [N T S]."""
+    name = "relative_attention_bias.weight"
     return relative_bias(
         queries, keys, w, name, c.n_buckets, c.n_heads, c.longest_distance, to_both_sides=to_both_sides
     )
@@ -147,7 +185,7 @@ def causal_attention(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array) -
 
 @step(Role.CROSS_ATTENTION)
 def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) -> Array:
-    """Let each token gather information from what the encoder read: [T D], [M D] -> [T D]."""
+    """Let each token gather information from the encoder's output: [T D], [M D] -> [T D]."""
     q = project(x, w, "q", c)
     k = cache.fill(Holds.SOURCE_KEYS, project(read, w, "k", c), c.n_source)
     v = cache.fill(Holds.SOURCE_VALUES, project(read, w, "v", c), c.n_source)
@@ -156,7 +194,7 @@ def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) ->
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: T5) -> Array:
-    """Work on each token by itself, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
     act = activation(c.activation)
     if c.is_gated:
         return linear(act(linear(x, w, "wi_0", c.d_ff)) * linear(x, w, "wi_1", c.d_ff), w, "wo", c.d_model)

@@ -1,7 +1,7 @@
-"""How files store the matrices of experts: each under its expert's number, or all in stacks.
+"""The layouts of the matrices of experts in files: each under its expert's number, or all in stacks.
 
-EXPERT and PACKED are what a forward pass asks for: gate, up and down matrices of one expert, or the stacks of all.
-FUSED is what `architecture` takes: transformers 5's names, and the published tensors that each is cut into.
+EXPERT and PACKED are the requests of a forward pass: gate, up and down matrices of one expert, or the stacks of all.
+FUSED is the argument of `architecture`: transformers 5's names, and the published tensors that each is cut into.
 """
 
 from __future__ import annotations
@@ -62,6 +62,20 @@ MISTRAL_NAMES = (
     *NUMBERED,
 )
 PAIRS = {f"self_attn.{one}_proj.weight": f"self_attn.{one}_pairs.weight" for one in "qk"}
+
+# EXAONE 3's own names, which are GPT-2's but for the matrices.
+EXAONE_NAMES = (
+    ("^transformer.wte.", "model.embed_tokens."),
+    ("^transformer.h.", "model.layers."),
+    ("^transformer.ln_f.", "model.norm."),
+    (".ln_1.", ".input_layernorm."),
+    (".ln_2.", ".post_attention_layernorm."),
+    (".attn.attention.out_proj.", ".self_attn.o_proj."),
+    (".attn.attention.", ".self_attn."),
+    (".mlp.c_fc_0.", ".mlp.gate_proj."),
+    (".mlp.c_fc_1.", ".mlp.up_proj."),
+    (".mlp.c_proj.", ".mlp.down_proj."),
+)
 
 # Inkling's own names. Its gate and up matrices take turns, row by row.
 INKLING_NAMES = (

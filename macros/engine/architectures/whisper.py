@@ -1,9 +1,9 @@
-"""Whisper: an encoder reads a piece of sound, a decoder writes what was said, and looks at what was read.
+"""Whisper: an encoder reads a piece of sound, a decoder generates the words, and looks at the encoder's output.
 
 The sound comes as a spectrogram: for each hundredth of a second the loudness of some bands. Two convolutions make half
 as many vectors of it, which the encoder reads like tokens. It always reads the same length, silence included, so that
-`n_source` is a fact and no choice; how the two lengths go together is told in `t5`. The norms stand before the parts,
-and keys have no bias. Source: arXiv 2212.04356; tensor names as transformers.
+`n_source` is a fact and no choice; `t5` explains the two lengths. The norms stand before the parts, and keys have no
+bias. Source: arXiv 2212.04356; tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Whisper(Config):
 
 @architecture("whisper", config=Whisper)
 def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = True) -> Array:
-    """Scores for the next token of what is written: [T], and [2M B] to read -> [T V], or [1 V] with `last`."""
+    """Scores for the decoder's next token: [T], and the encoder's input [2M B] -> [T V], or [1 V] with `last`."""
     source = cache.source(2 * c.n_source, c.n_bands)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     text = w.at("model.decoder")
@@ -77,7 +77,7 @@ def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = Tru
 
 
 def encode(source: Array, w: Weights, c: Whisper, cache: KVCache) -> Array:
-    """What the encoder makes of the sound that it reads, each vector in the light of all: [2M B] -> [M D]."""
+    """The encoder's output for a sound, each vector in the context of all: [2M B] -> [M D]."""
     sound = w.at("model.encoder")
     x = conv_stem(source, sound, c)
     places = np.arange(x.shape[0], like=x)

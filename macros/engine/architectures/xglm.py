@@ -91,5 +91,5 @@ def attention(x: Array, w: Weights, cache: KVCache, c: XGLM) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: XGLM) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "fc1", c.d_ff, bias=True)), w, "fc2", c.d_model, bias=True)

@@ -1,7 +1,7 @@
-"""Zamba 2: Mamba 2, and one or two blocks of attention and feed-forward part that several layers share.
+"""Zamba 2: Mamba 2, and one or two blocks of attention and feed-forward network that several layers share.
 
-A shared block sees the token's embedding beside the vector that runs through the model. Each place where it is used has
-small adapters of its own.
+A shared block sees the token's embedding beside the vector of the residual stream. Each place where it is used has its
+own small adapters.
 
 Source: arXiv 2411.15242; tensor names as transformers 5, where a shared block has the name of its first layer.
 """
@@ -54,7 +54,7 @@ PUBLISHED = [
 
 @dataclass(frozen=True)
 class Zamba2Layer:
-    """What a layer is made of: Mamba 2, and the shared block before it that `owner` names, if any."""
+    """The composition of a layer: Mamba 2, and the shared block before it that `owner` names, if any."""
 
     owner: int | None = None
 
@@ -134,7 +134,7 @@ class Zamba2(Llama):
 
     @property
     def dt_limits(self) -> tuple[float, float]:
-        """Between which numbers a step size is kept; transformers leaves the bound out for single tokens."""
+        """The bounds of a step size; transformers omits them for single tokens."""
         return self.least_dt, math.inf
 
     @property
@@ -174,7 +174,7 @@ def layer(
     first: Array,
     table: RopeTable | None,
 ) -> Array:
-    """One block; what a shared block finds is shown to Mamba, and not kept in the stream: [T D], [T D] -> [T D]."""
+    """One block; a shared block's output goes to Mamba, and not into the stream: [T D], [T D] -> [T D]."""
     if kind.owner is None:
         return x + mixer(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("mamba"), cache, c)
     numbers = {hybrid: number for number, hybrid in enumerate(c.hybrids)}
@@ -192,7 +192,7 @@ def mixer(x: Array, w: Weights, cache: KVCache, c: Zamba2) -> Array:
 
 
 def adapter(x: Array, w: Weights, c: Zamba2, name: str, width: int, numbers: dict[int, int]) -> Array:
-    """What a layer adds to a shared matrix, by two of low rank: [T I] -> [T A] -> [T O] (LoRA, arXiv 2106.09685)."""
+    """A layer's addition to a shared matrix, by two low-rank ones: [T I] -> [T A] -> [T O] (LoRA, arXiv 2106.09685)."""
     own = w.beside(name, numbers)
     return linear(linear(x, own, "0", c.adapter_rank), own, "1", width)
 
@@ -227,7 +227,7 @@ def attention(
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, shared: Weights, c: Zamba2, kind: Zamba2Layer, numbers: dict[int, int]) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T 2F] -> [T F] -> [T D]."""
     name = f"model.layers.{kind.owner}.shared_transformer.feed_forward.gate_up_proj_adapter_list"
     both = linear(x, shared, "gate_up_proj", 2 * c.d_ff, bias=c.bias) + adapter(x, w, c, name, 2 * c.d_ff, numbers)
     gate, up = np.split(both, 2, axis=-1)

@@ -1,4 +1,5 @@
-"""ZAYA: attention whose queries and keys a convolution mixes, and a router that remembers what it made a layer before.
+"""ZAYA: attention whose queries and keys a convolution mixes, and a router that remembers its result of the previous
+layer.
 
 One of the places that the router may choose is no expert: such a token skips the layer's second half.
 
@@ -59,7 +60,7 @@ LEAST_LENGTH = 2.0**-23
 
 @dataclass(frozen=True)
 class ZayaLayer:
-    """What a layer's attention sees, and whether it is the first, whose router has nothing to remember."""
+    """The mask of a layer's attention, and whether it is the first, whose router has nothing to remember."""
 
     mask: Mask
     is_first: bool
@@ -112,7 +113,7 @@ class Zaya(Llama):
 
     @property
     def mixers(self) -> list[str]:
-        """What each layer sees, in short, in order."""
+        """The mask of each layer, in short, in order."""
         return short_names(self.layer_types or ["hybrid"] * self.n_layers, self.n_layers, MIXERS)
 
     @property
@@ -147,7 +148,7 @@ def layer(
     tables: Mapping[str, RopeTable],
     remembered: Array | None,
 ) -> tuple[Array, Array]:
-    """One block, which also hands on what its router made: [T D], [T R] -> [T D], [T R]."""
+    """One block, which also passes on its router's result: [T D], [T R] -> [T D], [T R]."""
     table = tables["sliding" if isinstance(kind.mask, SlidingWindow) else "full"]
     y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table)
     x = weighed(x, y, w.at("post_attention_residual_scale"))
@@ -207,7 +208,7 @@ def to_length(x: Array, length: float) -> Array:
 def mixture_of_experts(x: Array, w: Weights, c: Zaya, remembered: Array | None) -> tuple[Array, Array]:
     """Each token is sent to one expert, or to none: [T D], [T R] -> [T D], [T R].
 
-    The stored bias evens out how often each is chosen; the share leaves it out.
+    The stored bias balances the load; the routing weight excludes it.
     """
     E = c.n_experts
     fit, remembered = router(x, w.at("gate"), c, remembered)
@@ -220,7 +221,7 @@ def mixture_of_experts(x: Array, w: Weights, c: Zaya, remembered: Array | None) 
 
 
 def router(x: Array, w: Weights, c: Zaya, remembered: Array | None) -> tuple[Array, Array]:
-    """A share for each expert and for none, and what the next layer's router is handed: [T D] -> [T E+1], [T R]."""
+    """A weight for each expert and for none, and the input of the next layer's router: [T D] -> [T E+1], [T R]."""
     R = c.d_router
     made = linear(x, w, "down_proj", R, bias=True)
     made = made if remembered is None else made + remembered * w("router_states_scale", R)

@@ -1,7 +1,7 @@
-"""The parts that language models are made of, in plain NumPy.
+"""The parts of language models, in plain NumPy.
 
 Letters in shapes: T new tokens, S the tokens they see, D d_model, F d_ff, N heads, K key/value heads, H d_head, V
-vocabulary, E experts. Weights are asked for by their checkpoint name where they are used; `w` hands out a checkpoint's
+vocabulary, E experts. Weights are requested by their checkpoint name where they are used; `w` returns a checkpoint's
 arrays or shapes. Everything here runs on both.
 """
 

@@ -1,4 +1,4 @@
-"""Attention: which earlier tokens a layer sees and keeps, and the scaled dot product over them."""
+"""Attention: the earlier tokens that a layer sees and keeps, and the scaled dot product over them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Full:
     """Every earlier token is seen, and kept."""
 
     def seen(self, past: int) -> int:
-        """How many of `past` earlier tokens the next step reads."""
+        """The number of earlier tokens, out of `past`, that the next step reads."""
         return past
 
     def kept(self, context: int) -> int:
-        """How many rows a step that ends at `context` needs, the new one included: what the cache must hold."""
+        """The number of rows that a step ending at `context` needs, the new one included: the size of the cache."""
         return context
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -32,7 +32,7 @@ class Full:
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """How many (query, key) pairs a text of `tokens` has that are allowed: the causal half and its diagonal."""
+        """The number of allowed (query, key) pairs in a text of `tokens`: the causal half and its diagonal."""
         return tokens * (tokens + 1) // 2
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Chunked:
 
 @dataclass(frozen=True)
 class NoPE:
-    """What `mask` says, and no rotary embedding: the layer is not told where a token stands (arXiv 2305.19466)."""
+    """The rule of `mask`, and no rotary embedding: the layer gets no position information (arXiv 2305.19466)."""
 
     mask: Mask = Full()
 
@@ -111,7 +111,7 @@ class NoPE:
 
 @dataclass(frozen=True)
 class Shared:
-    """What `mask` says, over the keys and values that an earlier layer made and keeps: this layer adds none.
+    """The rule of `mask`, over the keys and values that an earlier layer made and keeps: this layer adds none.
 
     Cross-layer attention (arXiv 2405.12981).
     """
@@ -135,9 +135,9 @@ class Shared:
 
 
 def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
-    """What each layer sees, where the last `sharing` layers read what the last one before them of their kind keeps.
+    """The mask of each layer, if the last `sharing` layers read the cache of the last earlier layer of their kind.
 
-    Raises `Problem` where there is no such layer.
+    Raises `Problem` if there is no such layer.
     """
     own = list(masks[: len(masks) - sharing])
     for mask in masks[len(own) :]:
@@ -150,7 +150,7 @@ def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
 
 
 def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:
-    """Which keys each new token may look at: [T S], True where it may."""
+    """The keys that each new token may look at: [T S], True if it may."""
     T, S = queries.shape[0], keys.shape[0]
     query = np.arange(T, like=queries) + cache.length
     key = np.arange(S, like=keys) + (cache.length + T - S)
@@ -159,7 +159,7 @@ def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Arra
 
 @step(Role.HEAD_NORMS)
 def head_norms(x: Array, w: Weights, name: str, eps: float) -> Array:
-    """Layer norm without shift, with weights of its own for each head: [T N H], [N H] -> [T N H]."""
+    """Layer norm without shift, with separate weights for each head: [T N H], [N H] -> [T N H]."""
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
     return x * w.stack(name, x.shape[1], x.shape[2], used=x.shape[1])
@@ -173,21 +173,22 @@ def repeat_kv(x: Array, n_heads: int) -> Array:
 
 @step(Role.SCORES)
 def scores(q: Array, k: Array, scale: float) -> Array:
-    """How well each new token's query fits each key, head by head: [T N H], [S N H] -> [N T S]."""
+    """The fit of each new token's query to each key, head by head: [T N H], [S N H] -> [N T S]."""
     return np.einsum("tnh,snh->nts", q, k, optimize=True) * scale
 
 
 @step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
 def masked(x: Array, allowed: Array) -> Array:
-    """Hide what must not be seen, above all the future: [N T S], [T S] -> [N T S]."""
+    """Hide the tokens that must not be seen, above all later ones: [N T S], [T S] -> [N T S]."""
     return np.where(allowed, x, -np.inf)
 
 
 @step(Role.SOFTMAX_WITH_SINK, keeps=Keeps.OUTPUT)
 def softmax_with_sink(x: Array, sinks: Array) -> Array:
-    """Shares that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N T S].
+    """Attention weights that add up to less than 1: a score of each head, the sink, takes the rest: [N T S], [N] -> [N
+    T S].
 
-    Where each token has sinks of its own, these are [N T].
+    If each token has its own sinks, these are [N T].
     """
     sinks = sinks[:, None, None] if sinks.ndim == 1 else sinks[:, :, None]
     top = np.maximum(x.max(axis=-1, keepdims=True), sinks)
@@ -197,12 +198,12 @@ def softmax_with_sink(x: Array, sinks: Array) -> Array:
 
 @step(Role.WEIGHTED_SUM)
 def weighted_sum(shares: Array, v: Array) -> Array:
-    """Average the values by their shares: [N T S], [S N H] -> [T N H]."""
+    """Average the values by their attention weights: [N T S], [S N H] -> [T N H]."""
     return np.einsum("nts,snh->tnh", shares, v, optimize=True)
 
 
 def alibi(k: Array, n_heads: int) -> Array:
-    """ALiBi: a later key scores higher, in each head by its own slope: [S K H] -> [N 1 S] (arXiv 2108.12409).
+    """ALiBi: a later key scores higher, with a separate slope in each head: [S K H] -> [N 1 S] (arXiv 2108.12409).
 
     Per query, adding slope · position differs from -slope · distance by a constant, which the softmax drops.
     """
@@ -214,14 +215,14 @@ def alibi(k: Array, n_heads: int) -> Array:
 
 @step(Role.CLIP)
 def clip_length(x: Array, longest: float) -> Array:
-    """Shorten each vector that is longer than a bound to it: [… H] -> [… H]."""
+    """Shorten each vector that is longer than a bound to that length: [… H] -> [… H]."""
     length = np.sqrt((x * x).sum(axis=-1, keepdims=True))
     return x * np.minimum(longest / (length + 1e-6), 1)
 
 
 @step(Role.RELATIVE_LOGITS)
 def relative_logits(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Array:
-    """What each head adds to a score by its distance, a mixture of trained profiles: [T N R], [R E], [S …] -> [N T S].
+    """Each head's addition to a score by distance, a mixture of trained profiles: [T N R], [R E], [S …] -> [N T S].
 
     Beyond E tokens, nothing.
     """
@@ -238,10 +239,10 @@ def relative_logits(x: Array, profiles: Array, cache: KVCache, keys: Array) -> A
 def relative_bias(
     queries: Array, keys: Array, w: Weights, name: str, buckets: int, heads: int, longest: int, *, to_both_sides: bool
 ) -> Array:
-    """What each head adds to a score by the distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
+    """Each head's addition to a score by distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
 
-    Half of a side's buckets hold one distance each, the others ever more of them up to `longest`, the last all beyond.
-    The tokens after a query have buckets of their own, or, where they are hidden, none.
+    Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
+    beyond. The tokens after a query have separate buckets, or none if they are hidden.
     """
     table = w(name, buckets, heads)
     ahead = keys[None, :] - queries[:, None]

@@ -1,4 +1,4 @@
-"""Embeddings and the way back, linear maps, norms, activations."""
+"""Embedding and unembedding, linear maps, norms, activation functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def embed_layers(ids: Array, w: Weights, name: str, rows: int, layers: int, widt
 
 
 def positions(ids: Array, cache: KVCache) -> Array:
-    """The place of each new token in the whole text: [T] -> [T]."""
+    """The position of each new token in the whole text: [T] -> [T]."""
     return np.arange(ids.shape[0], like=ids) + cache.length
 
 
@@ -72,7 +72,7 @@ def layer_norm(
 ) -> Array:
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D].
 
-    `offset` is added to the weight: 1 where a file stores how far the scale is from 1.
+    `offset` is added to the weight: 1 if a file stores the difference of the scale from 1.
     """
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
@@ -86,7 +86,7 @@ def layer_norm(
 def rms_norm(x: Array, w: Weights, name: str, eps: float, *, offset: float = 0.0) -> Array:
     """Divide each vector by its root mean square, then scale: [… D], [D] -> [… D].
 
-    `offset` is added to the weight: 1 where a file stores how far the scale is from 1.
+    `offset` is added to the weight: 1 if a file stores the difference of the scale from 1.
     """
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
     scale = w(f"{name}.weight", x.shape[-1])
@@ -101,27 +101,27 @@ def unit_norm(x: Array, eps: float) -> Array:
 
 @step(Role.SELF_GATED_NORM)
 def self_gated_norm(x: Array, w: Weights, eps: float, rank: int) -> Array:
-    """RMS norm whose result opens a gate for itself, by a narrow pair of matrices: [T D] -> [T R] -> [T D] (A.X K2)."""
+    """RMS norm whose result is gated by itself, through a narrow pair of matrices: [T D] -> [T R] -> [T D] (A.X K2)."""
     y = rms_norm(x, w, "norm", eps)
     return y * sigmoid(linear(silu(linear(y, w, "mlp.fc1", rank)), w, "mlp.fc2", x.shape[-1]))
 
 
 @step(Role.SOFTMAX, keeps=Keeps.OUTPUT)
 def softmax(x: Array) -> Array:
-    """Turn scores into shares that add up to 1, along the last axis: [… S] -> [… S]."""
+    """Turn scores into positive weights that add up to 1, along the last axis: [… S] -> [… S]."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 @step(Role.SOFT_CAP)
 def soft_cap(x: Array, cap: float) -> Array:
-    """Bend scores so that none goes beyond ±cap: cap · tanh(x / cap): same shape (Gemma 2, arXiv 2408.00118)."""
+    """Squeeze scores so that none goes beyond ±cap: cap · tanh(x / cap): same shape (Gemma 2, arXiv 2408.00118)."""
     return np.tanh(x / cap) * cap
 
 
 @step(Role.GELU_TANH)
 def gelu_tanh(x: Array) -> Array:
-    """GELU in its tanh form: nearly x · Φ(x), with tanh in the place of Φ: [T F] -> [T F]."""
+    """GELU in its tanh form: nearly x · Φ(x), with tanh instead of Φ: [T F] -> [T F]."""
     return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
@@ -139,7 +139,7 @@ def silu(x: Array) -> Array:
 
 @step(Role.RELU)
 def relu(x: Array) -> Array:
-    """ReLU: x where it is positive, else 0: [T F] -> [T F]."""
+    """ReLU: x if it is positive, otherwise 0: [T F] -> [T F]."""
     return np.maximum(x, 0)
 
 
@@ -161,7 +161,7 @@ def relu_squared(x: Array) -> Array:
 
 @step(Role.GAUSSIAN_TOP_K)
 def gaussian_top_k(x: Array, share: float) -> Array:
-    """What of each vector is beyond the largest `share` of its numbers, taken as normal: same shape (Gemma 3n)."""
+    """The part of each vector beyond its largest `share` of elements, assumed to be normal: same shape (Gemma 3n)."""
     mean = x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(((x - mean) * (x - mean)).mean(axis=-1, keepdims=True))
     return np.maximum(x - (mean + deviation * normal_quantile(1 - share)), 0)
@@ -200,7 +200,7 @@ def normal_quantile(p: float) -> float:
 
 
 def _power_sum(coefficients: tuple[float, ...], x: float) -> float:
-    """A polynomial at x, its coefficients from the highest power on."""
+    """A polynomial at x, with coefficients from the highest power down."""
     total = 0.0
     for coefficient in coefficients:
         total = total * x + coefficient
@@ -209,7 +209,7 @@ def _power_sum(coefficients: tuple[float, ...], x: float) -> float:
 
 @step(Role.SIGMOID, keeps=Keeps.OUTPUT)
 def sigmoid(x: Array) -> Array:
-    """How far a gate is open, each by itself: between 0 and 1, same shape."""
+    """The opening of a gate, element by element: between 0 and 1, same shape."""
     return logistic(x)
 
 

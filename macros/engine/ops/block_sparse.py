@@ -1,6 +1,6 @@
-"""Attention to blocks of tokens that small heads pick, for each group of heads its own (MiniMax-M3).
+"""Attention to blocks of tokens that small heads pick, separately for each group of heads (MiniMax-M3).
 
-Letters besides the usual: G groups of heads, each with a small head of its own, I the places that it picks, B blocks.
+Letters besides the usual: G groups of heads, each with its own small head, I the places that it picks, B blocks.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ class PickedBlocks:
         return context
 
     def picks(self, context: int) -> int:
-        """How many blocks are picked of a context."""
+        """The number of blocks picked in a context."""
         return smallest((context + self.size - 1) // self.size, self.most)
 
     def reads(self, context: int) -> int:
-        """How many rows are fetched for each query."""
+        """The number of rows fetched for each query."""
         return self.picks(context) * self.size
 
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """How many (query, key) pairs a text of `tokens` has: of the query's own block those up to it, others whole."""
+        """The number of (query, key) pairs in a text of `tokens`: up to the query in its own block, whole other
+        blocks."""
         size, most = int(self.size), int(self.most)
         blocks, rest = divmod(tokens, size)
         own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
@@ -56,7 +57,7 @@ class PickedBlocks:
 
 @dataclass(frozen=True)
 class PickedPools:
-    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and the rest's."""
+    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and of the rest."""
 
     size: int
     most: int
@@ -69,18 +70,18 @@ class PickedPools:
         return context
 
     def picks(self, context: int) -> int:
-        """How many pools are picked of a context."""
+        """The number of pools picked in a context."""
         return smallest(context // self.size, self.most)
 
     def reads(self, context: int) -> int:
-        """How many rows are fetched for each query, those of the unfinished pool included."""
+        """The number of rows fetched for each query, those of the unfinished pool included."""
         return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
 
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """How many (query, key) pairs a text of `tokens` has: of full pools, and of the unfinished one."""
+        """The number of (query, key) pairs in a text of `tokens`: of full pools, and of the unfinished one."""
         size = int(self.size)
         pools, rest = divmod(tokens, size)
         unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
@@ -93,7 +94,7 @@ class PickedPools:
 def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask: PickedPools) -> Array:
     """The places of the tokens in picked pools and in the unfinished one: [T B], [T P], [T] -> [T I].
 
-    What is not there, a pool to come or a place behind the query, is at `nowhere`, the length of the text.
+    A missing place, in a later pool or after the query, is `nowhere`, the length of the text.
     """
     T, size = picked.shape[0], mask.size
     places = picked[:, :, None] * size + np.arange(size, like=picked)
@@ -107,13 +108,13 @@ def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask:
 
 @step(Role.INDEX_SCORES)
 def head_relevance(q: Array, k: Array) -> Array:
-    """How much each entry matters to each query, all small heads alike: [T N H], [P H] -> [T P]."""
+    """The relevance of each entry to each query, equal weight for all small heads: [T N H], [P H] -> [T P]."""
     return relu(np.einsum("tnh,ph->tnp", q, k, optimize=True) * q.shape[-1] ** -0.5).sum(axis=1)
 
 
 @step(Role.INDEX_SCORES)
 def block_scores(q: Array, k: Array, query: Array, size: int) -> Array:
-    """How well each small head's query fits each block: its best token: [T G H], [S H], [T] places -> [T G B]."""
+    """The fit of each small head's query to each block, by its best token: [T G H], [S H], [T] places -> [T G B]."""
     T, G, S = q.shape[0], q.shape[1], k.shape[0]
     fit = np.einsum("tgh,sh->tgs", q, k, optimize=True)
     is_past = np.arange(S, like=q)[None, :] <= query[:, None]
@@ -130,13 +131,14 @@ def _gather_rule(rows: Array, places: Array) -> Ruling:
 
 @step(Role.GATHER_ROWS, keeps=Keeps.NOTHING, rule=_gather_rule)
 def gather_rows(rows: Array, places: Array) -> Array:
-    """Each group's rows at the places that it picked, behind the end the last one: [S G H], [T G I] -> [T G I H]."""
+    """Each group's rows at the places that it picked, the last row for places beyond the end: [S G H], [T G I] -> [T G
+    I H]."""
     group = np.arange(places.shape[1])[None, :, None]
     return rows[np.minimum(places, len(rows) - 1), group]
 
 
 def block_sparse_attention(q: Array, k: Array, v: Array, places: Array, past: int, scale: float) -> Array:
-    """Attention to picked places, of which those to come are hidden: [T N H], [S K H] twice, [T G I] -> [T N·H]."""
+    """Attention to picked places, with later ones hidden: [T N H], [S K H] twice, [T G I] -> [T N·H]."""
     T, N, H = q.shape
     G = places.shape[1]
     if k.shape[1] != G:
@@ -149,11 +151,11 @@ def block_sparse_attention(q: Array, k: Array, v: Array, places: Array, past: in
 
 @step(Role.SCORES)
 def picked_scores(q: Array, k: Array, scale: float) -> Array:
-    """How well each query fits the keys picked for its group: [T G N H], [T G I H] -> [T G N I]."""
+    """The fit of each query to the keys picked for its group: [T G N H], [T G I H] -> [T G N I]."""
     return np.einsum("tgnh,tgih->tgni", q, k, optimize=True) * scale
 
 
 @step(Role.WEIGHTED_SUM)
 def picked_weighted_sum(shares: Array, v: Array) -> Array:
-    """Average the values picked for each group by the heads' shares: [T G N I], [T G I H] -> [T G N H]."""
+    """Average the values picked for each group by the heads' attention weights: [T G N I], [T G I H] -> [T G N H]."""
     return np.einsum("tgni,tgih->tgnh", shares, v, optimize=True)

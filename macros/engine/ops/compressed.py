@@ -1,6 +1,6 @@
 """Caches that keep less: one entry for several tokens, and one vector that is key and value of all heads.
 
-Letters besides the usual: M the tokens that one entry stands for, P entries. DeepSeek V4, technical report, 2.3.
+Letters besides the usual: M the tokens per entry, P entries. DeepSeek V4, technical report, 2.3.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from .rope import Rope, apply_rope_pairs, rope_table
 
 @dataclass(frozen=True)
 class Compressed:
-    """One entry for every `size` tokens, seen by those that come after the last of them, and by that one."""
+    """One entry for every `size` tokens, visible to the last of them and to all later tokens."""
 
     size: int
 
     def seen(self, past: int) -> int:
-        """How many entries the next step finds."""
+        """The number of entries that the next step finds."""
         return past // self.size
 
     def kept(self, context: int) -> int:
-        """How many entries there are after a step that ends at `context`."""
+        """The number of entries after a step that ends at `context`."""
         return context // self.size
 
     def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the entry of this number: [T 1], [1 P] -> [T P]."""
+        """Whether the query's position may look at the entry with this number: [T 1], [1 P] -> [T P]."""
         return (key + 1) * self.size <= query + 1
 
     def pairs(self, tokens: int) -> int:
-        """How many (query, entry) pairs a text of `tokens` has that are allowed."""
+        """The number of allowed (query, entry) pairs in a text of `tokens`."""
         return self.picked_pairs(tokens, tokens)
 
     def picked_pairs(self, tokens: int, most: int) -> int:
-        """The same where each query sees at most `most` entries."""
+        """The same if each query sees at most `most` entries."""
         size = int(self.size)
         full = min(tokens // size, most)  # the query at full · size - 1 is the first to see so many
         return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
@@ -50,18 +50,18 @@ class Compressed:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The tokens since the last full window of `size`, and with `overlap` that window too: all waits for an entry."""
+    """The tokens since the last full window of `size`, and with `overlap` that window too: all wait for an entry."""
 
     size: int
     overlap: bool = False
 
     def seen(self, past: int) -> int:
-        """How many rows wait."""
+        """The number of waiting rows."""
         rest = past % self.size
         return rest + self.before(past) if self.overlap else rest
 
     def before(self, past: int) -> int:
-        """How many rows of them are the last full window's."""
+        """The number of them that belong to the last full window."""
         return smallest(self.size, past - past % self.size)
 
     def kept(self, context: int) -> int:
@@ -71,7 +71,7 @@ class Waiting:
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """No query looks at what waits."""
+        """No query looks at waiting tokens."""
         return 0
 
     def __str__(self) -> str:
@@ -80,7 +80,8 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Entries:
-    """The names of what a compressor keeps: its entries, the rows of an unfinished window, those of the one before."""
+    """The names of a compressor's cache entries: its entries, the rows of an unfinished window, those of the previous
+    one."""
 
     entries: Holds
     waiting: Holds
@@ -105,10 +106,10 @@ def compress(
     *,
     overlap: bool,
 ) -> Array:
-    """One entry for each full window of tokens, averaged number by number by gates of its own: [T D] -> [P H].
+    """One entry for each full window of tokens, averaged element by element with gates: [T D] -> [P H].
 
-    With `overlap` an entry reads two windows, by other numbers of the one before than of its own. All entries of the
-    text come out; the last `turning` numbers of each are rotated by the position of the window's first token.
+    With `overlap` an entry reads two windows, with different elements of the previous one than of its own. Returns all
+    entries of the text; the last `turning` elements of each are rotated by the position of the window's first token.
     """
     twice = 2 if overlap else 1
     values, gates = (linear(x, w, name, twice * width) for name in ("kv_proj", "gate_proj"))
@@ -123,7 +124,7 @@ def compress(
 def window_averages(
     values: Array, gates: Array, bias: Array, cache: KVCache, names: Entries, every: int, *, overlap: bool = False
 ) -> Array:
-    """The average of each window that is full by now: [T H] values, [T H] gates, [M H] -> [new entries H].
+    """The average of each window that is now full: [T H] values, [T H] gates, [M H] -> [new entries H].
 
     With `overlap` the rows are 2·H wide: their first half counts in the next window's average, the other in their own.
     """
@@ -153,32 +154,32 @@ def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
 def apply_partial_rope_pairs(x: Array, table: RopeTable) -> Array:
-    """Turn neighbors as pairs, in the last part of each head: [T N H] -> [T N H]."""
+    """Rotate neighbors as pairs, in the last part of each head: [T N H] -> [T N H]."""
     still, turning = np.split(x, [x.shape[-1] - 2 * table[0].shape[1]], axis=-1)
     return np.concatenate([still, apply_rope_pairs(turning, table)], axis=-1)
 
 
 def undo_rope_pairs(x: Array, table: RopeTable) -> Array:
-    """Undo what the query's position turned, so that only the distance to each value counts: [T N H] -> [T N H]."""
+    """Undo the rotation by the query's position, so that only the distance to each value counts: [T N H] -> [T N H]."""
     cos, sin = table
     return apply_partial_rope_pairs(x, (cos, -sin))
 
 
 @step(Role.SCORES)
 def shared_scores(q: Array, k: Array, scale: float) -> Array:
-    """How well each head's query fits the one key of each token: [T N H], [S H] or [T S H] -> [N T S]."""
+    """The fit of each head's query to the one key of each token: [T N H], [S H] or [T S H] -> [N T S]."""
     return np.einsum(f"tnh,{'s' if k.ndim == 2 else 'ts'}h->nts", q, k, optimize=True) * scale
 
 
 @step(Role.WEIGHTED_SUM)
 def shared_weighted_sum(shares: Array, v: Array) -> Array:
-    """Average the one value of each token by each head's shares: [N T S], [S H] or [T S H] -> [T N H]."""
+    """Average the one value of each token by each head's attention weights: [N T S], [S H] or [T S H] -> [T N H]."""
     return np.einsum(f"nts,{'s' if v.ndim == 2 else 'ts'}h->tnh", shares, v, optimize=True)
 
 
 @step(Role.GROUPED_LINEAR)
 def grouped_linear(x: Array, w: Weights, name: str, n_groups: int, width: int) -> Array:
-    """A matrix of its own for each group of heads: [T N·H], [G·O N·H/G] -> [T G·O]."""
+    """A separate matrix for each group of heads: [T N·H], [G·O N·H/G] -> [T G·O]."""
     inner = x.shape[1] // n_groups
     W = w(f"{name}.weight", n_groups * width, inner).reshape(n_groups, width, inner)
     y = np.einsum("tgi,goi->tgo", x.reshape(x.shape[0], n_groups, inner), W, optimize=True)

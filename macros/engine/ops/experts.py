@@ -1,4 +1,4 @@
-"""Mixture of experts: which experts each token is sent to, and the linear maps of those experts alone.
+"""Mixture of experts: the experts of each token, and the linear maps of only those experts.
 
 Letters besides the usual: E experts, k experts per token, I and O the inner sizes of a linear map.
 """
@@ -19,7 +19,8 @@ from .basic import Activation, linear, logistic, softmax
 
 @dataclass(frozen=True)
 class Kind:
-    """What a layer is made of: a mixture of experts or a plain feed-forward part, and what its attention sees."""
+    """The composition of a layer: a mixture of experts or a plain feed-forward network, and the mask of its
+    attention."""
 
     moe: bool
     mask: Mask = Full()
@@ -40,7 +41,7 @@ def _expert_linear_rule(x: Array, W: Array, chosen: Array, *, transposed: bool =
 def expert_linear(x: Array, W: Array, chosen: Array, *, transposed: bool = False) -> Array:
     """Multiply each token by the matrices of its chosen experts: [T I] or [T k I], [E O I], [T k] -> [T k O].
 
-    `transposed`: the matrices are stored [E I O]. Only chosen experts are touched.
+    `transposed`: the matrices are stored [E I O]. Only chosen experts are used.
     """
     y = np.empty((*chosen.shape, W.shape[2 if transposed else 1]), np.result_type(x, W))
     for e in np.unique(chosen):
@@ -52,13 +53,13 @@ def expert_linear(x: Array, W: Array, chosen: Array, *, transposed: bool = False
 
 @step(Role.SIGMOID_SCORES, keeps=Keeps.OUTPUT)
 def sigmoid_scores(x: Array) -> Array:
-    """A score between 0 and 1 for each expert by itself, the sigmoid: [T E] -> [T E]."""
+    """A score between 0 and 1 for each expert independently, the sigmoid: [T E] -> [T E]."""
     return logistic(x)
 
 
 @step(Role.TOP_K, keeps=Keeps.NOTHING)
 def top_k(scores: Array, k: int) -> Array:
-    """The k highest scores' places, best first: [T E] -> [T k]."""
+    """The indices of the k highest scores, best first: [T E] -> [T k]."""
     return np.argsort(-scores, axis=-1, kind="stable")[:, :k]
 
 
@@ -66,7 +67,7 @@ def top_k(scores: Array, k: int) -> Array:
 def group_limited(scores: Array, n_groups: int, n_kept: int, best: int) -> Array:
     """Leave only the best groups of experts to choose from: [T E] -> [T E].
 
-    A group is worth its `best` highest scores.
+    A group's score is the sum of its `best` highest scores.
     """
     T, E = scores.shape
     groups = scores.reshape(T, n_groups, E // n_groups)
@@ -85,9 +86,9 @@ def routing_weights(
     least: float = 1e-20,
     added: float = 0.0,
 ) -> Array:
-    """How much each chosen expert counts, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k].
+    """The weight of each chosen expert, with `normalise` so that they add up to `scale`: [T E], [T k] -> [T k].
 
-    Against a division by zero the sum is at least `least`, and some models add a number to it.
+    To avoid a division by zero the sum is at least `least`, and some models add a number to it.
     """
     shares = np.take_along_axis(scores, chosen, axis=-1)
     if normalise:
@@ -98,14 +99,14 @@ def routing_weights(
 
 @step(Role.COMBINE)
 def combine(y: Array, shares: Array) -> Array:
-    """Add up what the chosen experts say, by their shares: [T k D], [T k] -> [T D]."""
+    """Add up the outputs of the chosen experts, by their weights: [T k D], [T k] -> [T D]."""
     return np.einsum("tkd,tk->td", y, shares, optimize=True)
 
 
 def gated(gate: Array, up: Array, activation: Activation, limit: float | None = None, behind: bool = False) -> Array:
     """One half through an activation function, times the other: [… F], [… F] -> [… F].
 
-    With a `limit` neither half goes beyond it, the first before its activation function or `behind` it.
+    With a `limit` neither half goes beyond it, the first before its activation function or, with `behind`, after it.
     """
     if limit is None:
         return activation(gate) * up
@@ -124,9 +125,9 @@ def feed_forward(
     limit: float | None = None,
     behind: bool = False,
 ) -> Array:
-    """Work on each token by itself, in a wider space, one half gating the other: [T D] -> [T F] -> [T D].
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D].
 
-    With a `limit`, gate and up values do not go beyond it (`behind`: the gate's behind its activation function).
+    With a `limit`, gate and up values do not go beyond it (`behind`: the gate's after its activation function).
     """
     gate, up = linear(x, w, "gate_proj", d_ff, bias=bias), linear(x, w, "up_proj", d_ff, bias=bias)
     return linear(gated(gate, up, activation, limit, behind), w, "down_proj", x.shape[-1], bias=bias)
@@ -134,7 +135,7 @@ def feed_forward(
 
 @step(Role.CLIP)
 def clip(x: Array, least: float | None, most: float) -> Array:
-    """Keep numbers within bounds: same shape."""
+    """Clamp numbers to bounds: same shape."""
     return np.minimum(x, most) if least is None else np.clip(x, least, most)
 
 
@@ -184,9 +185,9 @@ def gated_experts(
 
 @step(Role.ZERO_EXPERTS)
 def zero_experts(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array], Array]) -> Array:
-    """Experts some of which are nothing, so that the token's vector stays: [T D], [T k] -> [T k D].
+    """Experts some of which do nothing, so that the token's vector stays: [T D], [T k] -> [T k D].
 
-    The places from `n_experts` on; `experts` works on the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
+    Those are the indices from `n_experts` on; `experts` computes the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
     """
     is_real = chosen < n_experts
     y = experts(np.where(is_real, chosen, 0))
@@ -209,7 +210,7 @@ def packed_experts(
     """Each token through its chosen experts, gate and up in one matrix: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D].
 
     `names` are those of the stacks of all experts' gate-and-up and down matrices. With a `limit`, gate and up values do
-    not go beyond it (`behind`: the gate's behind its activation function).
+    not go beyond it (`behind`: the gate's after its activation function).
     """
     k, D = chosen.shape[1], x.shape[1]
     gate, up = np.split(expert_linear(x, w.stack(names[0], n_experts, 2 * d_ff, D, used=k), chosen), 2, axis=-1)
@@ -220,9 +221,9 @@ def packed_experts(
 def balanced_routing(
     scores: Array, bias: Array, k: int, *, groups: tuple[int, int] = (1, 1), normalise: bool = True, scale: float = 1.0
 ) -> tuple[Array, Array]:
-    """Separate scores, chosen by with a bias that evens out how often each expert is: [T E], [E] -> [T k], [T k].
+    """Independent scores, with a bias in the selection that balances the experts' load: [T E], [E] -> [T k], [T k].
 
-    The shares leave the bias out. `groups`: of how many so many stay to choose from (arXiv 2412.19437, 2.1.2).
+    The weights exclude the bias. `groups`: (number of groups, number that stay) (arXiv 2412.19437, 2.1.2).
     """
     fit = sigmoid_scores(scores)
     allowed = fit + bias
@@ -233,13 +234,13 @@ def balanced_routing(
 
 
 def softmax_routing(scores: Array, k: int, *, normalise: bool, scale: float = 1.0) -> tuple[Array, Array]:
-    """The usual choice: the k experts with the largest share of a softmax: [T E] -> [T k] places, [T k] shares."""
+    """The usual choice: the k experts with the largest softmax weight: [T E] -> [T k] indices, [T k] weights."""
     fit = softmax(scores)
     chosen = top_k(fit, k)
     return chosen, routing_weights(fit, chosen, normalise=normalise, scale=scale)
 
 
 def chosen_softmax_routing(scores: Array, k: int) -> tuple[Array, Array]:
-    """The k highest scores, and a softmax of these alone: [T E] -> [T k] places, [T k] shares."""
+    """The k highest scores, and a softmax of only these: [T E] -> [T k] indices, [T k] weights."""
     chosen = top_k(scores, k)
     return chosen, softmax(routing_weights(scores, chosen))

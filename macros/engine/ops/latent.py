@@ -1,10 +1,10 @@
 """Latent attention (MLA, DeepSeek-V2, arXiv 2405.04434, 2.1): one narrow vector per token holds keys and values.
 
-Letters besides the usual: R kv_lora_rank, the width of the latent vector. What is cached is the latent and one small
-rotated key for all heads. Here keys and values of the heads are not written out: the matrix that would make keys of
+Letters besides the usual: R kv_lora_rank, the width of the latent vector. The cache holds the latent and one small
+rotated key for all heads. Here keys and values of the heads are not expanded: the matrix that would make keys from
 latents is applied to the queries instead, and the one that would make values, to the averages (the paper's "absorbed"
-form). It is the same sum in another order. Decoding costs the fewest multiply-adds this way; a long prefill would cost
-fewer with keys and values written out once.
+form). It is the same sum in another order. Decode takes the fewest multiply-adds this way; a long prefill would take
+fewer with keys and values expanded once.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .basic import relu
 
 @step(Role.LATENT_QUERIES)
 def latent_queries(q: Array, to_key: Array) -> Array:
-    """Turn each head's query into a question to the latents: [T N H], [N H R] -> [T N R]."""
+    """Map each head's query to the space of the latents: [T N H], [N H R] -> [T N R]."""
     return np.einsum("tnh,nhr->tnr", q, to_key, optimize=True)
 
 
 @step(Role.LATENT_SCORES)
 def latent_scores(q: Array, latent: Array, q_rope: Array, k_rope: Array, scale: float) -> Array:
-    """How well each query fits each token, by content and by position: [T N R], [S R], [T N H], [S H] -> [N T S].
+    """The fit of each query to each token, by content and by position: [T N R], [S R], [T N H], [S H] -> [N T S].
 
-    Where each query has tokens of its own to look at, these are [T S R] and [T S H].
+    If each query has its own tokens to look at, these are [T S R] and [T S H].
     """
     keys = "s" if latent.ndim == 2 else "ts"
     content = np.einsum(f"tnr,{keys}r->nts", q, latent, optimize=True)
@@ -35,19 +35,19 @@ def latent_scores(q: Array, latent: Array, q_rope: Array, k_rope: Array, scale: 
 
 @step(Role.LATENT_WEIGHTED_SUM)
 def latent_weighted_sum(shares: Array, latent: Array) -> Array:
-    """Average the latents by their shares: [N T S], [S R] or [T S R] -> [T N R]."""
+    """Average the latents by their attention weights: [N T S], [S R] or [T S R] -> [T N R]."""
     return np.einsum(f"nts,{'s' if latent.ndim == 2 else 'ts'}r->tnr", shares, latent, optimize=True)
 
 
 @step(Role.LATENT_VALUES)
 def latent_values(mixed: Array, to_value: Array) -> Array:
-    """Read each head's value out of its average of latents: [T N R], [N H R] -> [T N H]."""
+    """Compute each head's value from its average of latents: [T N R], [N H R] -> [T N H]."""
     return np.einsum("tnr,nhr->tnh", mixed, to_value, optimize=True)
 
 
 @step(Role.INDEX_SCORES)
 def index_scores(q: Array, k: Array, weights: Array) -> Array:
-    """How much each token matters to each query: small heads' fits, weighed: [T N H], [S H], [T N] -> [T S].
+    """The relevance of each token to each query: small heads' scores, weighted: [T N H], [S H], [T N] -> [T S].
 
     DeepSeek-V3.2's indexer.
     """

@@ -1,6 +1,6 @@
 """Tables of n-grams: a hash of the last few tokens' ids chooses rows of large tables (Engram, arXiv 2601.07372).
 
-Letters besides the usual: N heads of all n-grams, each with rows of its own, R ids.
+Letters besides the usual: N heads of all n-grams, each with its own rows, R ids.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def ngram_embedding(
 ) -> Array:
     """The vectors of the n-grams that end at each token, side by side: [T], [rows W / N] -> [T W].
 
-    The last ids are kept, less the id at which an n-gram ends: before a text, all are that one.
+    The cache keeps the last ids, minus the id at which an n-gram ends: before a text, all are that one.
     """
     n = per_ngram * (longest - 1)
     earlier = cache.state(Holds.TOKEN_IDS, longest - 1).astype(np.int64)
@@ -37,8 +37,8 @@ def ngram_embedding(
 def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R], [n], [N], [N] -> [T N].
 
-    Ids times large odd numbers, joined by exclusive or, modulo the head's size. Before an id that ends a text, nothing
-    counts. All in whole numbers of 64 bits.
+    Ids times large odd numbers, joined by exclusive or, modulo the head's size. Ids before the end of a text do not
+    count. All in 64-bit integers.
     """
     before = int(multipliers.shape[0]) - 1
     per_ngram = int(sizes.shape[0]) // before

@@ -1,10 +1,10 @@
 """Recurrences: a state of fixed size that is carried from token to token, and convolutions over the last few tokens.
 
 Letters besides the usual: C channels, Z numbers of state, G groups of heads, W the width of a convolution, I and J the
-sides of a head's state. Only the recurrent form is here; chunks are a way to compute the same faster.
+sides of a head's state. Only the recurrent form is here; chunks are a faster way to compute the same.
 
 FLOPs: in a recurrence each product that is added to the state or summed out of it is one multiply-add, `keep · state +
-key ⊗ value` two for each number of the state. Decay and step size come about by element-wise work, left out.
+key ⊗ value` two for each number of the state. Decay and step size are element-wise, and not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONVOLUTION_BYTES, STATE_BYTES = 2, 4
 
 @dataclass(frozen=True)
 class Mixed:
-    """What a layer of a hybrid model is made of: how its tokens exchange information, and its feed-forward part."""
+    """The composition of a hybrid model's layer: its token mixer, and its feed-forward network."""
 
     mixer: str
     feed_forward: str = ""
@@ -40,7 +40,7 @@ State = TypeVar("State", Array, tuple[Array, Array, Array])
 
 
 def scan(body: Callable[..., tuple[State, Array]], state: State, xs: tuple[Array, ...]) -> tuple[State, Array]:
-    """Carry a state along the tokens: a state, [T …] of each of `xs` -> the last state, [T …] of what `body` gives.
+    """Carry a state along the tokens: a state, [T …] of each of `xs` -> the last state, [T …] of the outputs of `body`.
 
     `body(state, *rows)` returns (new state, row); the state is one array or a tuple of them.
     """
@@ -60,7 +60,7 @@ def _state_update_rule(state: Array, keep: Array, key: Array, value: Array | Non
 
 @step(Role.STATE_UPDATE, rule=_state_update_rule)
 def state_update(state: Array, keep: Array, key: Array, value: Array | None = None) -> Array:
-    """What is kept of a state and what is written into it, keep · state + key · value, by broadcasting: same shape."""
+    """Decay a state and write into it, keep · state + key · value, by broadcasting: same shape."""
     return keep * state + (key if value is None else key * value)
 
 
@@ -94,7 +94,7 @@ def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) ->
 def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool) -> Array:
     """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
 
-    Both gates come of the token itself and have no activation function (arXiv 2511.23404, 2.1).
+    Both gates come from the token itself and have no activation function (arXiv 2511.23404, 2.1).
     """
     D = x.shape[1]
     before, after, x = np.split(linear(x, w, "in_proj", 3 * D, bias=bias), 3, axis=-1)
@@ -103,7 +103,7 @@ def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias:
 
 @step(Role.CAUSAL_CONV)
 def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, apart: int) -> Array:
-    """Mix each channel over `width` tokens that stand `apart` from each other, back from the token: [T C] -> [T C]."""
+    """Mix each channel over `width` tokens at distances of `apart`, back from the token: [T C] -> [T C]."""
     C, before = x.shape[1], (width - 1) * apart
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, before, C), x], axis=0)
     cache.store(Holds.CONVOLUTION, rows[-before:], item_bytes=CONVOLUTION_BYTES)
@@ -113,9 +113,9 @@ def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, ap
 
 @step(Role.CAUSAL_CONV)
 def tap_conv(x: Array, of: Array, w: Weights, cache: KVCache, width: int, n_heads: int) -> Array:
-    """A short convolution whose taps depend on the token, head by head, beside fixed ones: [T C], [T D] -> [T C].
+    """A short convolution whose taps depend on the token, head by head, plus fixed ones: [T C], [T D] -> [T C].
 
-    The token itself is added; the sum is made as large as one vector.
+    The token itself is added; the sum is scaled to the size of one vector.
     """
     T, C = x.shape
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
@@ -130,7 +130,7 @@ def tap_conv(x: Array, of: Array, w: Weights, cache: KVCache, width: int, n_head
 
 @step(Role.TOKEN_SHIFT, keeps=Keeps.NOTHING)
 def token_shift(x: Array, cache: KVCache, holds: Holds) -> Array:
-    """The vector of the token before: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
+    """The vector of the previous token: [T D] -> [T D]. The last one is kept, at the model's 2 bytes."""
     rows = np.concatenate([cache.state(holds, 1, x.shape[1]), x], axis=0)
     cache.store(holds, rows[-1:], item_bytes=CONVOLUTION_BYTES)
     return rows[:-1]
@@ -177,10 +177,10 @@ def rg_lru(x: Array, log_keep: Array, cache: KVCache, item_bytes: int = STATE_BY
 def decaying_attention(
     q: Array, k: Array, v: Array, keep: Array, cache: KVCache, item_bytes: int = STATE_BYTES
 ) -> Array:
-    """Linear attention whose memory fades: [T N I], [T N I], [T N J], [T N] shares kept -> [T N J].
+    """Linear attention whose memory fades: [T N I], [T N I], [T N J], [T N] decays -> [T N J].
 
-    S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and
-    keep = exp(Δ·A), Mamba 2 (arXiv 2405.21060, 5.2).
+    S ← keep·S + k ⊗ v, y = q·S. Lightning attention (arXiv 2401.04658) and, with q = C, k = B, v = Δ·x and keep =
+    exp(Δ·A), Mamba 2 (arXiv 2405.21060, 5.2).
     """
 
     def body(state: Array, q: Array, k: Array, v: Array, keep: Array) -> tuple[Array, Array]:
@@ -198,9 +198,9 @@ def gated_delta_rule(
 ) -> Array:
     """Linear attention that forgets and corrects itself: [T N I], [T N I], [T N J], [T N] each -> [T N J].
 
-    What the memory already says to the key is taken out before the value is written: S ← keep·S,
-    S ← S + k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464). With shares kept of [T N I] each channel of a key
-    forgets at its own rate (arXiv 2510.26692).
+    The value that the memory already returns for the key is removed before the new one is written: S ← keep·S, S ← S +
+    k ⊗ strength·(v − k·S), y = q·S (arXiv 2412.06464). With decays of [T N I] each channel of a key forgets at its own
+    rate (arXiv 2510.26692).
     """
     if keep.ndim == 2:
         keep = keep[:, :, None]
@@ -247,7 +247,7 @@ def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array
 
 @step(Role.GATED_RMS_NORM)
 def gated_rms_norm(x: Array, z: Array, w: Weights, name: str, eps: float, groups: int = 1) -> Array:
-    """Gate with SiLU, divide each group of numbers by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
+    """Gate with SiLU, divide each group of elements by its root mean square, then scale: [T C], [T C], [C] -> [T C]."""
     T, C = x.shape
     y = (x * z * logistic(z)).reshape(T, groups, C // groups)
     y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
@@ -256,7 +256,7 @@ def gated_rms_norm(x: Array, z: Array, w: Weights, name: str, eps: float, groups
 
 @step(Role.RMS_NORM)
 def grouped_rms_norm(x: Array, w: Weights, name: str, eps: float, groups: int) -> Array:
-    """Divide each group of numbers by its root mean square, then scale: [T C], [C] -> [T C]."""
+    """Divide each group of elements by its root mean square, then scale: [T C], [C] -> [T C]."""
     T, C = x.shape
     y = x.reshape(T, groups, C // groups)
     y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + eps)
@@ -265,7 +265,7 @@ def grouped_rms_norm(x: Array, w: Weights, name: str, eps: float, groups: int) -
 
 @step(Role.L2_NORM)
 def l2_norm(x: Array) -> Array:
-    """Bring each vector to length 1: [… H] -> [… H]."""
+    """Scale each vector to length 1: [… H] -> [… H]."""
     return x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
 
 

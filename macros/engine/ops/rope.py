@@ -17,10 +17,10 @@ from ..steps import Keeps, Role, step
 
 @dataclass(frozen=True)
 class Rope:
-    """How fast each pair of a head's numbers turns with the position, and how much of a head turns at all.
+    """The speed at which each pair of a head's elements rotates with the position, and the part of a head that rotates.
 
     `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers and `divisors` its numbers for each pair.
-    `partial` is the share of a head that turns, its first part; cosines and sines are multiplied by `amplitude`.
+    `partial` is the share of a head that rotates, its first part; cosines and sines are multiplied by `amplitude`.
     """
 
     theta: float = 10000.0
@@ -32,7 +32,7 @@ class Rope:
     divisors: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]], hash=False)
 
     def turning(self, head: int) -> int:
-        """How many of a head's numbers turn."""
+        """The number of a head's elements that rotate."""
         share = Fraction(self.partial).limit_denominator(4096)
         width = head if share == 1 else head * share.numerator // share.denominator
         if int(width) + int(width) % 2 > int(head):
@@ -43,7 +43,7 @@ class Rope:
         return width
 
     def frequencies(self, width: int, positions: Array) -> Array:
-        """Radians per position of each pair: [width / 2]. Two scalings look at how far `positions` reach."""
+        """Radians per position of each pair: [width / 2]. Two scalings depend on the range of `positions`."""
         return SCALINGS[self.scaling](self, width, positions)
 
 
@@ -53,7 +53,8 @@ def _default(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _proportional(rope: Rope, width: int, positions: Array) -> Array:
-    """Of the pairs of a whole head a share turns, each at its speed among all of them; the others stand (Gemma 4)."""
+    """A share of the pairs of a whole head rotates, each at its speed among all of them; the others do not (Gemma
+    4)."""
     pair = np.arange(0, width, 2, like=positions) / 2
     turning = int(rope.more["partial_rotary_factor"] * int(width) // 2)
     return np.where(pair < turning, _default(rope, width, positions) / rope.factor, 0)
@@ -75,7 +76,8 @@ def _dynamic(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _llama3(rope: Rope, width: int, positions: Array) -> Array:
-    """Pairs that turn rarely within the trained length are slowed down by `factor`, fast ones not (Llama 3.1)."""
+    """Pairs that rotate slowly within the trained length are slowed down further by `factor`, fast ones not (Llama
+    3.1)."""
     f, low, high = _default(rope, width, positions), rope.more["low_freq_factor"], rope.more["high_freq_factor"]
     turns = f * (rope.more["original_max_position_embeddings"] / (2 * math.pi))
     fast = np.clip((turns - low) / (high - low), 0, 1) if low != high else turns > low
@@ -83,7 +85,7 @@ def _llama3(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _yarn(rope: Rope, width: int, positions: Array) -> Array:
-    """The same idea with a ramp over the pair's number (YaRN, arXiv 2309.00071, 3.2)."""
+    """The same idea with a ramp over the pair's index (YaRN, arXiv 2309.00071, 3.2)."""
 
     trained = rope.more["original_max_position_embeddings"]
 
@@ -126,7 +128,7 @@ SCALINGS: dict[str, Scaling] = {
 
 
 def yarn_mscale(factor: float, weight: float = 1.0) -> float:
-    """How much YaRN sharpens attention for a text `factor` times longer (arXiv 2309.00071, 3.4)."""
+    """YaRN's sharpening of attention for a text `factor` times longer (arXiv 2309.00071, 3.4)."""
     return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
@@ -134,7 +136,7 @@ def yarn_mscale(factor: float, weight: float = 1.0) -> float:
 def rope_table(positions: Array, width: int, rope: Rope, faster: Array | None = None) -> RopeTable:
     """Cosine and sine of every position's angles: [T] -> [T W/2], [T W/2].
 
-    W is the part of a head of `width` numbers that turns, `faster` what each pair's speed is multiplied by: [W/2].
+    W is the part of a head of `width` elements that rotates, `faster` a factor for each pair's speed: [W/2].
     """
     frequencies = rope.frequencies(rope.turning(width), positions)
     angles = np.einsum("t,w->tw", positions, frequencies if faster is None else frequencies * faster)
@@ -146,9 +148,9 @@ def rope_table(positions: Array, width: int, rope: Rope, faster: Array | None = 
 
 @step(Role.ROPE, keeps=Keeps.NOTHING)
 def apply_rope(x: Array, table: RopeTable) -> Array:
-    """Turn a head's pairs by the position's angle, its first half with its second half: [T N H] -> [T N H].
+    """Rotate a head's pairs by the position's angle, its first half with its second half: [T N H] -> [T N H].
 
-    A table narrower than the head turns the head's first part only.
+    A table narrower than the head rotates only the head's first part.
     """
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, 2 * table[0].shape[1])
@@ -168,7 +170,7 @@ def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
 
 
 def _part(x: Array, width: int) -> tuple[Array, list[Array]]:
-    """The first `width` numbers of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
+    """The first `width` elements of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
     if int(width) == int(x.shape[-1]):
         return x, []
     first, rest = np.split(x, [width], axis=-1)

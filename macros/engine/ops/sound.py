@@ -1,4 +1,4 @@
-"""Convolutions over moments of sound, which see to both sides."""
+"""Convolutions over moments of sound, in both directions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def _convolve_rule(x: Array, kernel: Array, bias: Array, stride: int) -> Ruling:
 
 @step(Role.CONVOLVE, rule=_convolve_rule)
 def convolve(x: Array, kernel: Array, bias: Array, stride: int) -> Array:
-    """Mix all channels over a moment and those beside it, at every `stride`-th: [R I], [O I W], [O] -> [R/stride O].
+    """Mix all channels over a moment and its neighbors, at every `stride`-th: [R I], [O I W], [O] -> [R/stride O].
 
-    W is odd; before the first moment and after the last stand zeros, whose products count.
+    W is odd; zeros precede the first moment and follow the last, and their products count.
     """
     width = kernel.shape[2]
     rows = np.pad(x, ((width // 2, width // 2), (0, 0)))

@@ -1,7 +1,7 @@
 """Several residual streams: each part of a layer reads a mixture of them, and writes into all.
 
-Letters besides the usual: M streams. Hyper-connections (arXiv 2409.19606) replace `x + part(x)`; where the matrix that
-mixes the streams is made doubly stochastic, nothing grows with the depth (manifold-constrained: mHC, arXiv 2512.24880).
+Letters besides the usual: M streams. Hyper-connections (arXiv 2409.19606) replace `x + part(x)`; if the matrix that
+mixes the streams is doubly stochastic, nothing grows with the depth (manifold-constrained: mHC, arXiv 2512.24880).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .basic import linear, logistic, silu, softmax
 
 
 class StreamShares(NamedTuple):
-    """How a part of a layer reads and writes the streams: by which shares it reads, writes and mixes them."""
+    """The weights with which a part of a layer reads, writes and mixes the streams."""
 
     read: Array  # [T M]
     write: Array  # [T M]
@@ -25,9 +25,9 @@ class StreamShares(NamedTuple):
 
 @step(Role.ATTENTION_RESIDUALS)
 def attention_residuals(sources: list[Array], w: Weights, name: str, n: int, eps: float) -> list[Array]:
-    """Averages of normed sources by their fit to trained queries: [T D] each, [D] or [n D] -> [T D] each.
+    """Averages of normalized sources by their fit to trained queries: [T D] each, [D] or [n D] -> [T D] each.
 
-    Attention over the depth, the sums of blocks of layers, in the place of one residual sum (Inkling 2).
+    Attention over the depth, the sums of blocks of layers, instead of one residual sum (Inkling 2).
     """
     D = sources[0].shape[1]
     x = np.stack(sources, axis=1)
@@ -46,9 +46,9 @@ def expand_streams(x: Array, n_streams: int) -> Array:
 
 @step(Role.STREAM_SHARES)
 def stream_shares(x: Array, w: Weights, eps: float, floor: float, rounds: int) -> StreamShares:
-    """Read the shares out of all streams together: [T M D], [(2 + M)·M M·D] -> [T M], [T M], [T M M] (mHC, 4.2).
+    """Compute the weights from all streams together: [T M D], [(2 + M)·M M·D] -> [T M], [T M], [T M M] (mHC, 4.2).
 
-    `floor` is added to shares and sums, and Sinkhorn's `rounds` make the mixing matrix doubly stochastic.
+    `floor` is added to weights and sums, and Sinkhorn's `rounds` make the mixing matrix doubly stochastic.
     """
     M = x.shape[1]
     mixed = of_all_streams(x, w, "fn", (2 + M) * M, eps)
@@ -85,9 +85,9 @@ def stream_norm(x: Array, w: Weights, name: str, eps: float) -> Array:
 
 @step(Role.STREAM_SHARES)
 def stream_gates(x: Array, w: Weights, eps: float, rank: int) -> tuple[Array, StreamShares]:
-    """What a part works on, and how its answer is written: [T M D] -> [T D], [T M] (Qwen4-Exp).
+    """A part's input, and the weights of its output: [T M D] -> [T D], [T M] (Qwen4-Exp).
 
-    Each number of the streams has a gate of its own, by a narrow pair of matrices; nothing is mixed.
+    Each element of the streams has its own gate, from a narrow pair of matrices; nothing is mixed.
     """
     M = x.shape[1]
     normed = stream_norm(x, w, "hc_norm", eps)
@@ -98,7 +98,7 @@ def stream_gates(x: Array, w: Weights, eps: float, rank: int) -> tuple[Array, St
 
 @step(Role.READ_STREAMS)
 def mixed_streams(x: Array, w: Weights, rank: int) -> Array:
-    """The mean of normed streams, each number times a gate: [T M D] -> [T R] -> [T M D] -> [T D]."""
+    """The mean of normalized streams, each element times a gate: [T M D] -> [T R] -> [T M D] -> [T D]."""
     T, M, D = x.shape
     low = silu(linear(x.reshape(T, M * D), w, "input_mix_weight_down", rank) * (1 / M))
     gates = logistic(linear(low, w, "input_mix_weight_up", M * D)).reshape(T, M, D)
@@ -113,14 +113,14 @@ def mean_of_streams(x: Array) -> Array:
 
 @step(Role.REDUCE_STREAMS)
 def reduce_streams(x: Array, w: Weights, eps: float, floor: float) -> Array:
-    """Add the streams up for the head, by shares read out of all of them: [T M D], [M M·D] -> [T D]."""
+    """Add the streams up for the head, with weights computed from all of them: [T M D], [M M·D] -> [T D]."""
     M = x.shape[1]
     shares = logistic(of_all_streams(x, w, "hc_fn", M, eps) * w("hc_scale", 1) + w("hc_base", M)) + floor
     return read_streams(x, shares)
 
 
 def of_all_streams(x: Array, w: Weights, name: str, width: int, eps: float) -> Array:
-    """A linear map of all streams side by side, together normed: [T M D], [O M·D] -> [T O]."""
+    """A linear map of all streams side by side, normalized together: [T M D], [O M·D] -> [T O]."""
     flat = x.reshape(x.shape[0], x.shape[1] * x.shape[2])
     flat = flat / np.sqrt((flat * flat).mean(axis=-1, keepdims=True) + eps)
     return np.einsum("ti,oi->to", flat, w(name, width, flat.shape[1]), optimize=True)
@@ -132,7 +132,8 @@ def _sinkhorn_rule(x: Array, floor: float, rounds: int) -> Ruling:
 
 @step(Role.SINKHORN, rule=_sinkhorn_rule)
 def sinkhorn(x: Array, floor: float, rounds: int) -> Array:
-    """Divide columns and rows by their sums in turn, so that all come near 1: [T M M] -> [T M M] (arXiv 2512.24880)."""
+    """Divide columns and rows by their sums in turn, so that all sums are near 1: [T M M] -> [T M M] (arXiv
+    2512.24880)."""
     x = x / (x.sum(axis=-2, keepdims=True) + floor)
     for _ in range(rounds - 1):
         x = x / (x.sum(axis=-1, keepdims=True) + floor)
@@ -142,12 +143,12 @@ def sinkhorn(x: Array, floor: float, rounds: int) -> Array:
 
 @step(Role.READ_STREAMS)
 def read_streams(x: Array, shares: Array) -> Array:
-    """What a part of a layer works on: the streams, added up by their shares: [T M D], [T M] -> [T D]."""
+    """The input of a part of a layer: the streams, added up by their weights: [T M D], [T M] -> [T D]."""
     return np.einsum("tmd,tm->td", x, shares, optimize=True)
 
 
 @step(Role.WRITE_STREAMS)
 def write_streams(x: Array, y: Array, shares: StreamShares) -> Array:
-    """Mix the streams, and add to each its share of what the part says: [T M D], [T D] -> [T M D]."""
+    """Mix the streams, and add to each its share of the part's output: [T M D], [T D] -> [T M D]."""
     mixed = x if shares.mix is None else np.einsum("tmk,tmd->tkd", shares.mix, x, optimize=True)
     return shares.write[:, :, None] * y[:, None, :] + mixed

@@ -1,7 +1,7 @@
-"""The words that are explained wherever they stand, from the definition lists of a file, and an anchor for each term.
+"""The terms that are explained wherever they occur, from the definition lists of a file, and an anchor for each term.
 
-An entry is one term a line, and below them `:   ` with what they mean, up to `. See ` the explanation, and behind it a
-link to where they are taught. A term with `{ .tip }` behind it is explained on each page.
+An entry has one term per line, and below them `:   ` with their meaning, up to `. See ` the explanation, and after it a
+link to the page that teaches them. A term followed by `{ .tip }` is explained on each page.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from ...engine.errors import Problem
 
 
 class Entry(NamedTuple):
-    """What several terms mean, as plain text, which of them are explained wherever they stand, and the link to where
-    they are taught.
-    """
+    """The meaning of several terms, as plain text, those that are explained wherever they occur, and the link to the
+    page that teaches them."""
 
     terms: tuple[str, ...]
     says: str
@@ -34,7 +33,7 @@ class Entry(NamedTuple):
 
 
 class Glossary(AbbrExtension):
-    """Markdown's `abbr`, with the words of a file on each page: `file`, from the folder that the build runs in."""
+    """Markdown's `abbr`, with the terms of a file on each page: `file`, relative to the working folder of the build."""
 
     def __init__(self, file: str | None = None, **options):
         super().__init__(**options)
@@ -52,7 +51,7 @@ class Glossary(AbbrExtension):
 
 
 class Anchors(Treeprocessor):
-    """Each term of a definition list can be linked to: `query projection` is `#query-projection`."""
+    """Makes each term of a definition list an anchor: `query projection` is `#query-projection`."""
 
     def run(self, root: Element) -> None:
         for term in root.iter("dt"):
@@ -60,7 +59,7 @@ class Anchors(Treeprocessor):
                 term.set("id", term_anchor(self.stashed("".join(term.itertext()))))
 
     def stashed(self, text: str) -> str:
-        """The text with that of what other extensions have put aside, such as code."""
+        """The text together with text that other extensions have set aside, such as code."""
         kept = self.md.htmlStash.rawHtmlBlocks
         return HTML_PLACEHOLDER_RE.sub(lambda m: re.sub("<[^>]*>", "", str(kept[int(m[1])])), text)
 
@@ -70,7 +69,7 @@ def term_anchor(term: str) -> str:
 
 
 def term_anchors(path: Path) -> frozenset[str]:
-    """The anchors that the terms of a file have, where they are listed."""
+    """The anchors of a file's terms, where they are listed."""
     return _anchors(path, path.stat().st_mtime_ns) if path.is_file() else frozenset()
 
 
@@ -80,12 +79,13 @@ def _anchors(path: Path, written: int) -> frozenset[str]:
 
 
 def tooltips(listed: Iterable[Entry]) -> dict[str, str]:
-    """Word -> explanation, of the words that are explained wherever they stand."""
+    """Word -> explanation, for the terms that are explained wherever they occur."""
     return {word: entry.says for entry in listed for word in entry.tips}
 
 
 def entries(path: Path) -> list[Entry]:
-    """The entries of a file in their order, none without it. Raises `Problem` for what is no entry and no heading."""
+    """The entries of a file in order, none without it. Raises `Problem` for text that is neither an entry nor a
+    heading."""
     found, number = [], 1
     for block in re.split(r"(\n(?:[ \t]*\n)+)", path.read_text("utf-8-sig")) if path.is_file() else ():
         if block.strip() and not block.startswith("#"):
@@ -98,7 +98,7 @@ def _entry(block: str, place: str) -> Entry:
     named, _, meaning = block.strip().partition("\n:   ")
     terms = [re.fullmatch(r"`?([^`{}:]+?)`?( +\{ *\.tip *\})?", line.strip()) for line in named.splitlines()]
     if not meaning or None in terms:
-        how = "write the terms, a line each, and below them `:   ` and what they mean"
+        how = "write each term on its own line, and below them `:   ` and their meaning"
         raise Problem(f"no entry of the glossary: {block.strip()[:60]}", how, place)
     link = re.search(r"\. See \[[^\]]*\]\(([^)]*)\)\.?$", meaning)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|[`*]", r"\1", " ".join(meaning.split()))

@@ -1,8 +1,8 @@
-"""Large elements that macros made go around Markdown.
+"""Large elements from macros bypass Markdown.
 
 A model's page is 100 KB of tables and diagrams around 2 KB of prose, and Markdown parses all of it to find nothing to
-do. So a macro marks its large result, by an attribute: where this extension runs, an empty element goes through
-Markdown in its place; where it does not, the page is the same but for the attribute, and slower to build.
+do. So a macro marks its large result with an attribute. With this extension, an empty element goes through Markdown
+instead; without it, the page is the same except for the attribute, and slower to build.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ESCAPED = re.compile(rf"&lt;(\w+) {TAKEN}=(\d+)&gt;(?:&lt;a id=\S*?&gt;&lt;/a&g
 
 
 def marked(result: object) -> object:
-    """A macro's result, marked where it begins with a large element of one line; anything else as it is."""
+    """A macro's result, marked if it begins with a large element on one line; anything else unchanged."""
     if not isinstance(result, str) or len(result) < LEAST or "\n" in result or not (root := _ROOT.match(result)):
         return result
     return f"{root[0]} {MARK}{result[root.end() :]}"
@@ -58,7 +58,7 @@ class LargeBlocks(Extension):
 
 
 class TakeOut(Preprocessor):
-    """An empty element in the place of each marked one. Who checks links to the anchors in it is told them."""
+    """Replaces each marked element by an empty one, and reports its anchors to the code that checks links."""
 
     def __init__(self, extension: LargeBlocks, md: Markdown, until: tuple[str, ...] = ()):
         super().__init__(md)
@@ -84,8 +84,8 @@ class TakeOut(Preprocessor):
         return "".join([*pieces, line[end:]])
 
     def held(self, block: str) -> str:
-        """A block's anchors, for who reads them in the page; none where MkDocs is building, which has a place for
-        them."""
+        """A block's anchors, for code that reads them in the page; none if MkDocs is building, which has its own place
+        for them."""
         if MKDOCS not in self.md.treeprocessors:
             return "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
         reader: Any = self.md.treeprocessors[MKDOCS]
@@ -94,7 +94,7 @@ class TakeOut(Preprocessor):
 
 
 class PutBack(Postprocessor):
-    """The elements themselves; as text, where Markdown took what stood for them as code."""
+    """Restores the elements; as text, if Markdown treated the placeholder as code."""
 
     def __init__(self, extension: LargeBlocks):
         self.blocks = extension.blocks
@@ -107,13 +107,13 @@ class PutBack(Postprocessor):
 
 
 def anchors(block: str) -> list[str]:
-    """The addresses in an element, but for those that would need quotes."""
+    """The anchors in an element, except those that would need quotes."""
     named = (rest.partition('"')[0] for rest in block.split(' id="')[1:])
     return [anchor for anchor in dict.fromkeys(named) if _ANCHOR.fullmatch(anchor)]
 
 
 def end_of_element(line: str, start: int, name: str) -> int | None:
-    """Where the element that starts here ends; None where that is on another line."""
+    """The end of the element that starts here; None if it is on another line."""
     depth = 0
     for tag in re.compile(rf"<(/?){name}\b").finditer(line, start):
         depth += -1 if tag[1] else 1

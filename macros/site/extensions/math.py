@@ -14,10 +14,10 @@ from ...views.kit.mathml import wrapping
 
 
 class Math(ArithmatexExtension):
-    """pymdownx.arithmatex, with MathML for its output.
+    """pymdownx.arithmatex, with MathML as its output.
 
-    `on_problem` is called with the `Problem` of a formula that is none; if it does not raise, the problem's line is
-    shown in the formula's place. Without it the `Problem` is raised.
+    `on_problem` is called with the `Problem` of a wrong formula; if it does not raise, the problem's line replaces the
+    formula. Without it the `Problem` is raised.
     """
 
     def __init__(self, on_problem: Callable[[Problem], None] | None = None, **options):

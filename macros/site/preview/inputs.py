@@ -1,4 +1,4 @@
-"""The files that the site is made from: which were saved since a build last took them in."""
+"""The files that the site is made from, and those that were saved since the last build read them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Inputs:
             self.folders.append(Path(theme))
 
     def read(self) -> dict[Path, tuple[str, tuple]]:
-        """Each file's digest, and when it was written."""
+        """Each file's digest, and its modification time."""
         states, now = {}, time.time_ns()
         for path in [*self.files, *(path for folder in self.folders for path in below(folder))]:
             try:
@@ -63,23 +63,23 @@ class Inputs:
 
     @property
     def are_taken_in(self) -> bool:
-        """Whether nothing was saved between the builds before and the beginning of this one."""
+        """Whether nothing was saved between the earlier builds and the beginning of this one."""
         return self.taken == digests(self.states)
 
     def take_in(self) -> dict[Path, bool]:
-        """What was saved since the last time, and whether that added or deleted the file."""
+        """The files saved since the last time, and whether a file was added or deleted."""
         before, self.taken = self.taken, digests(self.states)
         saved = [p for p in before.keys() | self.taken.keys() if before.get(p) != self.taken.get(p)]
         return {path: path not in before or path not in self.taken for path in saved}
 
     def end(self) -> None:
-        """What was saved while it was being read is not trusted, even if it is back to what it was."""
+        """A file that was saved while it was being read is not trusted, even if its content is unchanged."""
         now = self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, but for those of editors, hidden and compiled ones."""
+    """Every file below a folder, except those of editors, hidden and compiled ones."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not is_an_editors(name)]
         for name in names:

@@ -1,4 +1,4 @@
-"""What a build logs and how it fails, as lines for an author: where, what, and the mend, each told once a save."""
+"""A build's log and its failure, as lines for an author: where, what, and the fix, each once per save."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OMITTED = 'The following pages exist in the docs directory, but are not included
 
 
 class Errors(logging.Handler):
-    """Collects the lines that are logged, of settings warnings too."""
+    """Collects the logged lines, including warnings about settings."""
 
     def __init__(self, level: int = logging.ERROR):
         super().__init__(logging.WARNING)
@@ -35,9 +35,8 @@ class Errors(logging.Handler):
 
 
 class Once(logging.Filter):
-    """A line is told once a save, though each page that uses a wrong preset has it; how a build ended is ours, and what
-    is wrong with a link.
-    """
+    """Prints a line once per save, even if each page that uses a wrong preset has it; replaces MkDocs' lines about the
+    end of a build and about wrong links."""
 
     def __init__(self, docs_dir: str = "", is_overtaken: Callable[[], bool] = lambda: False):
         super().__init__()
@@ -76,7 +75,7 @@ class Once(logging.Filter):
 
 
 def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
-    """A link, an anchor or an image that is not there, with the first line that names it; a generated page has none."""
+    """A missing link target, anchor or image, with the first line that names it; a generated page has none."""
     path = Path(docs_dir, page)
     lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
     number = next(
@@ -86,7 +85,8 @@ def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
 
 
 def wrong_setting(logged: list[str]) -> str | None:
-    """What MkDocs says of a setting; where one is missing and another is nearly called so, that it is misspelt."""
+    """MkDocs' message about a setting; if one is missing and another has nearly the same name, that it is
+    misspelled."""
     said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
     unknown = [name for name, why in said.items() if why.startswith("Unrecognised configuration name")]
     name = next((name for name in said if name not in unknown), None)
@@ -98,7 +98,7 @@ def wrong_setting(logged: list[str]) -> str | None:
 
 
 def one_line(error: BaseException, logged: list[str]) -> str:
-    """An error on one line: where, what, and the mend."""
+    """An error on one line: where, what, and the fix."""
     cause = error.__cause__ or error.__context__
     if mark := getattr(cause, "problem_mark", None):
         return f"mkdocs.yml:{mark.line + 1}: {getattr(cause, 'problem', error)}; fix the line"

@@ -1,4 +1,4 @@
-"""Python's modules under live preview: an edited one is imported anew, with those that import it, and no other."""
+"""Python's modules under live preview: an edited one is imported again, with those that import it, and no other."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def module_name(path: Path) -> str:
 
 
 def is_kept(name: str) -> bool:
-    """Whether the process keeps a module: MkDocs the hooks, the hooks the preview, and both what is remembered."""
+    """Whether the process keeps a module: MkDocs keeps the hooks, the hooks keep the preview, and both keep cached
+    results."""
     return name in KEPT or f"{name}.".startswith("macros.site.preview.")
 
 
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
-    """The modules of this package that a module may import: names with a trailing dot stand for all below."""
+    """The modules of this package that a module may import: names with a trailing dot include all below."""
     package = name if is_package else name.rpartition(".")[0]
     imported = {package + "."} if takes_all else set()
     if package != "macros":
@@ -62,13 +63,13 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
 
 
 def readers(path: Path) -> set[Path]:
-    """The modules that read a data file: those beside it that name it."""
+    """The modules that read a data file: those in its folder that name it."""
     beside = [module for module in path.parent.glob("*.py") if module.stem.isidentifier()]
     return {module for module in beside if f'"{path.name}"' in module.read_text("utf-8", errors="replace")}
 
 
 class Modules:
-    """The package's modules: what each imports, and which Python cannot read."""
+    """The package's modules: the imports of each, and those that Python cannot read."""
 
     def __init__(self):
         self.imports: dict[str, set[str]] = {}
@@ -89,7 +90,8 @@ class Modules:
                 self.broken[name] = error
 
     def forget(self, names: set[str] | None) -> set[str]:
-        """Forgets modules and those that import them (None: all), to be imported anew; gives which were."""
+        """Forget modules and those that import them (None: all), so that they are imported again; returns their
+        names."""
         loaded = {name: known_as for name, known_as in one_package.loaded().items() if not is_kept(name)}
         forgotten = loaded.keys() if names is None else dependants(names, self.imports) & loaded.keys()
         for name in forgotten:

@@ -63,14 +63,14 @@ MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
 
 
 def clear(pages: int) -> None:
-    """After so many pages: what is alive by now stays, no look for garbage in this build goes through it again."""
+    """Limits garbage collection: objects alive after this many pages stay, and this build does not scan them again."""
     if pages % AT_ONCE == 0:
         gc.collect()
         gc.freeze()
 
 
 class Steps:
-    """What a page gave, step by step, each with what it came from."""
+    """A page's results, step by step, each with its dependencies."""
 
     def __init__(self):
         self.address = ""
@@ -120,7 +120,7 @@ class Preview:
         self.serving = self.is_first = command == "serve" and reloads
 
     def on_config_first(self, config) -> None:
-        """Before the server is there: MkDocs would hang where its address cannot be had."""
+        """Before the server is up: MkDocs would hang if its address is not available."""
         host, port = config.dev_addr
         try:
             with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
@@ -128,7 +128,7 @@ class Preview:
                 probe.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            mend = "stop what is there, or give another with mkdocs serve -a 127.0.0.1:8001"
+            mend = "stop the program that uses it, or choose another address with mkdocs serve -a 127.0.0.1:8001"
             raise PluginError(f"nothing can be served at {host}:{port}: {reason}; {mend}") from None
 
     def on_serve(self, server, config, builder, **kwargs):
@@ -148,7 +148,7 @@ class Preview:
 
     @contextmanager
     def building(self, first: frozenset | None):
-        """A build for the pages of these addresses, or for all."""
+        """A build for the pages at these addresses, or for all."""
         self.error, self.first, self.is_under_way = None, first, False
         self.inputs.begin()
         if not self.running:
@@ -173,18 +173,18 @@ class Preview:
             self.inputs.end()
 
     def outputs(self) -> dict[str, Packed | None]:
-        """What each page gave that this build was for, by its address."""
+        """The results of each page of this build, by its address."""
         return {address_of(f): self.pages[f.src_uri].output.value for f in self.built}
 
     def go_on(self) -> None:
-        """Ends a build that is not to go on: the work of a long one asks here, piece by piece."""
+        """Ends a build that is not to continue: the work of a long one calls this, piece by piece."""
         if self.is_abandoned:
             raise Abandoned
 
     # What has changed
 
     def take_in(self, config) -> None:
-        """Finds what was saved since the last build, and forgets what depends on it."""
+        """Find the files saved since the last build, and forget all results that depend on them."""
         docs, theme, is_first = Path(config.docs_dir), config.theme.custom_dir, not self.inputs.taken
         if self.served.rest and not is_first and not self.inputs.are_taken_in:  # that save has a build of its own
             raise Abandoned
@@ -234,11 +234,12 @@ class Preview:
                     page.output.drop()
 
     def saved_presets(self) -> list[str]:
-        """The presets that were saved since all pages were built, and are still there."""
+        """The presets that were saved since all pages were built, and that still exist."""
         return sorted(p.stem for p in self.saved if p.is_relative_to(PACKAGE / "presets") and p.is_file())
 
     def start_again(self, kept: list[Path]) -> None:
-        """An edit of what this process keeps: the process starts again, once the new modules can be imported."""
+        """After an edit of a module that this process keeps, restart the process, once the new modules can be
+        imported."""
         if not kept:
             return
         name = kept[0].relative_to(ROOT)
@@ -249,7 +250,7 @@ class Preview:
             raise PluginError(
                 f"{name}: {tried.stderr.strip().splitlines()[-1]}; mend it: the preview goes on with the one before"
             )
-        log.info(f"{name} was edited: the server starts again")
+        log.info(f"{name} was edited: the server restarts")
         self.served.close()
         shutil.rmtree(self.served.made_dir, ignore_errors=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -284,7 +285,7 @@ class Preview:
         env.loader = WatchedLoader(env.loader)
 
     def on_nav_late(self, nav, config, files):
-        """The addresses that links lead to; macros get files that note which they ask for."""
+        """The addresses of link targets; macros get files that record which of them they ask for."""
         self.nav = nav
         addresses = {f.src_uri: f"{f.url} {f.inclusion}" for f in files}
         changed = {
@@ -304,7 +305,7 @@ class Preview:
             self.leave_the_others(files, config)
 
     def leave_the_others(self, files, config) -> None:
-        """MkDocs builds the open and the saved pages and copies what was saved: the others stay as they are."""
+        """MkDocs builds the open and the saved pages and copies saved files: the others stay as they are."""
         saved = {os.path.abspath(path) for path in self.saved}
         self.built = [f for f in self.all if address_of(f) in cast(frozenset, self.first) or f.abs_src_path in saved]
         built = {id(f) for f in self.built}
@@ -346,7 +347,7 @@ class Preview:
         return frozenset()
 
     def count(self) -> None:
-        """A step that was done anew."""
+        """A step that ran again."""
         self.steps += 1
         clear(self.steps)
 
@@ -409,7 +410,7 @@ class Preview:
         return ""  # until somebody reads it
 
     def on_env_late(self, env, config, files):
-        """The pages are rendered: which can keep their file is known now."""
+        """The pages are rendered, so the pages that can keep their file are known."""
         pages = [f.page for f in self.all if f.page is not None]
         navigation = [(p.title, p.url, p.canonical_url, p.edit_url, repr(p.meta), outline(p)) for p in pages]
         navigation.append(outline_of(self.nav))
@@ -427,7 +428,7 @@ class Preview:
         return env
 
     def on_page_context_early(self, context, page, config, nav):
-        """The search reads the page's HTML; it gets none where its entries are known."""
+        """The search reads the page's HTML; it gets none if its entries are known."""
         steps = self.start(page)
         if steps.output.is_current:
             page.meta = steps.meta
@@ -463,12 +464,12 @@ class Preview:
 
 
 def address_of(file: File) -> str:
-    """The address of a page, as requests have it."""
+    """The address of a page, as in requests."""
     return address("" if file.url in (".", "./") else file.url)
 
 
 def first_title(page: Page) -> str | None:
-    """The title of a page that no build has come to yet, as its source says it. What is wrong there, is told later."""
+    """The title of a page that no build has reached yet, from its source. Errors in it are reported later."""
     try:
         markdown, said = meta.get_data(page.file.content_string)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Which requests are answered: those for a name that the server may have, and for an address that is one.
+"""The requests that are answered: those for an accepted host name and a valid path.
 
-A page of another site can have its own name lead to this machine (DNS rebinding), and read here whatever it likes. It
-cannot choose the name that a browser sends along: that one is held against those by which an author comes.
+A page of another site could point its own host name at this machine (DNS rebinding), and read anything here. It cannot
+choose the host name that a browser sends, so that name is compared with those that an author uses.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ _NAME = re.compile(r"\*|\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
 class Hosts:
-    """The names by which the preview is asked: localhost, any number (an IP address), the one that it is bound to, and
-    those of the setting. A name there that begins with a dot takes all below it, and `*` whatever is sent.
-    """
+    """The accepted host names: localhost, any IP address, the name that the preview is bound to, and those of the
+    setting. A name there that begins with a dot includes its subdomains, and `*` accepts any name."""
 
     def __init__(self, config):
         bound, said = config.dev_addr.host, config.extra.get("preview_hosts")
         names = said.replace(",", " ").split() if isinstance(said, str) else said or []
         names = [name.lower() if isinstance(name, str) else name for name in names] if isinstance(names, list) else None
         if names is None or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
-            mend = "write names without a port, such as preview.example.org, or .example.org for all below"
+            mend = "write names without a port, such as preview.example.org, or .example.org for all subdomains"
             raise PluginError(f"mkdocs.yml: {SETTING} = {said!r:.60}: expected names of hosts; {mend}")
         self.names = {bound.lower(), "localhost", ".localhost", *names}
 
     def refusal(self, host: str | None) -> str | None:
-        """What is wrong with the host that a request names, on one line; a request of old may name none."""
+        """The error for the host of a request, on one line; an old-style request may name none."""
         if host is None:
             return None
         read = _HOST.fullmatch(host.strip())
@@ -54,7 +53,7 @@ def _is_number(name: str) -> bool:
 
 
 def path_of(environ) -> str | None:
-    """The path that a request names; None where it is no text, or has characters that no address has."""
+    """The path of a request; None if it is not text, or has characters that no address has."""
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeError:

@@ -54,9 +54,8 @@ class Abandoned(BaseException):
 
 
 class Watching(PollingObserver):
-    """Has the system tell of saves in folders. Looking at thousands of files, as MkDocs does, takes a thread half a
-    minute while another one builds: each file is a wait for the interpreter's lock.
-    """
+    """Has the system report saves in folders. Scanning thousands of files, as MkDocs does, takes a thread half a minute
+    while another one builds: each file waits for the interpreter's lock."""
 
     def __init__(self, timeout: float):
         super().__init__(timeout=timeout)
@@ -79,7 +78,7 @@ class Watching(PollingObserver):
 
 
 class Served:
-    """The site that is served, and its building."""
+    """The site that is served, and its builds."""
 
     def __init__(self, server, builder, preview, config):
         self.server, self.builder, self.preview = server, builder, preview
@@ -132,12 +131,12 @@ class Served:
         self.follow(config)
 
     def follow(self, config) -> None:
-        """What the settings say of the server."""
+        """The server's part of the settings."""
         self.hosts = Hosts(config)
         self.watch([config.docs_dir, *config.watch, *CHECKED, config.theme.custom_dir or config.docs_dir])
 
     def watch(self, paths) -> None:
-        """Saves below these are noticed from now on."""
+        """From now on, report saves below these."""
         for path in {os.path.abspath(p) for p in paths} - self.watched:
             if os.path.exists(path):
                 self.watched.add(path)
@@ -146,7 +145,7 @@ class Served:
     # Requests
 
     def answer(self, environ, start_response):
-        """What MkDocs' server answers, once it is up to date; notes which pages are open."""
+        """The answer of MkDocs' server, once it is up to date; records which pages are open."""
         if wrong := self.hosts.refusal(environ.get("HTTP_HOST")):
             start_response("403 Forbidden", [("Content-Type", "text/plain"), ("X-Content-Type-Options", "nosniff")])
             return [wrong.encode()]
@@ -182,7 +181,7 @@ class Served:
         return *answers[-1][:2], body
 
     def opened(self, path: str) -> str:
-        """Notes a page that somebody looks at; gives its address."""
+        """Record a page that somebody looks at; returns its address."""
         page = address(path)
         if page == "" or page.endswith(("/", ".html")):
             self.open.pop(page, None)
@@ -198,11 +197,11 @@ class Served:
         return not (path.startswith("assets/") and self.has(path))
 
     def has(self, uri: str) -> bool:
-        """Whether there is such a file in the site that is served."""
+        """Whether the served site has such a file."""
         return os.path.isfile(os.path.join(self.site_dir, os.path.normpath(uri)))
 
     def ask_for(self, path: str) -> None:
-        """Has a page built before the others."""
+        """Have a page built before the others."""
         if path not in self.tried and (path == "" or path.endswith(("/", ".html"))):
             self.tried.add(path)
             self.asked.add(path)
@@ -218,25 +217,25 @@ class Served:
         threading.Thread(target=self.look, daemon=True).start()
 
     def look(self) -> None:
-        """Notices what the system did not tell."""
+        """Notice saves that the system did not report."""
         while not self.closed.wait(LOOK):
             noticed = self.noticed
             if self.preview.inputs.read() != noticed and not self.closed.wait(TELLS) and self.noticed is noticed:
                 self.have_rebuilt()
 
     def have_rebuilt(self) -> None:
-        """What MkDocs takes for a save."""
+        """Start a build as MkDocs does after a save."""
         try:
             self.reload.write_text(f"{self.reload.read_text()}.")
         except OSError as full:
             log.error(f"the open tabs are not told: {full.strerror}")
 
     def is_overtaken(self) -> bool:
-        """Whether this is the build of the other pages, and something was saved that the next one tells of."""
+        """Whether this is the build of the other pages, and something was saved that the next one reports."""
         return threading.current_thread() is self.rest and self.preview.inputs.read() != self.state
 
     def rebuild(self) -> None:
-        """What MkDocs calls at a save, and then has the open tabs reload."""
+        """The function that MkDocs calls at a save; it then has the open tabs reload."""
         state = self.noticed = self.preview.inputs.read()
         is_saved = state != self.state
         if not is_saved and not self.is_cautious and not self.told:
@@ -266,14 +265,14 @@ class Served:
         self.rest.start()
 
     def tidy_up(self) -> None:
-        """What builds left in memory goes, when nobody waits: what is new is looked at soon, all of it seldom."""
+        """Collect garbage of builds while nobody waits: new objects soon, all objects rarely."""
         self.untidy += 1
         self.tidy = threading.Timer(2, gc.collect)
         self.tidy.daemon = True
         self.tidy.start()
 
     def tidy_all(self) -> None:
-        """After a build of all pages: what is remembered from here on is not looked at with each save."""
+        """After a build of all pages: exclude its cached results from the collections after each save."""
         if self.untidy >= MANY or self.preview.is_imported_anew:
             gc.unfreeze()
             gc.collect()
@@ -281,9 +280,8 @@ class Served:
         gc.freeze()
 
     def build_rest(self, shown: dict, errors: list) -> None:
-        """All pages, and before them any that somebody asks for. Where that changes an open one (by another page's
-        title, say), its tab reloads once more.
-        """
+        """All pages, and before them any that somebody requests. If that changes an open one (by another page's title,
+        say), its tab reloads once more."""
         while True:
             with self.news:
                 asked, self.asked = frozenset(self.asked) - (self.ready or frozenset()), set()
@@ -309,7 +307,7 @@ class Served:
             self.have_rebuilt()
 
     def build(self, first: frozenset | None) -> bool:
-        """A build that brings the first pages up to date, or all of them; whether it worked."""
+        """A build that brings the first pages up to date, or all of them; returns whether it succeeded."""
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
@@ -347,7 +345,7 @@ class Served:
             self.news.notify_all()
 
     def stop(self) -> None:
-        """The build of the other pages ends at the next page."""
+        """End the build of the other pages at the next page."""
         if self.tidy:
             self.tidy.cancel()
         if self.rest and self.rest is not threading.current_thread():
@@ -362,7 +360,7 @@ class Served:
         shutil.rmtree(self.reload.parent, ignore_errors=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
-        """Whether a page's file need not be written: what is served is the same, and not of an abandoned build."""
+        """Whether a page's file need not be written: the served one is equal, and not from an abandoned build."""
         path = os.path.join(self.site_dir, os.path.normpath(uri))
         if not is_same:
             self.unserved.add(path)
@@ -372,7 +370,7 @@ class Served:
         return True
 
     def take_over(self, is_whole: bool) -> None:
-        """What was just built takes the place of what is served, file by file: an open tab may be loading."""
+        """Move the new build over the served site, file by file: an open tab may be loading."""
         new = set(self.kept)
         for folder, _, names in os.walk(self.made_dir):
             to = os.path.normpath(os.path.join(self.site_dir, os.path.relpath(folder, self.made_dir)))
@@ -397,7 +395,7 @@ class Served:
         self.unserved -= new
 
     def show(self, line: str) -> None:
-        """The line on top of each page of the last good site, and on each page that no build has come to."""
+        """Show the line at the top of each page of the last good site, and on each page that no build has reached."""
         sources = [p.relative_to(self.docs_dir).as_posix() for p in below(Path(self.docs_dir)) if p.suffix == ".md"]
         sources += pages_of_presets()
         for source in ("404.html", *sources):
@@ -420,12 +418,13 @@ class Served:
 
 
 def pages_of_presets() -> list[str]:
-    """As `catalogue.page_paths` says, which the preview cannot ask: it imports nothing that an edit may have broken."""
+    """The paths of `catalogue.page_paths`, which the preview cannot import: it imports nothing that an edit may have
+    broken."""
     return [
         f"models/{path.parent.name}/{path.stem}.md" for path in below(PACKAGE / "presets") if path.suffix == ".toml"
     ]
 
 
 def address(path: str) -> str:
-    """A page's address below the site's: of a request or as MkDocs writes it, the same for both."""
+    """A page's address below the site's: from a request or from MkDocs, the same for both."""
     return unquote(path).removeprefix("/").removesuffix("index.html")

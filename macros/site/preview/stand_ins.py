@@ -1,4 +1,4 @@
-"""In the place of MkDocs' and Jinja's own objects: what notes who asks for it, and what is compiled or listed once."""
+"""Replacements for MkDocs' and Jinja's own objects, which record who asks for them, and compile or list things once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...cache.memory import depends_on
 
 
 class Watched:
-    """The site's files, noting which were asked for: a link depends on whether its target is there, and where."""
+    """The site's files, recording which were asked for: a link depends on whether its target exists, and where."""
 
     def __init__(self, files: Files):
         self._files = files
@@ -34,7 +34,7 @@ class Watched:
 
 
 class WatchedLoader(jinja2.BaseLoader):
-    """Jinja's loader of `{% include %}`, noting what was included."""
+    """Jinja's loader of `{% include %}`, recording the included files."""
 
     def __init__(self, inner):
         self.inner = inner
@@ -45,7 +45,7 @@ class WatchedLoader(jinja2.BaseLoader):
 
 
 class Unknown:
-    """The anchors of a page that shows an error: no link to it is wrong."""
+    """The anchors of a page that shows an error: no link to it is reported as wrong."""
 
     def __contains__(self, anchor: str) -> bool:
         return True
@@ -66,7 +66,7 @@ class Compiled(jinja2.BytecodeCache):
 
 
 class Templates(jinja2.FileSystemLoader):
-    """The theme's folders, listed without those that MkDocs leaves out in the end: its icons are 12,000 files."""
+    """The theme's folders, without the files that MkDocs leaves out in the end: its icons are 12,000 files."""
 
     def list_templates(self):
         templates = set()

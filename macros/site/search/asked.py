@@ -1,7 +1,6 @@
-"""What a question may name besides words of a page: models, machines, formats, sizes and figures, by every name that
-people use. The names are data, `asked.toml` with the reason beside each; docs/assets/search/meant.mjs reads a question
-by them.
-"""
+"""The things that a question may name besides words of a page: models, machines, formats, sizes and figures, by all of
+their common names. The names are data, `asked.toml` with the reason for each; docs/assets/search/meant.mjs reads a
+question with them."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ _WORD = re.compile(r"[a-z0-9.]+")
 
 @cache
 def asked() -> dict:
-    """What `asked.toml` says."""
+    """The contents of `asked.toml`."""
     return tomllib.loads((HERE / "asked.toml").read_text("utf-8"))
 
 
 def topics(page: str, anchor: str) -> list[str]:
-    """The other names of a section, by its page's source; none of most."""
+    """The other names of a section, by its page's source; most sections have none."""
     return _topics().get((page, anchor), [])
 
 
@@ -45,10 +44,10 @@ def _topics() -> dict[tuple[str, str], list[str]]:
 
 
 def names(models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str]) -> dict:
-    """Everything that meant.mjs reads a question by; `models` in the order of their records.
+    """All names with which meant.mjs reads a question; `models` in the order of their records.
 
-    A model has its names besides the title and its place among all, the newest first and of one day the largest; -1
-    where no tool can start from it.
+    A model has its names besides the title and its rank, the newest first and on one day the largest; -1 if no tool can
+    start from it.
     """
     said, models = asked(), list(models)
     order = {slug: n for n, slug in enumerate(sorted(filter(_is_listed, models), key=_newest_first))}
@@ -87,7 +86,7 @@ def _newest_first(slug: str) -> tuple[str, int]:
 
 
 def _other_names(slug: str) -> list[str]:
-    """What a model is called besides its title and its slug."""
+    """The names of a model besides its title and its slug."""
     p = presets.preset(slug)
     named = dict.fromkeys(name.rpartition("/")[2].lower() for name in (p.hub or "", *p.aliases))
     return [name for name in named if name and _plain(name) not in (_plain(p.name), _plain(slug))]
@@ -118,7 +117,7 @@ def _keys() -> tuple[Keys, dict[str, Keys]]:
 
 
 def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
-    """The keys of a model's sizes where they are not the usual ones."""
+    """The keys of a model's sizes that differ from the usual ones."""
     if not _is_listed(slug):
         return []
     keys = others.get(presets.model(slug).model_type, {})
@@ -126,7 +125,8 @@ def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
 
 
 def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
-    """Accelerators by what they are called, written together: `rtx4090`, `4090`, `a100`; of several the most common."""
+    """Accelerators by their names, without spaces: `rtx4090`, `4090`, `a100`; for an ambiguous name, the most
+    common."""
     found: dict[str, str] = {}
     for slug, a in sorted(known.items(), key=lambda entry: not entry[1].is_common):
         for name in _machine_names(slug, a.name):
@@ -137,7 +137,7 @@ def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
 
 
 def _machine_names(slug: str, name: str) -> Iterable[str]:
-    """A name without its ends and its beginnings, as long as what is left tells something."""
+    """A name without its ends and its beginnings, as long as the rest identifies it."""
     words = _WORD.findall(_IN_BRACKETS.sub("", name).lower())
     yield "".join(words)
     for start in range(len(words)):
@@ -149,7 +149,7 @@ def _machine_names(slug: str, name: str) -> Iterable[str]:
 
 
 def format_names() -> dict[str, list[str]]:
-    """The formats of weights, each with what else it is called."""
+    """The weight formats, each with its other names."""
     found: dict[str, list[str]] = {name: [] for name in WEIGHTS if name != PUBLISHED}
     for other, name in OTHER_WEIGHTS.items():
         found[name].append(other.lower())

@@ -37,9 +37,9 @@ def index_files(
     is_built: Callable[[str], bool],
     is_preview: bool = False,
 ) -> dict[str, str]:
-    """The files of the search, by their paths in the site; `is_built` says whether a page is, by its source.
+    """The files of the search, by their paths in the site; `is_built` says whether a page exists, by its source.
 
-    That of a preview says so beside what it finds.
+    A preview's index says that it is one, next to its results.
     """
     models = records.model_records(address)
     listed = [*models.values(), *records.family_records(address)]
@@ -92,14 +92,14 @@ def _texts(pages: list[Page]) -> list[tuple[int, list[str]]]:
 
 
 def _of_tensor(tensor: Tensor, order: Mapping[str, int]) -> list:
-    """[name, [model, ...], {model: the address of its row, where that is not the first layer's}]."""
+    """[name, [model, ...], {model: the address of its row, if that is not the first layer's}]."""
     first = tensor.name.replace("{i}", "0").replace("{e}", "0")
     others = {order[slug]: anchor for slug, anchor in tensor.rows if anchor != first}
     return [tensor.name, [order[slug] for slug, _ in tensor.rows], *([others] if others else [])]
 
 
 class Index:
-    """Which word is in which record, and how much that counts."""
+    """The words of each record, and their weights."""
 
     def __init__(self):
         self.n = 0
@@ -116,7 +116,7 @@ class Index:
         self.n += 1
 
     def weight(self, word: str, record: int) -> int:
-        """How much a word counts for a record: a rare one more."""
+        """The weight of a word for a record: a rare one counts more."""
         held = self.records[word]
         return max(1, round(4 * held[record] * math.log(1 + self.n / len(held))))
 

@@ -1,4 +1,4 @@
-"""What can be found: each record with where it is, what is shown of it, and the words that it is found by."""
+"""The records of the search: each with its address, the text that is shown, and the words that find it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Address = Callable[[str], str]  # from a page's source to where it is served
 
 
 class Record(NamedTuple):
-    """Something to find."""
+    """An entry that can be found."""
 
     kind: str
     address: str
@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A written page: where it is served, its title, sections and source; how much it counts beside the others."""
+    """A written page: its address, its title, sections and source; its weight relative to the others."""
 
     address: str
     title: str
@@ -65,7 +65,7 @@ def model_records(address: Address) -> dict[str, Record]:
 @memoized
 @cached_on_disk
 def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
-    """(name, what is said of it, fields) of a model."""
+    """(name, shown text, fields) of a model."""
     p = presets.preset(slug)
     day = values.date(p.released)
     month = day.partition(" ")[2] if isinstance(p.released, datetime.date) else day
@@ -116,7 +116,7 @@ def family_records(address: Address) -> Iterable[Record]:
 
 
 def section_records(pages: Iterable[Page]) -> Iterable[Record]:
-    """A record for each section of the written pages; what is said of it stands in its page's text."""
+    """A record for each section of the written pages; its shown text is in its page's text."""
     for page in pages:
         for section in page.sections:
             above = page.title if section.title != page.title else ""
@@ -133,7 +133,7 @@ Term = tuple[list[str], str, str]  # terms, what they mean, and the page and sec
 
 
 def glossary_records(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
-    """A record for each entry of the glossary, which leads to the section that teaches it."""
+    """A record for each entry of the glossary, which links to the section that teaches it."""
     for terms, explanation, taught in glossary:
         page, hash, anchor = taught.partition("#")
         fields = *((TITLE, term) for term in terms), (ABOVE, explanation)
@@ -141,7 +141,7 @@ def glossary_records(glossary: Iterable[Term], address: Address) -> Iterable[Rec
 
 
 def symbol_records(address: str) -> Iterable[Record]:
-    """A record for each named size, found by its name in the configs, too."""
+    """A record for each named size, also found by its name in the configs."""
     for symbol in notation.SYMBOLS:
         keys = " ".join(notation.config_keys(symbol.name))
         said = f"{symbol.meaning}; {keys.replace(' ', ', ')} in config.json" if keys else symbol.meaning

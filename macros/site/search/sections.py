@@ -1,4 +1,4 @@
-"""A written page's HTML as its sections: what stands below each heading, as text in which nothing runs together."""
+"""A written page's HTML as its sections: the content below each heading, as text in which words stay apart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CELLS = re.compile(r"(?: · )+(?=[.,;:]?(?: |$))")
 
 
 class Section(NamedTuple):
-    """A heading with its address in the page, and what stands below it."""
+    """A heading with its address in the page, and the content below it."""
 
     anchor: str  # empty for the page's beginning
     title: str
@@ -33,7 +33,7 @@ class Section(NamedTuple):
 
 
 def sections(html: str, title: str) -> list[Section]:
-    """The sections of a page: what stands before its first heading, and below each."""
+    """The sections of a page: the content before its first heading, and below each."""
     pieces, anchor, start = [], "", 0
     for heading in _HEADING.finditer(html):
         pieces.append(Section(anchor, title, plain_text(html[start : heading.start()])))

@@ -1,4 +1,4 @@
-"""A text as the words that it is found by: `Llama-3.1-8B` is llama, 3.1, 8b; `8,030,261,248` is one number."""
+"""A text as the words that find it: `Llama-3.1-8B` is llama, 3.1, 8b; `8,030,261,248` is one number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in their order, each with what it is put together from behind it."""
+    """The words of a text in order, each preceded by its compounds."""
     return [form for word in _WORD.findall(_ungrouped(text.lower())) for form in forms(word)]
 
 
@@ -29,7 +29,7 @@ def _ungrouped(text: str) -> str:
 
 @cache
 def forms(word: str) -> tuple[str, ...]:
-    """A word as it is found: itself, then its parts. `q_proj` is also q and proj, `llama3` is llama and 3."""
+    """The forms of a word: itself, then its parts. `q_proj` is also q and proj, `llama3` is llama and 3."""
     word = word.strip("_")
     whole = stem(word)
     parts = [part for part in word.split("_") if part]
@@ -40,7 +40,7 @@ def forms(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """A word without its plural's ending and its `ing`: what is left need be no word, only the same for all of them."""
+    """A word without a plural ending and `ing`: the rest need not be a word, only the same for all of them."""
     if len(word) < 4 or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:

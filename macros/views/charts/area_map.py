@@ -1,6 +1,7 @@
-"""The area map: the parameters of a model to scale, each part a field that leads to what explains it.
+"""The area map: the parameters of a model to scale, each part an area that links to its explanation.
 
-Drawn twice, for a wide and for a narrow place, of which the style sheet shows one; the same stands below as a table.
+It is drawn twice, for a wide and for a narrow place, and the style sheet shows one; a table below it has the same
+content.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .parts_chart import PARTS
 
 
 class Field(NamedTuple):
-    """A part of the model: its parameters, what it is called, in the field's terms too, where it is explained."""
+    """A part of the model: its parameters, its name, its terms, and the page that explains it."""
 
     group: Group
     name: Html
@@ -34,7 +35,7 @@ class Field(NamedTuple):
         return rounding.grouped(self.group.count)
 
     def area(self, total: int) -> treemap.Area:
-        """The part as the drawing has it."""
+        """The part for the drawing."""
         group = self.group
         tensors = (
             treemap.Tensor(
@@ -48,19 +49,21 @@ class Field(NamedTuple):
 
 
 @disclosure.view("where its parameters are")
-def area_map(model: Model, link: Link | None = None) -> Html:
+def area_map(model: Model, link: Link | None = None, tall: bool = False) -> Html:
     """The parameters of a model to scale; each field leads to the page that explains the part."""
-    return _figure(model, tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model)))
+    addresses = tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model))
+    return _figure(model, addresses, *((treemap.TALL, treemap.SHORT) if tall else (treemap.WIDE, treemap.NARROW)))
 
 
 @memoized
 def area_map_of_model_page(model: Model) -> Html:
     """The same for the model's own page: each field leads to the part in the table of every parameter."""
-    return _figure(model, tuple(f"#{group_id(group, model)}" for group in groups(model)))
+    addresses = tuple(f"#{group_id(group, model)}" for group in groups(model))
+    return _figure(model, addresses, treemap.WIDE, treemap.NARROW)
 
 
 def drawing(model: Model) -> Html:
-    """The wide drawing by itself, which leads nowhere."""
+    """The wide drawing on its own, without links."""
     return _drawing(_fields(model, (None,) * len(groups(model))), model, treemap.WIDE, "wide")
 
 
@@ -72,7 +75,7 @@ def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
 
 
 @memoized
-def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
+def _figure(model: Model, addresses: tuple[str | None, ...], wide: tuple[int, int], narrow: tuple[int, int]) -> Html:
     fields = _fields(model, addresses)
     used = html(" The stronger color marks those that one token uses.") if is_sparse(model) else ""
     caption = html(
@@ -83,7 +86,7 @@ def _figure(model: Model, addresses: tuple[str | None, ...]) -> Html:
     )
     return tag(
         "figure",
-        *(_drawing(fields, model, size, cls) for size, cls in ((treemap.WIDE, "wide"), (treemap.NARROW, "narrow"))),
+        *(_drawing(fields, model, size, cls) for size, cls in ((wide, "wide"), (narrow, "narrow"))),
         tag("figcaption", caption),
         tag("details", html("<summary>The same as a table</summary>"), _table(fields, model), cls="wide"),
         cls="ep-map",
@@ -121,7 +124,7 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
 
 
 def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
-    """A part: its tensors as fields within it, its name, and their names where there is room."""
+    """A part: its tensors as areas within it, its name, and their names if there is room."""
     colour = PARTS[f.group.parts[0].category].colour
     said = html("{}: {} parameters, {}", (f.name + f.terms).striptags(), f.said, area.share)
     shapes = joined(

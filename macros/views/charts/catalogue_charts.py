@@ -1,6 +1,6 @@
 """Charts of the whole catalog, each with a description and the same content as a table.
 
-No arithmetic of a model is done here.
+They do no arithmetic of models.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
     )
     return figure(
         panels,
-        html("Every model of the catalog. Both axes are logarithmic, so a straight line of slope two is a square."),
+        html(
+            "Every model of the catalog. Both axes are logarithmic, so growth with the square is a straight line of "
+            "slope two."
+        ),
         as_table,
     )
 
@@ -99,7 +102,7 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
 def _beside(
     start: tuple[float, float], end: tuple[float, float], content: str, points: list[tuple[float, float]]
 ) -> Html:
-    """What a rising line is called, beside it where the points are farthest away."""
+    """The label of a rising line, next to it where the points are farthest away."""
     places = [
         (px + dx, py + dy, anchor)
         for k in range(101)
@@ -137,7 +140,7 @@ RATIOS = (
 def ratio_chart(
     points: Iterable[tuple[Entry, Fraction]], caption: Html, alternative: Html, title: str, link: Link | None = None
 ) -> Html:
-    """For each model, what a formula gives divided by what the model has, against the model's size."""
+    """For each model, a formula's result divided by the actual figure, against the model's size."""
     points = [(e, ratio) for e, ratio in points if ratio > 0]
     least, most = min(e.total for e, _ in points) * 0.6, max(e.total for e, _ in points) * 1.7
     ratios = [float(ratio) for _, ratio in points]
@@ -183,7 +186,7 @@ HEADS = (
 
 
 def shape_history_chart(link: Link | None = None) -> Html:
-    """How wide the feed-forward part is, how many heads there are and how wide one is, model by model, in the order of
+    """The width of the feed-forward network, the number of heads and the width of one, model by model, in the order of
     release."""
     return _shape_history_chart(page_addresses(link))
 

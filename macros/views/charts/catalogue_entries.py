@@ -1,4 +1,4 @@
-"""The models of the catalog as the charts need them: year, size, and which kind of design each is."""
+"""The models of the catalog for the charts: year, size, and kind of design."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..trace.parts import is_sparse
 
 
 class Entry(NamedTuple):
-    """What the charts need of a model."""
+    """A model for the charts."""
 
     slug: str
     name: str
@@ -56,7 +56,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def year(released: object) -> float:
-    """A date as a number of years; what is known only in part is its first possible day."""
+    """A date as a number of years; for a partial date, its first possible day."""
     if isinstance(released, datetime.date):
         return released.year + (released.timetuple().tm_yday - 1) / 366
     y, _, month = str(released).partition("-")
@@ -64,7 +64,7 @@ def year(released: object) -> float:
 
 
 def kind(model: Model) -> int:
-    """Which of KINDS a model is."""
+    """The model's kind, one of KINDS."""
     sizes, counts = model.counts.values(), model.counts
     if is_sparse(model):
         return 2
@@ -84,7 +84,7 @@ def kind(model: Model) -> int:
 
 
 def feed_forward_matrices(model: Model) -> int | None:
-    """How many matrices the dense feed-forward part has: 2, or 3 where it is gated; None without such a part."""
+    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network."""
     parts = [p for p in model.counts.parts if p.is_dense_feed_forward]
     if not parts:
         return None
@@ -94,5 +94,5 @@ def feed_forward_matrices(model: Model) -> int | None:
 
 
 def page_addresses(link: Link | None) -> tuple[str | None, ...]:
-    """Of every model's page."""
+    """The addresses of every model's page."""
     return tuple(link(e.slug) if link else None for e in entries())

@@ -1,4 +1,4 @@
-"""Where a model's parameters are: embedding, attention, feed-forward, norms and head as one bar."""
+"""The distribution of a model's parameters over embedding, attention, feed-forward, norms and head, as one bar."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ PARTS = {
 
 @memoized
 def part_counts(model: Model) -> tuple[int, ...]:
-    """Parameters of the embedding, attention (or another mixing of tokens), feed-forward, norms and head of a model."""
+    """Parameters of the embedding, attention (or another token mixer), feed-forward, norms and head of a model."""
     counts = by_category(model.counts.parts)
     return tuple(counts[category] for category in PARTS)
 
 
 def parts_chart(models: Iterable[str], link: Link | None = None) -> Html:
-    """One bar a model: the shares of embedding, attention, feed-forward, norms and head."""
+    """One bar per model: the shares of embedding, attention, feed-forward, norms and head."""
     slugs = (models,) if isinstance(models, str) else tuple(models)
     for slug in slugs:
         if disclosure.model(slug) is None:
@@ -75,7 +75,7 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
 
 
 def _bars(models: list[Model], frame: Frame, described: str) -> Html:
-    """The legend, and a bar a model with its name and total above it."""
+    """The legend, and one bar per model with its name and total above it."""
     prefix = f"ep{zlib.crc32(repr([m.slug for m in models]).encode()):08x}{frame.cls}"
     left, wide, drawn = 4, frame.width - 8, [patterns(PARTS.values(), prefix)]
     columns = wide // 112

@@ -1,7 +1,7 @@
-"""The area map as plain shapes: where each part of a model lies, to scale, and what is written into it.
+"""The area map as plain shapes: the place of each part of a model, to scale, and its labels.
 
-Compiled for the tools' pages, too (`browser/bundle.py`), so that the map that moves there is this very drawing. It
-knows neither HTML nor models: what an area says is handed in.
+Compiled for the tools' pages, too (`browser/bundle.py`), so the map that moves there is the same drawing. It knows
+neither HTML nor models: the caller passes in the labels.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..kit.text_boxes import Box, text_box
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
+TALL, SHORT = (560, 370), (340, 165)  # of those on the home page
 TITLE, SMALL = 11.5, 10.0  # sizes of letters
 LINE = 14.0
 BOLD = "650"
@@ -28,7 +29,7 @@ class Tensor(NamedTuple):
 
 
 class Area(NamedTuple):
-    """A part of the model: its title, its number of layers, its parameters, these rounded, their share, its tensors."""
+    """A part of the model: its title, its number of layers, its parameters, also rounded, their share, its tensors."""
 
     title: str
     n_layers: int
@@ -39,7 +40,7 @@ class Area(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A line of text: where it starts, what it says, its size and its weight."""
+    """A line of text: its position, its text, its size and its weight."""
 
     x: float
     y: float
@@ -49,8 +50,8 @@ class Label(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A part as it is drawn, by its place in the list: its own box, in it what a token uses, the lines around its
-    tensors and around itself, and what is written."""
+    """A part in the drawing, by its index in the list: its box, the box of the parameters that a token uses, the lines
+    around its tensors and around itself, and its labels."""
 
     place: int
     box: Box
@@ -61,31 +62,31 @@ class Drawn(NamedTuple):
 
 
 def drawn(areas: list[Area], box: Box) -> list[Drawn]:
-    """The parts that hold anything, from the largest down."""
+    """The parts that are not empty, from the largest down."""
     largest_first = sorted((i for i, area in enumerate(areas) if area.parameters), key=lambda i: -areas[i].parameters)
     boxes = squarified([areas[i].parameters for i in largest_first], box)
     return [_drawn(i, areas[i], own) for i, own in zip(largest_first, boxes)]
 
 
 def _drawn(index: int, area: Area, box: Box) -> Drawn:
-    """A part: its tensors as fields within it, its name, and their names where there is room."""
+    """A part: its tensors as areas within it, its name, and their names if there is room."""
     tensors = sorted((tensor for tensor in area.tensors if tensor.parameters), key=lambda tensor: -tensor.parameters)
     boxes = squarified([tensor.parameters for tensor in tensors], box)
     used = [
         (left, top, left + (right - left) * tensor.used, bottom)
         for tensor, (left, top, right, bottom) in zip(tensors, boxes)
     ]
-    lines, taken = _heading(area, box)
+    lines, taken = _heading(area, box, boxes[0] if boxes else box)
     for tensor, own in zip(tensors, boxes):
         lines += _name(tensor, own, taken)
     return Drawn(index, box, used, _outlined(boxes), _outlined([box]), lines)
 
 
 def squarified(sizes: list[int], box: Box) -> list[Box]:
-    """Rectangles with areas in these proportions that fill the box, in the order given, which is from the largest down.
+    """Rectangles with areas in these proportions that fill the box, in the given order, from the largest down.
 
-    Bruls, Huizing and van Wijk, Squarified Treemaps (2000): along the shorter side a row takes one more as long as that
-    makes its rectangles squarer.
+    Bruls, Huizing and van Wijk, Squarified Treemaps (2000): a row along the shorter side takes one more rectangle as
+    long as that makes its rectangles squarer.
     """
     left, top, right, bottom = box
     scale = (right - left) * (bottom - top) / sum(sizes) if sizes else 0.0
@@ -108,23 +109,23 @@ def squarified(sizes: list[int], box: Box) -> list[Box]:
 
 
 def _slimmest(row: list[float], side: float) -> float:
-    """How many times as long as wide the slimmest rectangle of a row is."""
+    """The aspect ratio of the slimmest rectangle of a row."""
     depth = sum(row) / side
     return max(max(depth * depth / area, area / (depth * depth)) for area in row)
 
 
 def _outlined(boxes: list[Box]) -> list[Box]:
-    """The fields that have lines around them: not one so thin that there would be nothing between its lines."""
+    """The areas that have outlines: those wide enough to leave something between the lines."""
     return [box for box in boxes if min(box[2] - box[0], box[3] - box[1]) >= 2]
 
 
-def _heading(area: Area, box: Box) -> tuple[list[Label], Box]:
-    """The name of a part and its size, as much as there is room for, and the place that they take."""
-    left, top, right, bottom = box
+def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
+    """The name and size of a part, as much as its first tensor's field has room for, and the place that they take."""
+    left, top = box[0], box[1]
     named = f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title
     counted = f"{area.said}, {area.share}"
     possible = ([named, counted], *_wrapped(area), [area.title], [area.share])
-    lines = next((lines for lines in possible if _has_room(lines, box)), None)
+    lines = next((lines for lines in possible if _has_room(lines, first)), None)
     if lines is None:
         return [], (left, top, left, top)
     is_named = lines != [area.share]
@@ -137,7 +138,7 @@ def _heading(area: Area, box: Box) -> tuple[list[Label], Box]:
 
 
 def _has_room(lines: list[str], box: Box) -> bool:
-    """Whether a heading of these lines fits into a box."""
+    """Whether a heading of these lines fits in a box."""
     left, top, right, bottom = box
     return _fits(lines, TITLE, right - left - 10) and bottom - top >= LINE * len(lines) + 5
 
@@ -157,7 +158,7 @@ def _wrapped(area: Area) -> Iterable[list[str]]:
 
 
 def _name(tensor: Tensor, box: Box, taken: Box) -> list[Label]:
-    """A tensor's name at the foot of its field, where it fits and stands below the part's own."""
+    """A tensor's name at the bottom of its area, if it fits below the part's name."""
     left, top, right, bottom = box
     start = max(top, taken[3]) if left < taken[2] and right > taken[0] else top
     for line in (f"{tensor.name} {tensor.said}", tensor.name):

@@ -1,1 +1,1 @@
-"""Tables and charts of what models cost: FLOPs, bytes moved, cache, memory, training, time."""
+"""Tables and charts of the costs of models: FLOPs, bytes moved, cache, memory, training, time."""

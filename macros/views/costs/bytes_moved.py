@@ -1,4 +1,4 @@
-"""Bytes that a step moves at the least, and FLOPs per byte."""
+"""The minimum number of bytes that a step moves, and FLOPs per byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cells import EXPERTS, GB, beyond_note_of_model, context_or_usual, cost_tab
 
 
 @memoized
-@disclosure.view("what it moves")
+@disclosure.view("its memory traffic")
 def bytes_table(
     model: Model,
     context: int | None = None,
@@ -23,8 +23,8 @@ def bytes_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """Bytes that a step moves at the least, and FLOPs per byte: one new token for each sequence, and reading one
-    text."""
+    """The minimum number of bytes that a step moves, and FLOPs per byte: decode of one token per sequence, and
+    prefill."""
     costs, context, format, dtype, item = (
         model_costs(model),
         context_or_usual(model, context),
@@ -75,7 +75,7 @@ def bytes_table(
 
 
 def _least_and_expected(least: int, expected: int) -> Html:
-    """Bytes, and below them those that are expected where these are more."""
+    """Bytes, and below them the expected number if it is larger."""
     shown = text(rounding.decimal_bytes(least))
     return (
         shown if least == expected else html("{}<br>{}", shown, small(f"expected {rounding.decimal_bytes(expected)}"))

@@ -26,8 +26,8 @@ EXPERTS = (
 )
 
 SPLITS = (
-    "TP: tensor parallel, EP: expert parallel, DP: data parallel, PP: pipeline parallel, in stages that take turns at "
-    "a token."
+    "TP: tensor parallel, EP: expert parallel, DP: data parallel, PP: pipeline parallel, in stages that a token "
+    "passes one after another."
 )
 
 
@@ -41,7 +41,7 @@ def model_costs(model: Model) -> Costs:
 
 
 def bytes_if_known(costs: Costs, format: str) -> int | None:
-    """Bytes of the weights in a format; None where there is no such file."""
+    """Bytes of the weights in a format; None if there is no such file."""
     try:
         return costs.weight_bytes(format)
     except Problem:
@@ -53,7 +53,7 @@ def checked_context(context: object, name: str = "context") -> int:
 
 
 def context_or_usual(model: Model, context: object, usual: int = 4096) -> int:
-    """The context asked for; where none is, the usual one, or as many tokens as the model reads."""
+    """The given context; otherwise the usual one, or the longest that the model reads."""
     return min(usual, model.longest_context[0] or usual) if context is None else checked_context(context)
 
 
@@ -62,13 +62,13 @@ def model_name(slug: str) -> str:
 
 
 def end_before(model: Model, context: int) -> int | None:
-    """Where a learned position table ends, if before the context."""
+    """The end of a learned position table, if it is before the context."""
     end = end_of_positions(model)
     return end if end is not None and context > end else None
 
 
 def beyond_note(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
-    """The note below a table of models side by side that has daggers: which of them read how much."""
+    """The note below a table of models with daggers: the longest context of each."""
     most = max(contexts)
     past = [
         html("{} {:,}", model.name, model.longest_context[0])
@@ -87,7 +87,7 @@ def beyond_note_of_model(model: Model, context: int) -> Html | str:
 
 
 def formats_note(models: Iterable[Model], weights: str, cache: str) -> Html:
-    """The sentence on formats, which says of each model that has several in which its weights are; HTML."""
+    """The sentence about formats, with the weights' formats of each model that has several; HTML."""
     models = list(models)
     by_formats: dict[str, list[str]] = {}
     for model in models:
@@ -103,7 +103,7 @@ def formats_note(models: Iterable[Model], weights: str, cache: str) -> Html:
 
 
 def weights_in(models: Iterable[Model], format: str) -> str:
-    """`in bfloat16`, `as published`; of one format that is all models’, `as published (experts in mxfp4, …)`."""
+    """`in bfloat16`, `as published`; for a format that all models share, `as published (experts in mxfp4, …)`."""
     said = list(dict.fromkeys(model.counts.formats.phrase(format) for model in models))
     return said[0] if len(said) == 1 else "as published" if format == PUBLISHED else f"in {format}"
 
@@ -120,8 +120,8 @@ def signed_change(part: int, whole: int) -> str:
 def model_rows(
     slugs: tuple, width: int, cells: Callable[[Model, Costs], list], link: Link | None, context: int = 1
 ) -> Iterable[list]:
-    """A row for each model, with a dagger where the context is beyond its own; across it why there is nothing to
-    count."""
+    """One row per model, with a dagger if the context exceeds its own; for a model without figures, the reason across
+    the row."""
     for slug in slugs:
         model, name = disclosure.model(slug), linked(model_name(slug), slug, link)
         if model is None:

@@ -1,4 +1,5 @@
-"""Rows of the cache that one step reads against those that must be held: a sawtooth in chunks, level in windows."""
+"""The cache rows that one step reads, compared with those that must be stored: a sawtooth for chunks, level for
+windows."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ CHUNKS = 3  # how many of them are drawn
 
 
 @memoized
-@disclosure.view("what a step reads")
+@disclosure.view("its reads in a step")
 def read_chart(model: Model) -> Html:
-    """Rows that a chunked layer holds and those that one new token reads, over three chunks of the context."""
+    """The rows that a chunked layer stores and the rows that one new token reads, over three chunks of the context."""
     costs = costs_of(model.counts)
     found = [
         (k.shape[0], k.seen, int(k.mask.size)) for k in model.counts.kept if k.seen and isinstance(k.mask, Chunked)

@@ -1,4 +1,4 @@
-"""What an inference engine adds to a model's memory, and what engines say of it themselves."""
+"""The memory that an inference engine adds to a model's, and the engines' own reports of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engine_table(
     format: str = "published",
     link: Link | None = None,
 ) -> Html:
-    """What an engine takes on a device to serve models, term by term: exact figures, estimates, ranges."""
+    """The memory that an engine needs to serve models, term by term: exact figures, estimates, ranges."""
     slugs, name = several(models, "models"), engines.engine(engine)
     given = Conditions(checked_context(context), whole_number(batch, "batch"), weight_format(format))
     device, size, vendor = _device(on)
@@ -91,7 +91,7 @@ def engine_table(
 
 
 def _rule(term: Term) -> str:
-    """The rule of a term; where it has the sizes of one model, without them."""
+    """The rule of a term, without the sizes of a particular model."""
     return "pages of a block of tokens" if term.key == "cache" and "pages" in term.rule else term.rule
 
 
@@ -113,7 +113,7 @@ def _cells(term: Term | None, with_unused: bool) -> list[Html]:
 
 
 def _cell(term: Term) -> Html:
-    """Bytes as far as they are known."""
+    """Bytes with the precision to which they are known."""
     if term.how is How.RANGE:
         return text(rounding.decimal_range(term.least, term.most))
     return text(f"{'' if term.how is How.EXACT else '~ '}{rounding.decimal_bytes(term.least)}")
@@ -128,7 +128,7 @@ def _room(serving: Serving) -> list[Html]:
 
 @memoized
 def engine_buffers_table() -> Html:
-    """llama.cpp's buffers as it prints them, each model in one setting, beside what is counted here."""
+    """llama.cpp's buffers as it prints them, each model in one setting, next to the computed figures."""
     rows: list[list[object]] = []
     for slug in sorted(records.of_each_architecture(), key=model_name):
         costs, made = _costs(slug), list(records.buffers(slug))
@@ -160,14 +160,14 @@ def engine_buffers_table() -> Html:
             f"One model of each architecture; {len(records.recorded())} models were compared, in {settings:,} settings "
             "of context, sequences, step, attention and type of the cache. A test holds KV, state and output buffers "
             "equal to the byte in each.",
-            "Printed by llama.cpp as llama-cpp-python 0.3.36 has it, for models of the real shapes.",
+            "Printed by the llama.cpp of llama-cpp-python 0.3.36, for models with the real shapes.",
         ),
     )
 
 
 @memoized
 def engine_logs_table() -> Html:
-    """What vLLM printed of its cache in reports of its users, beside what is counted here."""
+    """vLLM's cache sizes in its users' reports, next to the computed figures."""
     rows: list[list[object]] = []
     for log in records.logs():
         cache = vllm.cache_of(_costs(log.model), vllm.Setting(*vllm.USUAL, states=log.states))

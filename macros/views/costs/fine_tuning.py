@@ -41,7 +41,8 @@ def _adapters(model: Model, rank: int, targets: object) -> Adapters:
     return low_rank.adapters(model.counts, model.architecture, model.model_type, Adapter(rank, names))
 
 
-def _terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
+def training_terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
+    """Bytes of training on the fullest device, term by term."""
     known = low_rank.modules(model.counts, model.architecture, model.model_type)
     trained = None if setup.method == "full" else _adapters(model, rank, ALL_LINEAR)
     return device_terms(model_costs(model), setup, trained, known)
@@ -50,7 +51,7 @@ def _terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
 def adapter_table(
     models: object, ranks: object = (8, 16, 64), targets: object = ALL_LINEAR, link: Link | None = None
 ) -> Html:
-    """Trainable parameters of LoRA by rank: of all linear layers, of modules by name, or PEFT's (`default`)."""
+    """Trainable parameters of LoRA by rank: for all linear layers, for modules by name, or for PEFT's (`default`)."""
     slugs = several(models, "models")
     each = [whole_number(rank, "rank", most=low_rank.MOST_RANK) for rank in several(ranks, "ranks")]
 
@@ -84,13 +85,13 @@ def adapter_table(
 def fine_tuning_memory(
     model: Model, rank: int = 16, context: int = 2048, batch: int = 1, recompute: str = "full"
 ) -> Html:
-    """Memory of training a model in full, with LoRA and with QLoRA on one device, term by term."""
+    """Training memory of a model in full, with LoRA and with QLoRA on one device, term by term."""
     rank, context = whole_number(rank, "rank", most=low_rank.MOST_RANK), whole_number(context, "context")
     recompute = one_of(recompute, RECOMPUTED, "recompute")
     setup = Setup(context, whole_number(batch, "batch"), recompute=recompute)
     methods = ("full", "lora", "qlora")
     found = {
-        name: _terms(model, Setup(setup.sequence, setup.micro_batch, recompute=recompute, method=name), rank)
+        name: training_terms(model, Setup(setup.sequence, setup.micro_batch, recompute=recompute, method=name), rank)
         for name in methods
     }
     names = dict.fromkeys(name for terms in found.values() for name in terms if terms[name])
@@ -127,14 +128,16 @@ def _size(n: int) -> str:
 def fine_tuning_fits(
     models: object, gigabytes: int = 24, rank: int = 16, context: int = 2048, link: Link | None = None
 ) -> Html:
-    """Which models fit on a device of so many GB in full, with LoRA and with QLoRA, and what each takes."""
+    """The models that fit on a device with this many GB in full, with LoRA and with QLoRA, and the memory of each."""
     slugs = several(models, "models")
     size = whole_number(gigabytes, "gigabytes", most=10**6) * 10**9
     rank, context = whole_number(rank, "rank", most=low_rank.MOST_RANK), whole_number(context, "context")
     methods = ("full", "lora", "qlora")
 
     def cells(model: Model, costs: object) -> list:
-        takes = [sum(_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods]
+        takes = [
+            sum(training_terms(model, Setup(context, recompute="full", method=name), rank).values()) for name in methods
+        ]
         return [
             html("{}<br>{}", rounding.decimal_bytes(n), small("fits" if n <= size else "does not fit")) for n in takes
         ]
@@ -168,7 +171,7 @@ def training_split(
     optimizer: str = "adamw",
     sequence_parallel: bool = True,
 ) -> Html:
-    """Memory of training in full on the fullest of several devices, term by term, under DDP, ZeRO and FSDP."""
+    """Memory of full training on the fullest of several devices, term by term, under DDP, ZeRO and FSDP."""
     setups = {
         name: Setup(
             *(whole_number(context, "context"), whole_number(batch, "batch"), whole_number(devices, "devices")),
@@ -177,7 +180,7 @@ def training_split(
         )
         for name in SHARDINGS
     }
-    found = {name: _terms(model, setup) for name, setup in setups.items()}
+    found = {name: training_terms(model, setup) for name, setup in setups.items()}
     rows: list[Row | list] = [
         [term[:1].upper() + term[1:], *(_size(found[name][term]) for name in SHARDINGS)] for term in found["ddp"]
     ]
@@ -209,7 +212,7 @@ def training_split(
 
 
 def training_runs(link: Link | None = None) -> Html:
-    """Training runs that makers state: tokens, device-hours, the FLOPs of our count, the share of the peak, energy."""
+    """Training runs as makers report them: tokens, device-hours, FLOPs by our count, the share of the peak, energy."""
     stated = runs.stated()
     rows = []
     for run in stated.run:

@@ -1,4 +1,4 @@
-"""FLOPs of one new token and of reading a text: the formula, at growing contexts, part by part."""
+"""FLOPs of decode and prefill: the formula, at growing contexts, part by part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .cells import CAUSAL, beyond_note_of_model, context_or_usual, cost_table, m
 
 
 def decode_poly(model: Model) -> Poly:
-    """FLOPs of one new token that sees S; where an encoder reads, of one after the first."""
+    """FLOPs of one new token that sees S; with an encoder, of a token after the first."""
     fixed: dict[Atom, Poly] = {"T": Poly.of(1), IN_FIRST_STEP: Poly.of(0)}
     return model.counts.flops.replace(fixed.get).folded()
 

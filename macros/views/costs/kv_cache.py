@@ -134,7 +134,7 @@ def cache_table(
 @memoized
 @disclosure.view("its KV cache")
 def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -> Html:
-    """What each kind of layer caches: shape, elements and bytes at a context."""
+    """The cache of each kind of layer: shape, elements and bytes at a context."""
     costs, context = model_costs(model), checked_context(context)
     dtype, item = cache_type(dtype), item_bytes(dtype)
     total = costs.counts.cache_bytes(context, item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from math import log10
 from typing import NamedTuple
 
@@ -16,11 +17,12 @@ from ..kit.svg import ACCENT, DATA, WEIGHT, Scale, axes, element, label, line_ma
 from .cells import model_costs, model_name
 from .kv_cache import cache_table
 
+LENGTHS = tuple(round(2 ** (k / 4)) for k in range(40, 81))  # tokens: from 1K to 1M
 CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
 
 
 class Line(NamedTuple):
-    """How a model's line is drawn: each has its own mark and dashes, so that none is told by its color alone."""
+    """The style of a model's line: each has its own mark and dashes, so that none is identified by its color alone."""
 
     colour: str
     dashes: str | None
@@ -34,6 +36,8 @@ LINES = (
     Line(DATA, "9 3 2 3", "diamond"),
     Line(ACCENT, "2 2", "cross"),
     Line(WEIGHT, "12 4", "circle"),
+    Line(DATA, "4 2", "square"),
+    Line(ACCENT, "12 3 3 3", "triangle"),
 )
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 600, 350, 58, 148, 14, 44
 
@@ -42,57 +46,82 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
     """The KV cache of one sequence from 1K to 1M tokens as a chart on logarithmic axes, and the same as a table."""
     slugs, dtype, item = several(models, "models"), cache_type(dtype), item_bytes(dtype)
     drawn = [model.slug for model in disclosure.models(slugs)]
-    if not 1 <= len(drawn) <= len(LINES):
-        raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
+    check_number(drawn)
     caption = html(
         "KV cache of one sequence by context length, both axes logarithmic. A rising straight line grows in proportion "
         "to the context; a level line does not grow. The table has the same numbers. A † marks contexts beyond what a "
         "model’s config allows: there the line is what the model would cache."
     )
     figure = tag(
-        "figure", _chart(tuple(drawn), item), _legend(drawn), tag("figcaption", caption), cls="ep-figure ep-chart"
+        "figure",
+        _chart(tuple(drawn), item),
+        lines_legend(map(model_name, drawn)),
+        tag("figcaption", caption),
+        cls="ep-figure ep-chart",
     )
-    return block(figure, cache_table(slugs, CHART_CONTEXTS, dtype, link))
+    as_table = tag(
+        "details",
+        html("<summary>The same as a table</summary>"),
+        cache_table(slugs, CHART_CONTEXTS, dtype, link),
+        cls="wide",
+    )
+    return block(figure, as_table)
+
+
+def check_number(drawn: Sequence[str]) -> None:
+    """Raise `Problem` for more lines than can be told apart, or none."""
+    if not 1 <= len(drawn) <= len(LINES):
+        raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
 
 
 @memoized
 def _chart(slugs: tuple, item: ItemBytes) -> Html:
-    contexts = [2 ** (k / 4) for k in range(40, 81)]
     sizes = {
-        slug: [model_costs(presets.model(slug)).counts.cache_bytes(round(c), item) for c in contexts] for slug in slugs
+        model_name(slug): [model_costs(presets.model(slug)).counts.cache_bytes(c, item) for c in LENGTHS]
+        for slug in slugs
     }
     low, high = (end(n for ns in sizes.values() for n in ns) for end in (min, max))
     least, most = int(log10(max(low, 1))), -int(-log10(high) // 1)
-    x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
-    y = Scale(10**least, 10**most, HEIGHT - BOTTOM, TOP)
-    x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2)]
     units = ("B", "kB", "MB", "GB", "TB", "PB")
-    y_ticks = [(10**k, f"{10 ** (k % 3)} {units[k // 3]}") for k in range(least, most + 1)]
+    y_ticks = [(10.0**k, f"{10 ** (k % 3)} {units[k // 3]}") for k in range(least, most + 1)]
+    title = html("KV cache against context: {}", ", ".join(sizes))
+    described = html("From 1,024 to 1,048,576 tokens; the numbers are in the table below the chart.")
+    return lines_chart(sizes, y_ticks, title, described)
+
+
+def lines_chart(
+    values: Mapping[str, Sequence[float]], y_ticks: list[tuple[float, str]], title: Html, described: Html
+) -> Html:
+    """A line for each name, its values at the lengths of `LENGTHS`, both axes logarithmic; the names stand beside the
+    ends of their lines."""
+    least, most = y_ticks[0][0], y_ticks[-1][0]
+    x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
+    y = Scale(least, most, HEIGHT - BOTTOM, TOP)
+    x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2)]
     drawn = [axes(x, y, x_ticks, y_ticks, "context, tokens", "", 12)]
-    points = {slug: [(x(c), y(max(n, 1))) for c, n in zip(contexts, sizes[slug])] for slug in slugs}
-    from_the_top = sorted(slugs, key=lambda slug: (points[slug][-1][1], slug))
-    places = spread([points[slug][-1][1] for slug in from_the_top], 15, TOP + 6, HEIGHT - BOTTOM)
-    for slug, place in zip(from_the_top, places):
-        colour, dashes, mark = LINES[slugs.index(slug)]
-        d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points[slug])
+    points = {name: [(x(c), y(max(n, least))) for c, n in zip(LENGTHS, ns)] for name, ns in values.items()}
+    from_the_top = sorted(points, key=lambda name: (points[name][-1][1], name))
+    places = spread([points[name][-1][1] for name in from_the_top], 15, TOP + 6, HEIGHT - BOTTOM)
+    looks = dict(zip(points, LINES))
+    for name, place in zip(from_the_top, places):
+        colour, dashes, mark = looks[name]
+        d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points[name])
         drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width="2", stroke_dasharray=dashes))
-        drawn += [line_marker(mark, *p, colour) for p in points[slug][::8]]
-        px, py = points[slug][-1]
+        drawn += [line_marker(mark, *p, colour) for p in points[name][::8]]
+        px, py = points[name][-1]
         drawn.append(
             element(
                 "g",
                 element("path", d=f"M{px + 5:.1f} {py:.1f}L{px + 14:.1f} {place:.1f}", stroke=colour, fill="none"),
                 line_marker(mark, px + 20, place, colour),
-                label(px + 28, place + 4, model_name(slug), size=12),
+                label(px + 28, place + 4, name, size=12),
                 cls="ep-name",
             )
         )
-    title = html("KV cache against context: {}", ", ".join(map(model_name, slugs)))
-    described = html("From 1,024 to 1,048,576 tokens; the numbers are in the table below the chart.")
     return tag("div", svg(HEIGHT, joined(drawn), title, described, WIDTH))
 
 
-def _legend(slugs: list[str]) -> Html:
+def lines_legend(names: Iterable[str]) -> Html:
     """The lines' names below the chart, for a screen too narrow for them beside it."""
     entries = [
         tag(
@@ -112,8 +141,8 @@ def _legend(slugs: list[str]) -> Html:
                 height=12,
                 aria_hidden="true",
             ),
-            f" {model_name(slug)}",
+            f" {name}",
         )
-        for slug, line in zip(slugs, LINES)
+        for name, line in zip(names, LINES)
     ]
     return tag("ul", *entries, cls="ep-legend")

@@ -1,4 +1,4 @@
-"""Throughput that was measured and published, beside the bound of the same model on the same machine."""
+"""Published measurements of throughput, next to the bound of the same model on the same machine."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .cells import cost_table, model_costs, model_name
 
 @memoized
 def measured_table() -> Html:
-    """Tokens per second that were measured and published, each beside the bound under the same conditions, and which
-    share of it they reach."""
+    """Published measurements of tokens per second, each next to the bound under the same conditions, with the share of
+    it that they reach."""
     listed = measurements.published()
     used = list(listed.sources)
     rows = []
@@ -78,11 +78,11 @@ def measured_table() -> Html:
 
 
 def bound(m: Measurement) -> Fraction:
-    """Tokens per second that no program can pass under the conditions of a measurement.
+    """Tokens per second that no program can exceed under the conditions of a measurement.
 
-    A text needs the time to compute all of its steps, and its share of the time to move what they move. Reading one
-    text may go on while others are written, so the longer of the two bounds it. Alone, and with nothing to read beside,
-    this is the bound of one decoding step.
+    A sequence needs the time to compute all of its steps, and its share of the time to move their bytes. Prefill of one
+    sequence may overlap with decode of others, so the longer of the two times is the bound. For a single sequence
+    without a prompt, this is the bound of one decode step.
     """
     costs, given = model_costs(presets.model(m.model)), conditions(m)
     step = costs.bound(1, given)
@@ -100,7 +100,7 @@ def conditions(m: Measurement) -> Conditions:
 
 
 def _most_at_once(costs: Costs, given: Conditions) -> int:
-    """The number of sequences that the memory of all devices holds beside the weights, with nothing else in it."""
+    """The number of sequences that fit in the memory of all devices next to the weights."""
     memory = given.machine.memory_bytes * given.devices
     one, two = (sum(costs.inference_bytes(1, replace(given, batch=n))[k] for k in ("weights", "cache")) for n in (1, 2))
     return max(1, (memory - (2 * one - two)) // (two - one))

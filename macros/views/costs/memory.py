@@ -46,7 +46,7 @@ def format_table() -> Html:
         [
             f.name,
             f.bits,
-            f"{f.scale_bits} bits for each {' × '.join(map(str, f.block))}" if f.block else "none",
+            f"{f.scale_bits} bits for every {' × '.join(map(str, f.block))}" if f.block else "none",
             rounding.significant(f.bits_per_weight, 5).rstrip("0").rstrip("."),
             rounding.decimal_bytes(Fraction(10**9) * f.bits_per_weight / 8),
             f.why[:1].upper() + f.why[1:],
@@ -111,8 +111,7 @@ def memory_table(
 @memoized
 @disclosure.view("the formats of its weights")
 def published_table(model: Model) -> Html:
-    """The weights as their maker published them: which weights are in which format, in how many bits, and the "
-    "source."""
+    """The weights as their maker published them: formats, bits per weight, and the source."""
     formats, counts = model.counts.formats, model.counts
     found: dict[Format, tuple[dict[str, None], int, int]] = {}
     for w in counts.weights:
@@ -188,7 +187,7 @@ USUAL_DEVICES = 1, 2, 4, 8, 16
 
 
 @memoized
-@disclosure.view("how it is split")
+@disclosure.view("its split over devices")
 def split_table(
     model: Model,
     devices: tuple | None = None,
@@ -197,9 +196,8 @@ def split_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """Weights and cache per device, how the model is split, and what is copied. Without `devices`, those of 1, 2, 4, 8
-    and 16 that the model's sizes allow. Raises `Problem` for a number that they do not allow.
-    """
+    """Weights and cache per device, the split of the model, and what is copied. Without `devices`, the table has those
+    of 1, 2, 4, 8 and 16 that the model's sizes allow. Raises `Problem` for a number that they do not allow."""
     costs, context, batch = model_costs(model), context_or_usual(model, context, 8192), whole_number(batch, "batch")
     format, dtype, item = weight_format(format), cache_type(dtype), item_bytes(dtype)
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch
@@ -273,7 +271,7 @@ def fits_table(
     most: int = 12,
     link: Link | None = None,
 ) -> Html:
-    """The largest models that fit in so many GB during decode, and the largest batch size of each."""
+    """The largest models that fit in this many GB during decode, and the largest batch size of each."""
     if isinstance(gigabytes, bool) or not isinstance(gigabytes, (int, float)) or not 0 < gigabytes < 10**7:
         raise Problem(f"gigabytes = {gigabytes!r}: expected a number above 0", "write the memory in GB, such as 80")
     context, batch, most = checked_context(context), whole_number(batch, "batch"), whole_number(most, "most")

@@ -1,4 +1,4 @@
-"""What a model costs: weights, cache and FLOPs in one table, and a single figure for a sentence."""
+"""The costs of a model: weights, cache and FLOPs in one table, and a single figure for a sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .cells import checked_context
 
 
 @memoized
-@disclosure.view("what it costs to run")
+@disclosure.view("its cost")
 def costs(model: Model) -> Html:
     """Weights, cache and FLOPs at growing contexts, in rounded units."""
     counts, formats = model.counts, model.counts.formats

@@ -1,4 +1,4 @@
-"""Costs that papers state, each beside the same figure from the model's own forward pass."""
+"""Costs that papers state, each next to the same figure from the model's own forward pass."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .cells import cost_table, model_name
 
 
 def published_costs(about: str | None = None) -> Html:
-    """Costs that papers state, each beside the same figure from the model's own forward pass; `about` cache, compute or
-    memory only."""
+    """Costs that papers state, each next to the same figure from the model's own forward pass; `about` selects cache,
+    compute or memory."""
     if about is not None:
         one_of(about, ("cache", "compute", "memory"), "about")
     claims = [claim for claim in published.claims() if about in (None, _subject(claim))]
@@ -48,7 +48,7 @@ def published_costs(about: str | None = None) -> Html:
     exceptions = ", or within what its row says" if any(claim.within for claim in claims) else ""
     others = "; a row that differs is tested to differ" if any(claim.differs for claim in claims) else ""
     return block(
-        cost_table("Costs that papers state, and what the forward passes give", columns, rows, "Published costs"),
+        cost_table("Costs as papers state them, and as the forward passes give them", columns, rows, "Published costs"),
         conventions(
             f"Each computed figure is tested to be within the rounding of the stated one{exceptions}{others}.",
             caveat(claim.model for claim in claims),
@@ -61,7 +61,7 @@ def _subject(claim: published.Claim) -> str:
 
 
 def compute(claim: published.Claim, formula: str) -> Fraction:
-    """What a formula of a claim's costs gives by the forward pass, in the claim's unit."""
+    """The forward pass's result for the formula of a claim, in the claim's unit."""
     given = Conditions(claim.context, dtype=claim.dtype)
     slugs = {None: claim.model, "other": claim.other}
 

@@ -1,4 +1,4 @@
-"""Several devices on a page: what a split holds and sends, what the host's memory holds, what a shared prefix saves."""
+"""Several devices on a page: memory and messages of a split, the host's memory, the savings of a shared prefix."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def traffic_table(
     dtype: str = "bfloat16",
     dispatch: str = "bfloat16",
 ) -> Html:
-    """Every split of a model over so many devices: what the fullest one holds, and for a step of decoding and for a
-    prefill what one device sends, and the least times."""
+    """Every split of a model over this many devices: the memory of the fullest one, and for a decode step and for
+    prefill the bytes that one device sends and the minimum times."""
     item_bytes(dtype)
     return _traffic_table(
         model,
@@ -90,7 +90,7 @@ def traffic_table(
 
 
 @memoized
-@disclosure.view("what its devices send each other")
+@disclosure.view("the traffic between its devices")
 def _traffic_table(
     model: Model, devices: int, on: str, context: int | None, batch: int, format: str, dtype: str, dispatch: str
 ) -> Html:
@@ -162,8 +162,8 @@ def message_table(
     batch: int = 1,
     dispatch: str = "bfloat16",
 ) -> Html:
-    """The messages of one split, kind by kind: for a step of decoding and for a prefill, how often, what one device
-    sends, what all send."""
+    """The messages of one split, kind by kind: for a decode step and for prefill, the number of messages, the bytes
+    that one device sends, and the bytes that all send."""
     degrees = tuple(
         whole_number(n, name, most=65536) for name, n in (("tensor", tensor), ("pipeline", pipeline), ("data", data))
     )
@@ -173,7 +173,7 @@ def message_table(
 
 
 @memoized
-@disclosure.view("what its devices send each other")
+@disclosure.view("the traffic between its devices")
 def _message_table(model: Model, degrees: tuple, context: int | None, batch: int, dispatch: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
     tensor, pipeline, data = degrees
@@ -226,7 +226,7 @@ def _message_table(model: Model, degrees: tuple, context: int | None, batch: int
         conventions(
             COLLECTIVES,
             "Decode: one token of each sequence. Only the last token has logits, in prefill too.",
-            f"Tokens are dispatched in {dispatch}, with a scale of 4 bytes for each 128 numbers."
+            f"Tokens are dispatched in {dispatch}, with a scale of 4 bytes for every 128 numbers."
             if dispatch == "fp8"
             else "",
             beyond_note_of_model(model, context),
@@ -250,7 +250,7 @@ def offload_table(
 
 
 @memoized
-@disclosure.view("what a host’s memory may hold")
+@disclosure.view("its offload to a host")
 def _offload_table(model: Model, on: str, host: str, context: int | None, batch: int, format: str, dtype: str) -> Html:
     costs, context, card = model_costs(model), context_or_usual(model, context), listed(on)
     beside = named(host, accelerators())
@@ -302,7 +302,7 @@ def _offload_table(model: Model, on: str, host: str, context: int | None, batch:
 
 
 def _least(costs, given: Conditions, room: int, sparse: bool) -> int | None:
-    """The fewest layers, or layers' experts, on the host that leave the rest room."""
+    """The fewest layers, or layers' experts, that must be on the host."""
     for n in range(costs.n_layers + 1):
         if placed(costs, given, Offload(expert_layers=n) if sparse else Offload(layers=n)).fits(room):
             return n
@@ -328,8 +328,8 @@ def prefix_table(
     batch: int = 16,
     dtype: str = "bfloat16",
 ) -> Html:
-    """What a batch saves whose texts begin with the same tokens: bytes of the cache and FLOPs of prefill, by the length
-    of the prefix."""
+    """The savings of a batch whose sequences begin with the same tokens: bytes of the cache and FLOPs of prefill, by
+    the length of the prefix."""
     slugs, item = several(models, "models"), item_bytes(dtype)
     context, batch = whole_number(context, "context", least=2), whole_number(batch, "batch")
     lengths = [whole_number(n, "prefixes", most=context - 1) for n in several(prefixes, "prefixes")]

@@ -1,4 +1,4 @@
-"""Speculative decoding on a page: how many times as fast a draft makes a target at best."""
+"""Speculative decoding on a page: the largest speedup that a draft can give a target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def speculative_table(
     dtype: str = "bfloat16",
     devices: int = 1,
 ) -> Html:
-    """The speedup of speculative decoding at best, by acceptance rate and number of draft tokens; without a draft, of
+    """The largest speedup of speculative decoding, by acceptance rate and number of draft tokens; without a draft, for
     proposals that cost nothing."""
     item_bytes(dtype)
     return _speculative_table(
@@ -50,7 +50,7 @@ def speculative_table(
 
 
 @memoized
-@disclosure.view("how much faster a draft makes it")
+@disclosure.view("its speedup by a draft")
 def _speculative_table(
     model: Model,
     draft: str | None,
@@ -65,7 +65,7 @@ def _speculative_table(
 ) -> Html:
     proposing = disclosure.model(draft) if draft else None
     if draft and proposing is None:
-        raise Problem(f"{draft}: nothing is known of its sizes", "give another draft")
+        raise Problem(f"{draft}: its sizes are not known", "give another draft")
     context, machine = context_or_usual(model, context), listed(on)
     given = Conditions(context, batch, format, dtype, devices, machine)
     target, proposes = model_costs(model), proposing and model_costs(proposing)
@@ -105,7 +105,7 @@ def _speculative_table(
         ),
         conventions(
             html("The expected tokens per step are below each speedup. {}.", formats_note([model], format, dtype)),
-            "Least times of the draft’s steps, one per draft token, and of the target’s step over all of them plus "
+            "Minimum times of the draft’s steps, one per draft token, and of the target’s step over all of them plus "
             "one, with logits for each; all at the same context.",
             "Experts read: the number that so many tokens are expected to choose." if target.has_routed else "",
             caveat([model.slug]),

@@ -1,4 +1,4 @@
-"""Tokens per second at best, against the batch and against the context, as a picture: what limits it, line by line."""
+"""Tokens per second at best, against batch size and context, as charts: the limits, line by line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from ...counting.splits import Split
 from ..kit import disclosure, rounding
 from ..kit.arguments import item_bytes, weight_format, whole_number
 from ..kit.conventions import caveat
-from ..kit.html import Html, block, conventions, html, joined, number, table
+from ..kit.html import Html, block, conventions, heading, html, joined, number, table
 from ..kit.svg import (
     ACCENT,
     DATA,
+    GREEN,
     HEIGHT,
     PLOT,
     VIOLET,
@@ -36,6 +37,7 @@ from ..kit.svg import (
     legend,
     line,
     line_marker,
+    mark,
     svg,
 )
 from .cells import SPLITS, context_or_usual, formats_note, model_costs
@@ -46,11 +48,13 @@ BOUND = Kind("the bound: the lowest line", "currentColor", "circle")
 MEMORY = Kind("memory bandwidth", DATA, "diamond")
 COMPUTE = Kind("compute", ACCENT, "square")
 LINKS = Kind("links", VIOLET, "triangle")
+BATCHES_OF_DECODE = Kind("decode: batch sizes, from 1 up", "currentColor", "circle")
+PROMPTS = Kind("prefill: prompt lengths, from 1 token up", GREEN, "triangle")
 DASHES = {COMPUTE.title: "7 3", LINKS.title: "2 3"}
 
 
 class Point(NamedTuple):
-    """A batch at a context: its limits, whether the devices have room for it, and its FLOPs and bytes."""
+    """A batch size at a context: its limits, whether it fits in the devices' memory, and its FLOPs and bytes."""
 
     batch: int
     context: int
@@ -58,14 +62,15 @@ class Point(NamedTuple):
     has_room: bool
     flops: int
     moved: int
+    new: int = 1  # tokens of each sequence
 
-    def rate(self, seconds: Fraction | None) -> float | None:
+    def rate(self, seconds: Fraction | None) -> Fraction | None:
         """Tokens per second, if a step takes so long."""
-        return float(self.batch / seconds) if seconds else None
+        return self.batch * self.new / seconds if seconds else None
 
     @property
     def tokens_per_second(self) -> Fraction:
-        return self.batch / self.limits.seconds
+        return self.batch * self.new / self.limits.seconds
 
 
 def throughput_chart(
@@ -78,7 +83,7 @@ def throughput_chart(
     dtype: str = "bfloat16",
 ) -> Html:
     """Tokens per second at best against the batch and against the context, what limits them as lines, the roofline with
-    the batch as a path; and the same as a table."""
+    decode as a path of batch sizes and prefill as a path of prompt lengths; and the same as a table."""
     item_bytes(dtype)
     return _throughput_chart(
         model,
@@ -106,43 +111,33 @@ def _throughput_chart(
     end = model.longest_context[0] or CONTEXTS[-1]
     lengths = [n for n in CONTEXTS if n <= end] or [end]
     by_context = [_point(costs, split, given.at(n)) for n in lengths]
+    by_prompt = [_point(costs, split, replace(given, batch=1).at(n), n) for n in _prompts(context)]
     several = f"{devices:,} × {machine.name}" if devices > 1 else machine.name
     panels = [
         _rates(by_batch, "batch", f"{model.name} on {several}: best tokens per second by batch size"),
         _rates(by_context, "context", f"{model.name} on {several}: best tokens per second by context")
         if len(by_context) > 1
         else None,
-        _roofline(costs, given, split, by_batch, f"{model.name} on {several}: roofline"),
+        _roofline(costs, given, split, by_batch, by_prompt, f"{model.name} on {several}: roofline"),
     ]
     has_links = any(p.limits.links for p in by_batch)
-    rows = [
-        [
-            f"{p.batch:,}",
-            f"{p.context:,}",
-            *(
-                "–" if not seconds else rounding.significant(p.batch / seconds)
-                for seconds in (p.limits.memory, p.limits.compute, *([p.limits.links] if has_links else []))
-            ),
-            rounding.significant(p.tokens_per_second),
-            p.limits.limited_by.partition(" ")[0],
-            "yes" if p.has_room else "no",
-        ]
-        for p in (
-            *by_batch,
-            *(p for p in by_context if (p.batch, p.context) not in {(q.batch, context) for q in by_batch}),
-        )
-    ]
+    listed_points = (
+        *by_batch,
+        *(p for p in by_context if (p.batch, p.context) not in {(q.batch, context) for q in by_batch}),
+    )
     columns = ["Context", "Bandwidth", "Compute", *(["Links"] if has_links else []), "Bound"]
     as_table = table(
         html("Best tokens per second, {} on {}", model.name, several),
         [number("Batch size"), *map(number, columns), "Limited by", "Fits"],
-        rows,
+        [_row(p, has_links) for p in listed_points],
+        [heading("Prefill of one sequence", len(columns) + 3), *(_row(p, has_links) for p in by_prompt)],
         name=f"Throughput of {model.name}",
     )
     caption = html(
         "{} on {}{}: best throughput in tokens per second by batch size, at {:,} tokens of context, and by context, at "
-        "a batch size of {:,}. Then the roofline: FLOPs per second by FLOPs per byte, with a path of batch sizes. All "
-        "axes are logarithmic. Hollow points do not fit in memory.",
+        "a batch size of {:,}. Then the roofline: FLOPs per second by FLOPs per byte, with decode as a path of batch "
+        "sizes and prefill of one sequence as a path of prompt lengths. All axes are logarithmic. Hollow points do not "
+        "fit in memory.",
         model.name,
         several,
         f", {split.said}" if devices > 1 else "",
@@ -161,12 +156,38 @@ def _throughput_chart(
     )
 
 
-def _point(costs: Costs, split: Split, given: Conditions) -> Point:
+def _point(costs: Costs, split: Split, given: Conditions, new: int = 1) -> Point:
+    """A step of so many new tokens for each sequence."""
     has_room = sum(costs.split_bytes(split, given).values()) <= given.machine.memory_bytes
-    flops = costs.least_flops(1, given.tokens) * given.batch
+    flops = costs.least_flops(new, given.tokens) * given.batch
     return Point(
-        given.batch, given.tokens, limits(costs, split, 1, given), has_room, flops, costs.bytes_moved(1, given)
+        given.batch, given.tokens, limits(costs, split, new, given), has_room, flops, costs.bytes_moved(new, given), new
     )
+
+
+def _row(p: Point, has_links: bool) -> list[str]:
+    rates = [p.rate(seconds) for seconds in (p.limits.memory, p.limits.compute, *([p.limits.links] * has_links))]
+    return [
+        f"{p.batch:,}",
+        f"{p.context:,}",
+        *("–" if not rate else rounding.significant(rate) for rate in (*rates, p.tokens_per_second)),
+        p.limits.limited_by.partition(" ")[0],
+        "yes" if p.has_room else "no",
+    ]
+
+
+def _place(p: Point) -> tuple[float, float]:
+    """Where a step stands below the roof: FLOPs per byte, FLOPs per second."""
+    return p.flops / p.moved, float(p.flops / p.limits.seconds)
+
+
+def _prompts(longest: int) -> list[int]:
+    """Prompt lengths up to one: doublings by four, and itself."""
+    return sorted({*(4**k for k in range(12) if 4**k < longest), longest})
+
+
+def _tokens(n: int) -> str:
+    return f"{n // 1024}K tokens" if n >= 1024 and n % 1024 == 0 else f"{n:,} tokens"
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:
@@ -193,7 +214,7 @@ def _path(points: Iterable[tuple[float, float]], colour: str, width: float, dash
 
 
 def _mark(shape: str, x: float, y: float, colour: str, has_room: bool = True) -> Html:
-    """A point of the bound: filled where it fits into memory."""
+    """A point of the bound: filled if it fits in memory."""
     return element(
         "circle",
         cx=float(x),
@@ -222,7 +243,7 @@ def _rates(points: list[Point], along: str, title: str) -> Html:
     at_bound = [(x(value), y(rate)) for value, rate in zip(values, bound)]
     drawn.append(_path(at_bound, "var(--ep-rule, #8886)", 8))
     for kind, rates in lines:
-        places = [(x(value), y(rate)) for value, rate in zip(values, rates)]
+        places = [(x(value), y(float(rate))) for value, rate in zip(values, rates)]
         drawn.append(_path(places, kind.colour, 1.8, DASHES.get(kind.title)))
         drawn += [line_marker(kind.shape, *place, kind.colour) for place in places[1::4]]
     drawn += [_mark("circle", *place, "currentColor", p.has_room) for place, p in zip(at_bound, points)]
@@ -248,14 +269,18 @@ def _axis(along: str) -> str:
     return "batch size" if along == "batch" else "context, tokens"
 
 
-def _roofline(costs: Costs, given: Conditions, split: Split, points: list[Point], title: str) -> Html:
-    """FLOPs per second against FLOPs per byte: the roof of all devices, and the batch as a path below it."""
+def _roofline(
+    costs: Costs, given: Conditions, split: Split, points: list[Point], prompts: list[Point], title: str
+) -> Html:
+    """FLOPs per second against FLOPs per byte: the roof of all devices; decode by batch size, and prefill by length, as
+    paths below it."""
     machine: Accelerator = given.machine
     peak = (machine.peak(*costs.formats.types(given.format)) or 0) * split.devices
     rate = machine.bytes_per_second * split.devices
-    places = [(p.flops / p.moved, float(p.flops / p.limits.seconds)) for p in points]
+    places = [_place(p) for p in points]
+    of_prompts = [_place(p) for p in prompts]
     ridge = peak / rate if peak else places[-1][0]
-    x = Scale(min(0.5, places[0][0] / 2), max(ridge, places[-1][0]) * 3, PLOT[0], PLOT[2])
+    x = Scale(min(0.5, places[0][0] / 2), max(ridge, places[-1][0], of_prompts[-1][0]) * 3, PLOT[0], PLOT[2])
     roof = [(x.least, x.least * rate), (ridge, ridge * rate), *([(x.most, float(peak))] if peak else [])]
     y = Scale(roof[0][1] / 2, (peak or roof[-1][1]) * 3, PLOT[3], PLOT[1])
     drawn = [
@@ -266,15 +291,25 @@ def _roofline(costs: Costs, given: Conditions, split: Split, points: list[Point]
         _path([(x(a), y(b)) for a, b in places], "currentColor", 1),
     ]
     drawn += [_mark("circle", x(a), y(b), "currentColor", p.has_room) for (a, b), p in zip(places, points)]
-    labeled: list[tuple[float, float]] = []  # where batches are named: those that are far enough from the one before
+    by_prompt = [(x(a), y(b)) for a, b in of_prompts]
+    drawn += [_path(by_prompt, PROMPTS.colour, 1), *(mark(PROMPTS, *place) for place in by_prompt)]
+    drawn.append(
+        label(by_prompt[-1][0] - 6, by_prompt[-1][1] + 14, _tokens(prompts[-1].context), "end", 10.5, halo=True)
+    )
+    labeled: list[tuple[float, float]] = [
+        by_prompt[-1]
+    ]  # where batches are named: those that are far enough from the one before
     for (a, b), p in zip(places, points):
         if all(hypot(x(a) - px, y(b) - py) > 34 for px, py in labeled):
             labeled.append((x(a), y(b)))
             drawn.append(label(x(a) + 6, y(b) + 13, f"{p.batch:,}", "start", 10.5, halo=True))
-    below, height = legend([MEMORY, COMPUTE, Kind("batch sizes, from 1 up", "currentColor", "circle")], HEIGHT + 12)
+    below, height = legend([MEMORY, COMPUTE, BATCHES_OF_DECODE, PROMPTS], HEIGHT + 12)
+    longest = prompts[-1]
     described = (
         f"The roof bends at {rounding.significant(Fraction(ridge).limit_denominator(1000))} FLOPs per byte. Batch size "
         f"{points[0].batch:,} has {rounding.significant(Fraction(points[0].flops, points[0].moved))}, batch size "
-        f"{points[-1].batch:,} has {rounding.significant(Fraction(points[-1].flops, points[-1].moved))}."
+        f"{points[-1].batch:,} has {rounding.significant(Fraction(points[-1].flops, points[-1].moved))}. Prefill of "
+        f"{longest.context:,} tokens has {rounding.significant(Fraction(longest.flops, longest.moved))} and is limited "
+        f"by {longest.limits.limited_by}."
     )
     return svg(height, joined([*drawn, below]), title, described)

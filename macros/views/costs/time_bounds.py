@@ -1,4 +1,4 @@
-"""Accelerators, and the least time that a model takes on each: what reading and writing are limited by."""
+"""Accelerators, and the minimum time that a model takes on each, as memory or compute limits it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from .cells import (
 )
 
 BOUNDS = html(
-    "Lower bounds. They assume dense peaks, full bandwidth, no time for anything else, and "
-    "communication in no time. Programs are slower."
+    "Lower bounds. They assume dense peaks and full bandwidth, with no time for communication or anything else. "
+    "Programs are slower."
 )
 
 
 def _bound_cell(bound: Bound) -> Html:
-    """The time, and below it what limits it."""
+    """The time, and below it the limit."""
     return html("{}<br>{}", rounding.duration(bound.seconds), small(bound.limited_by.partition(" ")[0]))
 
 
 def _devices_cell(split: Split, by_sequences: Split | None) -> Html:
-    """How many devices, and below it how the model is split over them; with attention split by sequences too."""
+    """The number of devices, and below it the split of the model; also with attention split by sequences."""
     cell = html("{:,}{}", split.devices, html("<br>{}", small(split.letters)) if split.letters else "")
     if by_sequences is None or by_sequences == split or by_sequences.data == 1:
         return cell
@@ -54,8 +54,7 @@ KINDS_OF_PEAKS = "bfloat16", "fp8", "fp4", "int8", "int4"
 
 @memoized
 def accelerator_table(common: bool = False) -> Html:
-    """The accelerators: peaks, bandwidth, memory, FLOPs for each byte, links, sources; all, or those that are asked for
-    most."""
+    """The accelerators: peaks, bandwidth, memory, FLOPs per byte, links, sources; all, or the most common ones."""
     listed = (machines.common() if common else machines.accelerators()).values()
     used = [key for key in machines.sources() if any(key in a.sources for a in listed)]
 
@@ -104,7 +103,7 @@ def accelerator_table(common: bool = False) -> Html:
                 "Peaks are dense, the highest that the source gives for a type. Structured sparsity, which some "
                 "datasheets count, would double them. FLOPs per byte: the 16-bit peak over bandwidth. Memory: the "
                 "vendor’s figure, with 1 GB as 10<sup>9</sup> bytes. Links: both directions and all links of one "
-                "accelerator together. A dash: no source that was read states it."
+                "accelerator together. A dash: no source states it."
             ),
             joined(notes, " "),
             html(
@@ -116,7 +115,7 @@ def accelerator_table(common: bool = False) -> Html:
 
 
 def _expected_note(batch: int, least: Bound, expected: Bound) -> Html:
-    """Tokens per second at best with the experts that are expected, below those with the least."""
+    """Tokens per second at best with the expected number of experts, below those with the smallest."""
     if least == expected:
         return Html()
     return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
@@ -130,14 +129,14 @@ def time_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """The least time of prefill and of decoding one token, what limits each, and the batch size from which compute
-    does."""
+    """The minimum time of prefill and of decode of one token, the limit of each, and the batch size from which compute
+    limits."""
     chosen = tuple(machines.common()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
 
 @memoized
-@disclosure.view("the least time it takes")
+@disclosure.view("its minimum time")
 def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, format: str, dtype: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
     dtype = cache_type(dtype)
@@ -177,7 +176,7 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
     return block(
         cost_table(
             html(
-                "The least time for {}: {}, {}",
+                "Minimum time for {}: {}, {}",
                 model.name,
                 sequences_text(batch, context, dagger(context, model)),
                 formats_title([model], format, dtype),

@@ -1,4 +1,4 @@
-"""Training: FLOPs a token beside the rule of 6 for each parameter, memory with AdamW term by term."""
+"""Training: FLOPs per token next to the rule of 6 per parameter, memory with AdamW term by term."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ KEPT_FOR_TRAINING = (
 @memoized
 @disclosure.view("the memory to train it")
 def training_memory(model: Model, context: int | None = None, batch: int = 1) -> Html:
-    """Memory of training with AdamW in mixed precision, term by term, activations kept in three ways."""
+    """Training memory with AdamW in mixed precision, term by term, with activations kept in three ways."""
     costs, context, batch = model_costs(model), context_or_usual(model, context), whole_number(batch, "batch")
     terms = costs.training_bytes(context, batch)
     n, states = rounding.grouped(costs.counts.total), sum(terms[name] for name in TRAINED)

@@ -35,14 +35,14 @@ IN_WORDS = {
 
 
 def bits(size: int, weights: int) -> str:
-    """Bits per weight, to three decimals at most."""
+    """Bits per weight, with at most three decimals."""
     return f"{size * 8 / weights:.3f}".rstrip("0").rstrip(".")
 
 
 @memoized
 @disclosure.view("the tensors of its file")
 def weights_table(model: Model, format: str = "Q4_K_M") -> Html:
-    """Every tensor of the file of weights in a format: its type, its layers, its bytes."""
+    """Every tensor of a weight file in a format: its type, its layers, its bytes."""
     costs, format = model_costs(model), weight_format(format)
     rows, layers = patterns(costs, format)
     listed = [
@@ -74,7 +74,7 @@ def weights_table(model: Model, format: str = "Q4_K_M") -> Html:
 
 
 def _layers(runs: list[list[int]]) -> str:
-    """Layers as runs: 0–3, 6–27 by 3, 30."""
+    """Layers as ranges: 0–3, 6–27 by 3, 30."""
     said = []
     for first, last, step in runs:
         said.append(str(first) if first == last else f"{first}–{last}" + (f" by {step}" if step > 1 else ""))
@@ -86,7 +86,7 @@ def bits_per_weight_table(
     formats: object = COMPARED,
     link: Link | None = None,
 ) -> Html:
-    """Bits per weight and the size of the file, of models in formats."""
+    """Bits per weight and the size of the file, for models and formats."""
     slugs, formats = several(models, "models"), [weight_format(f) for f in several(formats, "formats")]
 
     def cell(costs: Costs, format: str) -> Html:
@@ -116,7 +116,7 @@ def quantizer_table(
     model: Model,
     formats: object = BY_QUANTIZERS,
 ) -> Html:
-    """Which weights each quantizer stores in few bits and which it leaves in 16, for one model."""
+    """For one model, the weights that each quantizer stores in few bits and those that it leaves in 16."""
     costs, weights = model_costs(model), model.counts.formats
     rows = []
     for format in [weight_format(f) for f in several(formats, "formats")]:
@@ -171,7 +171,7 @@ def fitting_file_table(
     formats: object = USUAL,
     link: Link | None = None,
 ) -> Html:
-    """The largest file of each model that fits in so many GB with the cache of one sequence."""
+    """The largest file of each model that fits in this many GB with the cache of one sequence."""
     slugs, dtype = several(models, "models"), cache_type(dtype)
     formats = [weight_format(f) for f in several(formats, "formats")]
     memories = [whole_number(n, "gigabytes", 1, 10**6) for n in several(gigabytes, "gigabytes")]

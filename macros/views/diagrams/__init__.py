@@ -1,1 +1,1 @@
-"""Diagrams of the data flow: the graph, the places of its boxes, the drawing."""
+"""Diagrams of the data flow: the graph, the positions of its boxes, the drawing."""

@@ -1,7 +1,7 @@
 """The data flow of a model or a layer as a graph, drawn by `diagrams`.
 
-Its items are operations as in the walkthrough; one item flows into another that takes what it gave, through whatever
-reshaping, cutting and joining lies between.
+Its items are operations as in the walkthrough; an item flows into another that takes its result, through any reshaping,
+cutting and joining in between.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEPT = {
 
 @dataclass(eq=False)
 class Item:
-    """One drawn node: what it is called, plainly and by the field, what class it has, what flows in."""
+    """A node of the drawing: its name, its term, its class, and its inputs."""
 
     title: str
     kind: str  # data, weight or op
@@ -73,6 +73,7 @@ class Box:
     title: str
     times: int
     content: list[Item | Box] = field(default_factory=list)
+    node: Node | None = None
 
     def items(self) -> Iterator[Item]:
         for c in self.content:
@@ -87,8 +88,8 @@ INPUTS = {("source", "i"): ("Token ids of the text to read",), ("source", "f"): 
 
 
 def is_large(operation: Operation) -> bool:
-    """Whether it has weights, contracts, normalizes, joins two streams, or is what attention is known by: what a whole
-    model is drawn by."""
+    """Whether it has weights, contracts, normalizes, joins two streams, or is a characteristic step of attention: the
+    nodes of the diagram of a whole model."""
     is_named = operation.node.role in NAMED or operation.node.function in SIGNS
     return bool(operation.weights or operation.flops.terms or is_named)
 
@@ -132,7 +133,8 @@ class Drawing:
             if node in inner:
                 inside = self._content(inner[node], draws)
                 if inside:
-                    content.append(Box(self._box_title(node, inner[node]), len(node.layers or (0,)), inside))
+                    title = self._box_title(node, inner[node])
+                    content.append(Box(title, len(node.layers or (0,)), inside, node))
                 continue
             operation = operations.get(node)
             if operation is None and last is not None and node.step and last.node.role is node.role:
@@ -243,8 +245,7 @@ class Drawing:
         return next((self.of[n] for n in _upwards(node) if n in self.of), None)
 
     def _from_outside(self, a: ShapeArray, source: Node) -> tuple[Item, ...]:
-        """Where a layer's own inputs come from: the vectors, the angles of each position, what an earlier layer
-        chose."""
+        """The source of a layer's own inputs: the vectors, the angles of each position, an earlier layer's choice."""
         vectors = self.scope.inputs[0]
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
             return (self._outside("x", "Each token’s vector", a.shape, guide_links.STREAM, "residual stream"),)
@@ -270,7 +271,7 @@ class Drawing:
         return self.outside[key]
 
     def _place_states(self, content: list[Item | Box], placed: set[Item]) -> None:
-        """Put each state that a layer reads before the first step that reads it, whose section explains it too."""
+        """Put each state that a layer reads before the first step that reads it, with the same section."""
         for c in list(content):
             if isinstance(c, Box):
                 self._place_states(c.content, placed)
@@ -281,7 +282,7 @@ class Drawing:
                 placed.add(state)
 
     def _find_residuals(self) -> None:
-        """An input of an addition, at most scaled, that its other inputs come from too goes around what lies
+        """An input of an addition, at most scaled, from which its other inputs are computed goes around the steps in
         between."""
         above: dict[Item, set[Item]] = {}
         for item in self.top.items():
@@ -293,7 +294,7 @@ class Drawing:
                 ]
 
     def _unchanged(self, a: ShapeArray) -> Item | None:
-        """The item whose result `a` is, number for number or scaled by a constant."""
+        """The item whose result `a` is, unchanged or scaled by a constant."""
         while isinstance(a.source, Node) and not self._owner(a.source) and _keeps_numbers(a.source):
             a = a.source.inputs[0]
         sources = self._sources(a)
@@ -323,7 +324,7 @@ def _inside(node: Node, step: Node) -> bool:
 
 
 def extended_cache_entry(node: Node) -> Holds | None:
-    """What the entry of the cache holds that a call puts new rows behind; None for any other call."""
+    """The content of the cache entry that a call appends to; None for any other call."""
     if node.function is not np.concatenate:
         return None
     return next((a.source.holds for a in node.inputs if isinstance(a.source, Cached)), None)

@@ -1,4 +1,4 @@
-"""A graph of the data flow as inline SVG: boxes with links, lines, groups. Colors and faces are the style sheet's."""
+"""A graph of the data flow as inline SVG: boxes with links, lines, groups. The style sheet sets colors and fonts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AROUND = "residual"  # the word above a line that goes around
 
 
 class Text(NamedTuple):
-    """A line of text in a box; `cls` is the class of what is not its title."""
+    """A line of text in a box; `cls` is the class of a line that is not its title."""
 
     content: str
     size: int
@@ -42,7 +42,7 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Laid:
-    """A drawing laid out: its items and groups in their order, and the place of each."""
+    """A drawing after layout: its items and groups in order, and the place of each."""
 
     items: tuple[Item, ...]
     boxes: tuple[Box, ...]
@@ -52,7 +52,7 @@ class Laid:
 
 
 def laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]]) -> Laid:
-    """The drawing at its place; `shapes` gives the lines below an item's title."""
+    """The drawing after layout; `shapes` gives the lines below an item's title."""
     laid: list[Laid] = []
     for widest in WIDEST:
         laid.append(_laid_out(drawing, shapes, widest))
@@ -106,7 +106,7 @@ def _texts(item: Item, shapes: Iterable[str], widest: float) -> tuple[Text, ...]
 
 @lru_cache(maxsize=65536)
 def wrapped_lines(text: str, widest: float, size: int, weight: int) -> list[str]:
-    """A text in as few lines as fit the width, all about as long; a word that is wider stands alone."""
+    """A text in as few lines as fit the width, all about as long; a word that is wider is alone on its line."""
     words = re.split(r"(?<![+−]) ", text)  # a sign stays with what it adds
     lines = _filled(words, widest, size, weight)
     if len(lines) > 1:
@@ -139,7 +139,7 @@ def _leaf(item: Item, lines: tuple[Text, ...]) -> Leaf:
 
 
 def drawing_svg(laid: Laid, address: Callable[[Item], str | None]) -> Html:
-    """The drawing as one element; `address` gives the way to what explains an item."""
+    """The drawing as one element; `address` gives the link to an item's explanation."""
     layout = laid.layout
     width, height = round(layout.width) + 8, round(layout.height) + 8
     return element(
@@ -178,8 +178,8 @@ def drawing_svg(laid: Laid, address: Callable[[Item], str | None]) -> Html:
 
 @lru_cache(maxsize=1024)
 def _lines(layout: Layout) -> Html:
-    tips = joined(_tip(line) for line in layout.lines if line.has_tip)
-    return element("path", cls="ep-lines", d=joined(map(_path, layout.lines)), stroke="currentColor") + element(
+    tips = joined(tip(line) for line in layout.lines if line.has_tip)
+    return element("path", cls="ep-lines", d=joined(map(rounded_path, layout.lines)), stroke="currentColor") + element(
         "path", cls="ep-tips", d=tips, fill="currentColor"
     )
 
@@ -201,7 +201,7 @@ def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text,
 
 
 def _shadow(at: Rect) -> str:
-    """Below and to the right of a group that stands for several."""
+    """Below and to the right of a group that represents several."""
     left, top, right, bottom = map(_number, (at.left + 4, at.top + 4, at.right, at.bottom))
     return f"M{left} {bottom}v4H{_number(at.right + 4)}V{top}H{right}V{bottom}z"
 
@@ -247,7 +247,7 @@ def _cylinder(half: float, high: float) -> str:
     return f"M-{x} -{y}v{_number(2 * (high - LID))}{lid}V-{y}a{x} {LID} 0 0 0 -{_number(2 * half)} 0{lid}"
 
 
-def _path(line: Line) -> str:
+def rounded_path(line: Line) -> str:
     """A line with round turns."""
     (x, y), *rest = line.points
     d = [f"M{_number(x)} {_number(y)}"]
@@ -268,7 +268,7 @@ def _to(x: float, to_x: float, to_y: float) -> str:
     return f"V{_number(to_y)}" if abs(to_x - x) < 0.05 else f"H{_number(to_x)}"
 
 
-def _tip(line: Line) -> str:
+def tip(line: Line) -> str:
     """A triangle at a line's end."""
     (x, y), (end_x, end_y) = line.points[-2:]
     if abs(end_x - x) > abs(end_y - y):
@@ -283,5 +283,5 @@ def _sign(x: float) -> int:
 
 @lru_cache(maxsize=65536)
 def _number(x: float) -> str:
-    """As short as a tenth of a px allows."""
+    """A number with one decimal, or none."""
     return str(int(x)) if x == int(x) else f"{x:.1f}"

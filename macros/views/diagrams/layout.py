@@ -1,9 +1,8 @@
 """Layered graph layout, one algorithm in one module: places for boxes inside boxes and for the lines between them.
 
-Each group is laid out by itself, as one box of the group around it. Its content stands in rows, each box below all that
-flows into it. A line runs straight down and turns only between two rows; where it passes a row, it has a place of its
-own there, like a box. So no line goes through a box, whatever the graph. What a box gives is one line, however many
-take it: it branches.
+Each group is laid out separately, as one box of its surrounding group. Its content is in rows, each box below all boxes
+that flow into it. A line runs straight down and turns only between two rows; in a row that it passes, it has its own
+place, like a box. So no line goes through a box, whatever the graph. The output of a box is one line, which branches.
 
 Equal groups recur in most models of an architecture, and are laid out once.
 """
@@ -35,7 +34,7 @@ LOOSE = 0.1  # how much a line around others counts for where its ends are, besi
 
 
 class Aims(NamedTuple):
-    """What counts where the places in rows are chosen."""
+    """The criteria for the choice of the places in rows."""
 
     pull: float  # how much a row's widest boxes are drawn to the middle
     straight: float  # how much a line that passes several rows is held straight
@@ -63,7 +62,7 @@ class Group(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """From one leaf to another, by their place in the order of all; `is_around` for one that passes others by."""
+    """From one leaf to another, by their index in the order of all; `is_around` for one that bypasses others."""
 
     source: int
     target: int
@@ -86,7 +85,7 @@ class Rect(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A part of a line; `has_tip` where it ends at a leaf."""
+    """A part of a line; `has_tip` if it ends at a leaf."""
 
     points: tuple[Point, ...]
     has_tip: bool
@@ -94,7 +93,7 @@ class Line(NamedTuple):
 
 @dataclass(eq=False)
 class Layout:
-    """The places of leaves and groups, each in the order in which they came, and of the titles of groups."""
+    """The places of leaves and groups, each in the given order, and of the titles of groups."""
 
     width: float
     height: float
@@ -107,7 +106,7 @@ class Layout:
 
 @lru_cache(maxsize=1024)
 def lay_out(content: tuple[Leaf | Group, ...], flows: tuple[Flow, ...]) -> Layout:
-    """Everything of a drawing at its place. Flows lead forward in the order of the leaves."""
+    """The layout of a drawing. Flows lead forward in the order of the leaves."""
     top, _, _ = _placed(Group(content), 0, flows)
     layout = Layout(top.width, top.height)
     _spread(top, 0, 0, layout)
@@ -115,7 +114,7 @@ def lay_out(content: tuple[Leaf | Group, ...], flows: tuple[Flow, ...]) -> Layou
 
 
 def _spread(level: _Level, x: float, y: float, layout: Layout) -> None:
-    """A laid-out group's content at its place in the drawing."""
+    """A group's content, after layout, at its place in the drawing."""
     layout.lines += [Line(tuple((a + x, b + y) for a, b in line.points), line.has_tip) for line in level.lines]
     layout.labels += [(a + x, b + y) for a, b in level.labels]
     for child, (left, top) in zip(level.children, level.places):
@@ -131,7 +130,7 @@ def _spread(level: _Level, x: float, y: float, layout: Layout) -> None:
 
 
 class _Net(NamedTuple):
-    """What one leaf gives, as far as it runs inside of a group.
+    """The output of one leaf, as far as it runs inside of a group.
 
     From an opening of a child, or from outside; to openings of children, and on to the outside.
     """
@@ -142,7 +141,8 @@ class _Net(NamedTuple):
 
 
 def _placed(group: Group, first: int, flows: tuple[Flow, ...]) -> tuple[_Level, list[int], list[int]]:
-    """A group laid out, whose leaves begin with the number `first`; the leaves whose results come in, and go out."""
+    """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter, and those that
+    leave."""
     children: list[Leaf | _Level] = []
     child_of: dict[int, int] = {}
     openings: list[tuple[list[int], list[int]]] = []
@@ -193,7 +193,7 @@ def _size(child: Leaf | Group) -> int:
 
 @dataclass(eq=False)
 class _Level:
-    """A group laid out: its own size, where lines enter above and leave below, and what is inside."""
+    """A group after layout: its own size, the places where lines enter above and leave below, and its content."""
 
     children: tuple[Leaf | _Level, ...]
     width: float = 0
@@ -208,7 +208,7 @@ class _Level:
 
 @dataclass(eq=False)
 class _Slot:
-    """A place in a row: a child, or a line that passes; the lines that come in above and go out below are rows too."""
+    """A place in a row: a child, or a line that passes; the lines that enter above and leave below are rows too."""
 
     row: int
     child: int | None = None
@@ -220,7 +220,7 @@ class _Slot:
 
 
 class _Edge(NamedTuple):
-    """A net's way from one row to the next: between two slots, at how far from their middles."""
+    """A net's path from one row to the next: between two slots, with the offsets from their middles."""
 
     net: int
     source: _Slot
@@ -234,7 +234,7 @@ _Joins = dict[_Slot, list[tuple[float, _Slot, float]]]  # by slot: how strongly 
 
 
 class _Entry(NamedTuple):
-    """Where a net ends, in the row below a gap; `side` where it comes in sideways, from the left (-1) or right (1)."""
+    """The end of a net, in the row below a gap; `side` if it enters sideways, from the left (-1) or right (1)."""
 
     x: float
     y: float
@@ -251,7 +251,7 @@ def _level(children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], title_wi
 
 
 class _Placing:
-    """The way from a group's children and nets to their places."""
+    """The computation of the places of a group's children and nets."""
 
     def __init__(self, children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], aims: Aims):
         self.children, self.nets, self.aims = children, nets, aims
@@ -303,8 +303,8 @@ class _Placing:
     # rows
 
     def _ranks(self) -> list[int]:
-        """Each child's row, such that rows are narrow: what can wait stands below a row that would be too wide, and
-        beside a group that fills one stands nothing."""
+        """Each child's row, such that rows are narrow: children that can wait go below a row that would be too wide,
+        and nothing is next to a group that fills a row."""
         before: list[set[int]] = [set() for _ in self.children]
         behind: list[set[int]] = [set() for _ in self.children]
         from_outside: set[int] = set()
@@ -328,14 +328,14 @@ class _Placing:
         return narrowest
 
     def _widths(self, rank: list[int]) -> dict[int, float]:
-        """How wide the boxes of each row are together."""
+        """The total width of the boxes of each row."""
         widths: dict[int, float] = {}
         for row, child in zip(rank, self.children):
             widths[row] = widths.get(row, -BETWEEN) + BETWEEN + child.width
         return widths
 
     def _lower(self, row: int, rank: list[int], lowest: list[int], behind: list[set[int]], follows: set[int]) -> bool:
-        """Whether something of a row can go below it: what can wait longest, or all that stands beside a group."""
+        """Whether part of a row can go below it: the child that can wait longest, or everything next to a group."""
         here = [i for i, r in enumerate(rank) if r == row and i not in follows]
         latest = [max(rank)] * len(rank)
         for i in reversed(range(len(rank))):
@@ -353,8 +353,8 @@ class _Placing:
     def _ranks_from(
         self, lowest: list[int], before: list[set[int]], behind: list[set[int]], follows: set[int]
     ) -> list[int]:
-        """Each child's row, none above its `lowest`: below all that it takes; what takes nothing stands above what
-        takes it."""
+        """Each child's row, none above its `lowest`: below all its inputs; a child without inputs is directly above its
+        outputs."""
         rank: list[int] = []
         for sources, row in zip(before, lowest):
             rank.append(max(row, 1 + max((rank[s] for s in sources), default=0)))
@@ -425,7 +425,7 @@ class _Placing:
     # the order in each row
 
     def _order(self) -> None:
-        """Fewer crossings: each slot at the mean of what it is joined to above, then below; the best order is kept."""
+        """Reduce crossings: each slot at the mean of its neighbors above, then below; the best order is kept."""
         self._number()
         best, order = self._crossings(), [list(row) for row in self.rows]
         for sweep in range(SWEEPS):
@@ -458,7 +458,7 @@ class _Placing:
                 slot.order = i
 
     def _exchange(self) -> None:
-        """Neighbours change places where that saves crossings."""
+        """Swap neighbors if that saves crossings."""
         for r, row in enumerate(self.rows):
             least = self._crossings(r) if len(row) > 1 else 0
             for i in range(len(row) - 1):
@@ -472,7 +472,7 @@ class _Placing:
                     a.order, b.order = i, i + 1
 
     def _crossings(self, row: int | None = None) -> int:
-        """Of all edges, or of those at one row."""
+        """The crossings of all edges, or of those at one row."""
         gaps = self.edges if row is None else self.edges[max(row - 1, 0) : row + 1]
         crossings = 0
         for edges in gaps:
@@ -486,7 +486,8 @@ class _Placing:
     # the places in each row
 
     def _place(self) -> None:
-        """Each slot as near as can be to what it is joined to, without overlap; then lines are made straight."""
+        """Each slot as near as possible to its neighbors in other rows, without overlap; then lines are made
+        straight."""
         above: _Joins = {}
         below: _Joins = {}
         for e in (e for gap in self.edges for e in gap):
@@ -520,14 +521,14 @@ class _Placing:
         return slot.child is not None and isinstance(self.children[slot.child], _Level)
 
     def _room(self, slot: _Slot) -> Point:
-        """How far a slot may move."""
+        """The distance that a slot may move."""
         row = self.rows[slot.row]
         low = row[slot.order - 1].x + _between(row[slot.order - 1], slot) if slot.order else -1e9
         high = row[slot.order + 1].x - _between(slot, row[slot.order + 1]) if slot.order + 1 < len(row) else 1e9
         return low, high
 
     def _straight(self, passing: list[_Slot]) -> list[tuple[_Slot, float]]:
-        """A line that passes several rows at one place in all of them, if it can where its neighbors are."""
+        """A line that passes several rows has one place in all of them, if its neighbors leave room there."""
         if not passing:
             return []
         rooms = [self._room(slot) for slot in passing]
@@ -539,7 +540,7 @@ class _Placing:
     def _sweep(
         self, rows: Iterable[list[_Slot]], joins: list[_Joins], is_first: bool, fixed: Mapping[_Slot, float] = {}
     ):
-        """Each slot to the mean of what it is joined to: on one side, if that is all that is known yet, or on both."""
+        """Each slot to the mean of its neighbors: on one side, if only that is known yet, or on both."""
         nearer, farther = joins
         for row in rows:
             wanted, weights = [], []
@@ -565,7 +566,7 @@ class _Placing:
     # the lines
 
     def _route(self, level: _Level, title_height: int) -> None:
-        """Every line, and with them how far the rows are apart."""
+        """Every line, and with them the distances between rows."""
         starts, entries = self._openings()
         tops = [float(title_height)]
         heights = [max((slot.height for slot in row), default=0) for row in self.rows]
@@ -601,7 +602,8 @@ class _Placing:
         level.outs = [slot.x for slot in self.leaving]
 
     def _fall(self, gap: int, tracks: dict[int, int], has_outline: bool) -> float:
-        """How far a row is above the next: room for the lines that turn; below the title and above the outline less."""
+        """The distance of a row from the next: room for the lines that turn; less below the title and above the
+        outline."""
         if tracks:
             return 2 * TURN + max(tracks.values()) * TRACK
         if gap == 0:
@@ -614,7 +616,8 @@ class _Placing:
         return any(child == target.child and is_around for child, _, is_around in self.nets[net].targets)
 
     def _openings(self) -> tuple[list[dict[int, float]], list[dict[int, dict[_Slot, _Entry]]]]:
-        """By gap and net: where its line leaves the row above, and where it enters each slot of the row below."""
+        """By gap and net: the point where its line leaves the row above, and where it enters each slot of the row
+        below."""
         starts: list[dict[int, float]] = []
         entries: list[dict[int, dict[_Slot, _Entry]]] = []
         for edges in self.edges:
@@ -648,7 +651,7 @@ class _Placing:
         return isinstance(child, Leaf) and not child.is_round
 
     def _into_box(self, slot: _Slot, starts: dict[int, float]) -> dict[int, _Entry]:
-        """Straight down where the line comes from above the box, else near the middle."""
+        """Straight down if the line comes from above the box, otherwise near the middle."""
         half = slot.width / 2 - APART
         nets = sorted(starts, key=lambda net: starts[net])
         near = APART if len(nets) > 1 else 0
@@ -660,7 +663,7 @@ class _Placing:
         return {net: _Entry(round(min(max(x, slot.x - half), slot.x + half)), 0, True) for net, x in zip(nets, places)}
 
     def _into_circle(self, slot: _Slot, starts: dict[int, float]) -> dict[int, _Entry]:
-        """From the side where nothing is in the way, else from above."""
+        """From the side with a free path, otherwise from above."""
         radius = slot.width / 2
         entries: dict[int, _Entry] = {}
         sides = set()
@@ -677,7 +680,7 @@ class _Placing:
         return entries
 
     def _is_free(self, slot: _Slot, x: float) -> bool:
-        """Whether nothing else of its row stands between a slot and a line at x."""
+        """Whether nothing else of its row is between a slot and a line at x."""
         low, high = min(x, slot.x) - BESIDE / 2, max(x, slot.x) + BESIDE / 2
         return not any(
             other is not slot and other.x + other.width / 2 > low and other.x - other.width / 2 < high
@@ -686,18 +689,18 @@ class _Placing:
 
 
 def _at(slot: _Slot, offset: float) -> float:
-    """A place in a row for the order of its slots and of what leaves or enters each."""
+    """A sort key for slots in a row and for the lines that leave or enter each."""
     return slot.order + (offset / (slot.width + 1) if offset else 0)
 
 
 def _above(slot: _Slot, tallest: float) -> float:
-    """The room above a slot in its row: it stands in the middle, unless something much taller is beside it."""
+    """The room above a slot in its row: it is in the middle, unless something much taller is next to it."""
     rest = tallest - slot.height
     return 0 if slot.child is None or rest > 4 * TRACK else rest / 2
 
 
 def _between(left: _Slot, right: _Slot) -> float:
-    """How far the middles of two neighbors must be apart."""
+    """The minimum distance between the middles of two neighbors."""
     return (left.width + right.width) / 2 + (BETWEEN if left.width and right.width else BESIDE)
 
 
@@ -727,7 +730,7 @@ def _isotonic(wanted: list[float], weights: list[float], gaps: list[float]) -> l
 
 
 def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
-    """For each net of a gap that turns, how far down it runs sideways, so that few cross and none lie on each other."""
+    """For each net of a gap that turns, the height at which it runs sideways, so that few cross and none overlap."""
     turning = {net: (x, to) for net, (x, to) in nets.items() if any(abs(x - t) >= 0.5 for t in to)}
     order: list[int] = []
     for net in sorted(turning, key=lambda net: turning[net][0]):
@@ -755,7 +758,7 @@ def _reach(net: tuple[float, list[float]]) -> Point:
 
 
 def _cost(upper: tuple[float, list[float]], lower: tuple[float, list[float]]) -> int:
-    """Crossings of two nets where one runs sideways above the other; a hundred where they would lie on each other."""
+    """Crossings of two nets if one runs sideways above the other; a hundred if they would overlap."""
     (low, high), (start, (below, above)) = _reach(upper), (lower[0], _reach(lower))
     crossings = int(low < start < high) + sum(below < x < above for x in upper[1])
     return crossings + 100 * sum(abs(x - start) < TRACK / 2 for x in upper[1])

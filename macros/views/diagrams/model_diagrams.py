@@ -1,4 +1,4 @@
-"""Diagrams of the data flow: drawn, as a list that says the same, and as Mermaid to copy.
+"""Diagrams of the data flow: drawn, as a list with the same content, and as Mermaid to copy.
 
 `pipeline` draws a whole model by its weights and contractions, `block` one layer by every step.
 """
@@ -40,9 +40,9 @@ def pipeline(model: Model, highlight: str | None = "d_model", link: Link | None 
     return figure(whole(model, checked(model, highlight)), f"{model.name}: from token ids to next-token scores", link)
 
 
-@disclosure.view("what is inside a layer")
+@disclosure.view("the diagram of a layer")
 def block(model: Model, kind: str | None = None, highlight: str | None = None, link: Link | None = None) -> Html:
-    """One layer with every step in it; `kind` chooses one where a model has several, such as "sliding"."""
+    """One layer with every step in it; `kind` chooses one if a model has several kinds, such as "sliding"."""
     known = layer_kinds(model)
     if kind is None:
         kind = next(iter(known))
@@ -106,7 +106,7 @@ def figure(drawing: Drawing, name: str, link: Link | None) -> Html:
 
 
 def section_links(link: Link | None) -> Way:
-    """The way from an item to the section that explains it; each section is asked for once."""
+    """The links from items to the sections that explain them; each section is looked up once."""
 
     @cache
     def to_section(section: str) -> str | None:
@@ -116,7 +116,7 @@ def section_links(link: Link | None) -> Way:
 
 
 def _legend(drawing: Drawing) -> Html:
-    """What the outlines and lines stand for, of those that are drawn."""
+    """The meaning of the outlines and lines that are in the drawing."""
     items = list(drawing.top.items())
     said = []
     if any(item.kind == "data" and not item.is_store for item in items):
@@ -141,7 +141,7 @@ def _legend(drawing: Drawing) -> Html:
 
 
 def _order_of_kinds(model: Model) -> list[Html]:
-    """How the kinds of layers follow each other; nothing where there is one."""
+    """The order of the kinds of layers; empty if there is only one."""
     layers = [node.layers for node in layers_by_kind(model) if node.layers]
     if len(layers) < 2:
         return []
@@ -159,7 +159,7 @@ def in_text(shape: Shape) -> str:
 
 
 def in_figures(shape: Shape, sizes: Sizes) -> str:
-    """A shape in numbers, with what varies left as its letter: `[T, 8192]`."""
+    """A shape in numbers, with varying sizes as their letters: `[T, 8192]`."""
     return f"[{', '.join([_figure(d, sizes) if d.expr.is_free else str(int(d)) for d in shape])}]"
 
 
@@ -178,12 +178,12 @@ def written(item: Item, sizes: Sizes) -> tuple[str, str]:
 
 
 def shapes(item: Item, sizes: Sizes) -> list[str]:
-    """The same, in numbers where that says more."""
+    """The same, in numbers if they say more."""
     return list(dict.fromkeys(written(item, sizes))) if item.shape else []
 
 
 def label(item: Item, sizes: Sizes) -> str:
-    """A node's label as Mermaid source: quoted, with nothing in it that Mermaid or Markdown reads."""
+    """A node's label as Mermaid source: quoted, with everything escaped that Mermaid or Markdown would interpret."""
     if item.sign:
         return inert(item.sign)
     lines = [*_wrapped(item.title), *_wrapped(", ".join(item.terms), are_terms=True), *shapes(item, sizes)]
@@ -270,7 +270,7 @@ def steps(drawing: Drawing, way: Way) -> Html:
         plain = [i for i in item.inputs if i not in item.around]
         if plain and plain != [before]:
             said.append(html("takes “{}”", joined((i.title for i in plain), "” and “")))
-        said += [html("the residual connection brings “{}” around what lies between", i.title) for i in item.around]
+        said += [html("the residual connection carries “{}” around the steps in between", i.title) for i in item.around]
         before = item
         return tag("li", joined(said, "; "))
 

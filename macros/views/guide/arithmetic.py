@@ -1,4 +1,4 @@
-"""Small products worked out with their numbers: what a dot product and a multiplication of matrices are."""
+"""Small products worked out with their numbers: dot products and matrix multiplications."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = Iterable[int]
 
 
 def dot_product(a: Numbers, b: Numbers) -> Html:
-    """Two vectors multiplied number by number and added up, with each step: `2 × 1 + 1 × 4 = 6`."""
+    """Two vectors multiplied element by element and added up, with each step: `2 × 1 + 1 × 4 = 6`."""
     left, right = _array([a], "a")[0], _array([b], "b")[0]
     if left.shape != right.shape:
         raise Problem(f"a has {left.size} numbers and b {right.size}", "give both the same length")
@@ -28,7 +28,7 @@ def matrix_product(left: Iterable[Numbers], right: Iterable[Numbers]) -> Html:
 
 
 def matrix_cell(left: Iterable[Numbers], right: Iterable[Numbers], row: int, column: int) -> Html:
-    """How one number of a product comes about: the dot product of a row of the left with a column of the right."""
+    """The computation of one number of a product: the dot product of a row of the left with a column of the right."""
     a, b = _multiplied(left, right)
     if not 1 <= row <= len(a) or not 1 <= column <= b.shape[1]:
         raise Problem(f"row {row}, column {column}", f"the product has {len(a)} rows and {b.shape[1]} columns")

@@ -1,5 +1,4 @@
-"""The small model `capitals`: what it was trained on and how well it learned it, what its heads look at, and the place
-where a reader chooses."""
+"""The small model `capitals`: its training data and results, the habits of its heads, and the form to try it."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ LOOKS_AT = {
 
 
 def capitals_figure(what: str) -> str:
-    """What is known of the small model: how many `countries` and `sentences`, `bytes` of weights, and what the
-    training’s log says of it."""
+    """A figure of the small model: the number of `countries` or `sentences`, the `bytes` of its weights, and entries of
+    the training’s log."""
     known = {
         "countries": f"{len(capitals.countries())}",
         "sentences": f"{len(capitals.sentences())}",
@@ -40,14 +39,14 @@ def capitals_figure(what: str) -> str:
 
 
 def _share(said: str) -> str:
-    """A share of the log as it may be said: 100% only where nothing is wrong."""
+    """A share of the log, rounded so that 100% means without any error."""
     share = float(said)
     return "100%" if share == 1 else f"{min(100 * share, 99.9):.1f}%"
 
 
 @memoized
 def sentence_table(country: str = "France") -> Html:
-    """The sentences that the model was trained on, filled in for a country: what is given, and what it has to say."""
+    """The sentences that the model was trained on, filled in for a country: the prompt, and the right answer."""
     facts = next((f for f in capitals.countries() if f["country"] == country), None)
     if facts is None:
         known = [f["country"] for f in capitals.countries()]
@@ -66,8 +65,8 @@ def sentence_table(country: str = "France") -> Html:
 
 @memoized
 def head_habits() -> Html:
-    """What each head looks at when the next word is the answer, on average over all sentences and some countries; a
-    head with one habit has its name."""
+    """The tokens that each head attends to when the next word is the answer, on average over all sentences and some
+    countries; a head with a habit has its name."""
     measured = mean_attention()
     rows = []
     for (layer, head), shares in measured.items():
@@ -81,7 +80,8 @@ def head_habits() -> Html:
 
 @memoized
 def mean_attention() -> dict[tuple[int, int], dict[str, float]]:
-    """The average share that each head gives, from the last word before the answer, to words of each kind."""
+    """The average attention weight that each head gives, from the last word before the answer, to words of each
+    kind."""
     chosen = [facts for facts in capitals.countries() if facts["country"] in SAMPLE]
     telling, sums, n = _telling_words(), dict[tuple[int, int], dict[str, float]](), 0
     for sentence in capitals.sentences():
@@ -117,13 +117,13 @@ def _kind(word: str, place: int, length: int, facts: set[str], telling: frozense
 
 
 def _shares(here: Run) -> list[np.ndarray]:
-    """What each layer's heads look at: [N T S] each."""
+    """The attention weights of each layer's heads: [N T S] each."""
     nodes = [n for n in here.trace.root.walk() if n.role is Role.SOFTMAX]
     return [here.trace.of(n.outputs[0]) for n in nodes]
 
 
 def choose_country() -> Html:
-    """The place where a reader chooses a country and a sentence, and goes on word by word; without a script, one
+    """The form in which a reader chooses a country and a sentence, and continues word by word; without a script, one
     example."""
     layer, head = strongest_head("name")
     return tag(
@@ -139,7 +139,7 @@ def choose_country() -> Html:
 
 
 def head_that_looks_at(kind: str = "name") -> str:
-    """Which head looks most at words of a kind, `name`, `question`, `itself` or `first`: `layer 1, head 2`."""
+    """The head that attends most to words of a kind, `name`, `question`, `itself` or `first`: `layer 1, head 2`."""
     if kind not in LOOKS_AT:
         raise _unknown_kind(kind)
     layer, head = strongest_head(kind)
@@ -148,7 +148,7 @@ def head_that_looks_at(kind: str = "name") -> str:
 
 @memoized
 def attention_of(kind: str = "name", text: str = TEXT) -> Html:
-    """Whom the tokens of a text look at in the head that looks most at words of a kind."""
+    """The attention weights of a text's tokens in the head that attends most to words of a kind."""
     if kind not in LOOKS_AT:
         raise _unknown_kind(kind)
     return real_numbers.attention_table(*strongest_head(kind), text)
@@ -159,6 +159,6 @@ def _unknown_kind(kind: str) -> Problem:
 
 
 def strongest_head(kind: str) -> tuple[int, int]:
-    """The layer and the head that look most at words of a kind."""
+    """The layer and the head that attend most to words of a kind."""
     measured = mean_attention()
     return max(measured, key=lambda head: measured[head][kind])

@@ -23,7 +23,7 @@ STEP, WIDEST, SHALLOWEST = 1024, 12 * 1024, 6  # widths that are tried, and laye
 
 
 class Design(NamedTuple):
-    """A model of a width with as many layers as fit."""
+    """A model of a given width with as many layers as fit."""
 
     model: Model
     weights: int  # bytes
@@ -38,7 +38,7 @@ class Design(NamedTuple):
 
     @property
     def of_a_layer(self) -> int:
-        """Parameters of one layer; the last norm, which belongs to none, is as wide as the model."""
+        """Parameters of one layer; the final norm, which belongs to none, is as wide as the model."""
         return (self.model.counts.total - self.tables - self.size("d_model")) // self.size("n_layers")
 
     @property
@@ -49,7 +49,7 @@ class Design(NamedTuple):
 
 @memoized
 def usual_width_over_depth() -> int:
-    """Width over depth of the middle one of the dense models of the catalog, rounded."""
+    """The median ratio of width to depth of the dense models of the catalog, rounded."""
     models = disclosure.models(e.slug for e in catalogue_entries.entries())
     return round(
         median(
@@ -62,7 +62,7 @@ def usual_width_over_depth() -> int:
 
 @memoized
 def designs(slug: str, room: int, context: int) -> tuple[Design, ...]:
-    """The deepest model of each width whose weights and cache, at 2 bytes a number, take at most `room` GB.
+    """The deepest model of each width whose weights and cache, at 2 bytes per number, take at most `room` GB.
 
     Raises `Problem` for a model that does not have the block of a Llama.
     """
@@ -81,7 +81,7 @@ def designs(slug: str, room: int, context: int) -> tuple[Design, ...]:
 
 
 def _made(of: Model, width: int, layers: int, context: int) -> Design:
-    """The block of a Llama at another width: heads as wide as they were, d_ff in the same proportion."""
+    """The block of a Llama at another width: heads of the same width, d_ff in the same proportion."""
     sizes = of.counts.values()
     model = presets.make(
         f"{of.slug}, {width} wide",
@@ -97,19 +97,19 @@ def _made(of: Model, width: int, layers: int, context: int) -> Design:
 
 
 def usual_design(slug: str, room: int, context: int) -> Design:
-    """The design whose width over depth is nearest to the usual one."""
+    """The design whose ratio of width to depth is nearest to the usual one."""
     usual, fitting = (
         usual_width_over_depth(),
         designs(slug, whole_number(room, "room"), whole_number(context, "context")),
     )
     if not fitting:
-        raise Problem(f"no design of {slug} has room in {room} GB with a context of {context:,}", "give it more")
+        raise Problem(f"no design of {slug} fits in {room} GB with a context of {context:,}", "give it more memory")
     return min(fitting, key=lambda d: max(d.shape / usual, usual / d.shape))
 
 
 @disclosure.view("its designs")
 def design_table(model: Model, room: int, context: int) -> Html:
-    """The block of a model at several widths, as deep as fits into `room` GB with the cache of `context` tokens."""
+    """The block of a model at several widths, as deep as fits in `room` GB with the cache of `context` tokens."""
     best = usual_design(model.slug, room, context)
     rows = []
     for d in designs(model.slug, room, context):
@@ -134,7 +134,7 @@ def design_table(model: Model, room: int, context: int) -> Html:
         ),
         conventions(
             html("Two bytes a number; the cache of one sequence of {:,} tokens; GB is 10<sup>9</sup> bytes.", context),
-            "Marked: the width over depth nearest to that of the median dense model of the catalog,",
+            "Marked: the ratio of width to depth that is nearest to that of the median dense model of the catalog,",
             f"{usual_width_over_depth()}.",
         ),
     )

@@ -7,7 +7,7 @@ from ..kit.svg import element, label, line, svg
 
 
 def growth_figure() -> Html:
-    """A matrix as a square: twice the layers are two of them, twice the width is one of four times the area."""
+    """A matrix as a square: twice the layers are two squares, twice the width is one with four times the area."""
     side, top, grey = 60, 96.0, "var(--ep-weight,#6b7280)"
 
     def square(x: float, y: float, length: int) -> Html:

@@ -140,7 +140,7 @@ def _three(given: object, name: str) -> tuple[str, str, str]:
 
 
 def _sides(product: Node | None, left: Shape, right: Shape) -> tuple[Dim | None, tuple[Dim, Dim, Dim]]:
-    """Of a contraction, (the axis that it is repeated over, (rows, inner, columns))."""
+    """For a contraction, (the axis that it is repeated over, (rows, inner, columns))."""
     if product is None:
         return None, (left[0], left[-1], right[-2] if len(right) == 3 else right[-1])
     terms, _, result = product.note.partition("->")
@@ -163,7 +163,7 @@ def letters(p: Poly) -> str:
 
 
 def _meanings(sides: Iterable[Dim]) -> Html:
-    """What the letters beside the rectangles stand for, in the order of the sides."""
+    """The meanings of the letters next to the rectangles, in the order of the sides."""
     names = dict.fromkeys(
         name
         for d in sides

@@ -1,4 +1,4 @@
-"""What the pages on model size show besides tables of single models: a config as a file, the widths in use, pairs of
+"""Figures of the pages on model size other than tables of single models: a config as a file, common widths, pairs of
 models."""
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..words import notation
 
 
 def model_link(slug: str, words: str | None = None, link: Link | None = None) -> Html:
-    """The way to a model's page, by the model's name or in words of one's own."""
+    """A link to a model's page, with the model's name or words of your own."""
     name = presets.preset(slug).name  # which says where there is none
     return linked(name if words is None else words, slug, link)
 
 
 @disclosure.view("a config.json")
 def config_file(model: Model, highlight: Iterable[str] = ()) -> Html:
-    """The published config.json, key by key as the preset holds it; the lines of `highlight` marked, sizes with the
-    site's name."""
+    """The published config.json, key by key from the preset; the lines of `highlight` are marked, sizes have this
+    site's names."""
     raw = model.raw
     names = {k.key: k.field for k in fields_of(model.architecture.config) if k.key and k.is_size}
     wanted = (highlight,) if isinstance(highlight, str) else tuple(highlight)
@@ -80,7 +80,7 @@ GLANCE = (("Small", 0, 3 * 10**9), ("Medium", 3 * 10**9, 3 * 10**10), ("Large", 
 
 @memoized
 def widths_at_a_glance() -> Html:
-    """The commonest widths of small, medium and large models of the catalog."""
+    """The most common widths of small, medium and large models of the catalog."""
     rows = []
     for title, least, most in GLANCE:
         widths = Counter(e.d_model for e in catalogue_entries.entries() if least <= e.total < most)
@@ -100,7 +100,7 @@ CLASSES = ((0, 10**9), (10**9, 10**10), (10**10, 10**11), (10**11, 10**13))
 
 @memoized
 def common_widths() -> Html:
-    """The hidden dimensions in use, by the size of the models, with how many models have each."""
+    """The hidden dimensions in use, by the size of the models, with the number of models for each."""
     rows = []
     for least, most in CLASSES:
         models = [e for e in catalogue_entries.entries() if least <= e.total < most]
@@ -136,11 +136,11 @@ def _class(least: int, most: int) -> str:
 
 
 def width_result(what: str, link: Link | None = None) -> Html | str:
-    """One fact about the widths of the catalog, in a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    """One fact about the widths of the catalog, for a sentence: `models`, `least`, `most`, `multiples of 128`, `least
     d_ff`, `most d_ff`.
 
-    The last two are d_ff / d_model of the dense model with a gated feed-forward part where it is least or most, the
-    first released of several.
+    The last two are the least and the greatest d_ff / d_model of dense models with a gated feed-forward network, from
+    the first released if several share it.
     """
     widths = [e.d_model for e in catalogue_entries.entries()]
     facts = {
@@ -156,7 +156,7 @@ def width_result(what: str, link: Link | None = None) -> Html | str:
 
 
 def _gated() -> list[tuple[Fraction, str]]:
-    """d_ff / d_model of every dense model whose feed-forward part has three matrices, in the order of release."""
+    """d_ff / d_model of every dense model whose feed-forward network has three matrices, in the order of release."""
     return [
         (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), m.slug)
         for m in disclosure.models(e.slug for e in catalogue_entries.entries())
@@ -165,8 +165,8 @@ def _gated() -> list[tuple[Fraction, str]]:
 
 
 def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) -> Html:
-    """Pairs of models: how many times as wide and as deep, what the rule gives for a layer and the whole, what they
-    have."""
+    """Pairs of models: the ratios of width and depth, the growth of a layer and of the whole by the rule, and the
+    actual growth."""
     rows = []
     for pair in pairs:
         if isinstance(pair, str) or len(tuple(pair)) != 2:
@@ -197,7 +197,7 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
 @memoized
 @disclosure.view("a comparison with the formula")
 def formula_against_parts(model: Model) -> Html:
-    """4·D², 8·D² and what else there is, part by part: what the formula has for it, what the model has."""
+    """4·D², 8·D² and the rest, part by part: the formula's count, the model's count."""
     square = n_layers(model) * model.counts.values()["d_model"] ** 2
     formulas = (("–", 0), ("4 · L · D²", 4 * square), ("8 · L · D²", 8 * square), ("–", 0), ("–", 0))
     parts = [

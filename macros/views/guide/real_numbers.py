@@ -1,7 +1,7 @@
-"""The numbers of a checkpoint on their way: matrices, shares of attention, scores, as a forward pass really has them.
+"""The actual numbers in a checkpoint's forward pass: matrices, attention weights, scores.
 
-A station is what one operation of the trace gives. It goes by its step (`softmax`), by its weight (`c_attn`), by what
-it holds (`q`), or as what is added to the residual stream (`add_attention`).
+A station is the output of one operation of the trace. It is named by its step (`softmax`), by its weight (`c_attn`), by
+its content (`q`), or by the part that is added to the residual stream (`add_attention`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def scores(self) -> np.ndarray:
-        """Of every word, as the next one: [V]."""
+        """The score of every word as the next one: [V]."""
         return self.trace.of(self.trace.root.outputs[0])[-1]
 
 
@@ -77,7 +77,7 @@ def run(folder: str, text: str) -> Run:
 def named_operations(
     section: Section, layer: int | None = None
 ) -> Iterator[tuple[int | None, frozenset[str], Operation]]:
-    """Every operation with the layer that it is in and the names that it goes by, in order."""
+    """Every operation with its layer and its names, in order."""
     last = ""
     for item in section.content:
         if isinstance(item, Section):
@@ -102,7 +102,7 @@ def _names(operation: Operation, last: str) -> frozenset[str]:
 
 
 def operation_by_name(whole: Section, name: str, layer: int | None) -> Operation:
-    """A station by one of its names, in a layer where it is in one. Raises `Problem`."""
+    """A station by one of its names, in a layer if it is in one. Raises `Problem`."""
     known: dict[str, None] = {}
     for where, names, operation in named_operations(whole):
         known |= dict.fromkeys(sorted(names, key=len)[:1])
@@ -116,12 +116,12 @@ def _is(size: Dim, *symbols: str) -> bool:
 
 
 def _axis_of_heads(shape: tuple[Dim, ...]) -> int | None:
-    """Along which axis the heads of an array lie; None where it is in no heads."""
+    """The axis of an array's heads; None if it has no heads."""
     return next((i for i, size in enumerate(shape) if len(shape) > 2 and _is(size, "n_heads", "n_kv_heads")), None)
 
 
 def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarray, tuple[Dim, ...]]:
-    """What an operation gives, of one head where it is in heads, with its two sizes."""
+    """The output of an operation, for one head if it has heads, with its two sizes."""
     given = operation.node.outputs[0]
     content, shape = run.trace.of(given), given.shape
     axis = _axis_of_heads(shape)
@@ -135,7 +135,7 @@ def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarra
 
 
 def _labels(run: Run, shape: tuple[Dim, ...]) -> tuple[list[str], list[str]]:
-    """What the rows and the columns of a matrix are called: the words of the text, or their numbers."""
+    """The labels of the rows and the columns of a matrix: the words of the text, or their numbers."""
     rows, columns = (run.words if _is(d, "T", "S") else [str(i + 1) for i in range(int(d))] for d in shape)
     return rows, columns
 
@@ -153,9 +153,8 @@ def number_matrix(
     columns: int = CORNER,
     model: str | None = "gpt2",
 ) -> Html:
-    """What a station of a checkpoint’s forward pass gives: a corner of the matrix, each number as a bar, all of them
-    behind a click; beside it the same station of `model` in shapes.
-    """
+    """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, all of them
+    behind a click; next to it the shapes of the same station of `model`."""
     here = run(folder, text)
     operation = operation_by_name(here.whole, station_name, _layer(here, layer))
     content, shape = _matrix(here, operation, head)
@@ -188,7 +187,7 @@ def number_matrix(
 
 @memoized
 def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
-    """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of what it gives."""
+    """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of its output."""
     here = run(folder, text)
 
     def corner(operation: Operation) -> Html | str:
@@ -214,7 +213,7 @@ def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
 
 @memoized
 def attention_table(layer: int, head: int, text: str = TEXT, folder: str = FOLDER) -> Html:
-    """Whom each token of a text looks at in one head: a row of shares for each token, which add up to 1."""
+    """The attention weights of each token of a text in one head: one row per token, which adds up to 1."""
     return number_matrix("softmax", layer, head, text, folder, columns=99, model=None)
 
 
@@ -222,7 +221,8 @@ def attention_table(layer: int, head: int, text: str = TEXT, folder: str = FOLDE
 def top_words(
     text: str = TEXT, top: int = 5, temperature: float = 1.0, folder: str = FOLDER, layer: int | None = None
 ) -> Html:
-    """The most likely next words of a text with their scores and shares; with a `layer`, as if it were the last."""
+    """The most likely next words of a text with their scores and probabilities; with a `layer`, as if it were the
+    last."""
     here = run(folder, text)
     whole_number(top, "top")
     if not 0.01 <= temperature <= 100:
@@ -244,7 +244,8 @@ def top_words(
 
 @memoized
 def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
-    """What the model would say if it ended after each layer: the most likely word, the share of the last layer’s."""
+    """The model's prediction if it ended after each layer: the most likely word, and the probability of the last
+    layer’s."""
     here = run(folder, text)
     layers = here.asked.model.counts.values()["n_layers"]
     final = int(np.argmax(here.scores))
@@ -260,7 +261,7 @@ def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
 
 
 def logits_after_layer(here: Run, layer: int) -> np.ndarray:
-    """The scores of the vector of the last token after a layer (before the first: −1), normalized and compared with
+    """The scores from the vector of the last token after a layer (before the first: −1), normalized and compared with
     every word as after the last: [V]."""
     model, last = here.asked.model, [n for n in here.trace.root.children if n.role is Role.LAYER_NORM]
     layers = [n for n in here.trace.root.children if n.role is Role.LAYER]
@@ -275,9 +276,8 @@ def logits_after_layer(here: Run, layer: int) -> np.ndarray:
 
 @memoized
 def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str = TEXT, folder: str = FOLDER) -> Html:
-    """One score of attention worked out by hand: the query’s numbers times the key’s, added up, divided by the root of
-    the head’s width. `query` and `key` count the tokens from 1.
-    """
+    """One attention score worked out by hand: the query’s numbers times the key’s, added up, divided by the root of the
+    head’s width. `query` and `key` count the tokens from 1."""
     here = run(folder, text)
     where = _layer(here, layer)
     asking, answering = (_matrix(here, operation_by_name(here.whole, name, where), head)[0] for name in ("q", "k"))
@@ -315,7 +315,7 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
 
 @memoized
 def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
-    """A text cut into tokens: each with its place, its id and the row of the table that it gets."""
+    """A text split into tokens: each with its position, its id and its row of the table."""
     here = run(folder, text)
     content = here.trace.of(operation_by_name(here.whole, "embed", None).node.outputs[0])
     rows = [
@@ -375,7 +375,7 @@ def _shape(shape: Iterable[int]) -> Html:
 
 
 def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
-    """What the same station of a model of the catalog gives, of one head where it is in heads."""
+    """The output of the same station in a model of the catalog, for one head if it has heads."""
     model = presets.model(slug)
     shape = operation_by_name(sections(model), station_name, None).node.outputs[0].shape
     axis = _axis_of_heads(shape)
@@ -392,7 +392,7 @@ def _corner(
     caption: str = "",
     columns: int = CORNER,
 ) -> Html:
-    """The first columns, each number in a shade of its size; of shares their sum too."""
+    """The first columns, each number shaded by its size; for attention weights their sum too."""
     shown = _shown(content, columns)
     largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
     is_cut = shown < content.shape[1]
@@ -407,12 +407,12 @@ def _corner(
 
 
 def _shown(content: np.ndarray, columns: int) -> int:
-    """How many columns are shown as numbers: all where only one would be left."""
+    """The number of columns shown as numbers: all if only one would be left out."""
     return content.shape[1] if content.shape[1] <= columns + 1 else columns
 
 
 def _shade(x: float, largest: float) -> str:
-    """The class of a cell: its sign, and how large it is beside the largest."""
+    """The class of a cell: its sign, and its size relative to the largest."""
     if not np.isfinite(x):
         return "masked"
     level = maths.ceil(LEVELS * abs(float(x)) / largest - 1e-9)
@@ -423,7 +423,7 @@ WIDE, ROW, HALF = 640, 20, 9  # of a drawing of bars: its width, the height of a
 
 
 def _bars(content: np.ndarray, name: str) -> Html:
-    """Every number as a bar: up is positive, down negative, the longest is the largest of the matrix."""
+    """Every number as a bar: positive is up, negative down, the longest is the largest of the matrix."""
     largest = float(np.abs(content).max()) or 1.0
     step, paths = WIDE / content.shape[1], []
     for sign, cls in ((1, "plus"), (-1, "minus")):

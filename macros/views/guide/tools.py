@@ -1,4 +1,4 @@
-"""The places of the tools, and what they show without a script."""
+"""The tools' elements, with their content for readers without JavaScript."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ from ..tables.comparison import comparison
 CONTEXT, MACHINE = 8192, "h100"
 
 
-@disclosure.view("what follows from other hyperparameters")
+@disclosure.view("the effect of other hyperparameters")
 def changes_table(model: Model) -> Html:
-    """A model with its width or depth doubled, with fewer or more keys and values, with experts, with a window: each
-    beside the model as it was published.
-    """
+    """A model with its width or depth doubled, with fewer or more key/value heads, with experts, with a window: each
+    next to the published model."""
     machine = accelerator(MACHINE)
     rows = [_row("As published", "", model, machine)]
     for way in VARIATIONS.values():
@@ -79,12 +78,12 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
 
 
 def what_if(slug: str) -> Html:
-    """A model that a reader may change, under any conditions; without a script, a table of example changes."""
+    """A model that a reader can change, under any conditions; without a script, a table of example changes."""
     return _tool("what-if", changes_table(slug))
 
 
 def compare(slugs: Iterable[str], link: Link | None = None) -> Html:
-    """Models side by side, which a reader chooses; without a script, some beside each other."""
+    """Models that a reader chooses, side by side; without a script, an example."""
     figures = ["d_model", "n_layers", "total", "active", "cache_bytes_per_token", "weight_bytes"]
     slugs = list(slugs)
     return _tool("compare", comparison(slugs, figures, link=link), models=",".join(slugs))
@@ -124,7 +123,7 @@ KNOWN = (
 
 
 def what_fits(link: Link | None = None) -> Html:
-    """Which models fit on a machine, and which machines hold a model; without a script, for usual machines."""
+    """The models that fit on a machine, and the machines that hold a model; without a script, for common machines."""
     able = {model.slug: (model, _capacity(model.slug)) for model in disclosure.models(presets.paths())}
     lists = {gigabytes: _found(gigabytes, able) for gigabytes in AMOUNTS}
     shown = dict.fromkeys([*KNOWN, *(slug for found in lists.values() for slug, _, _ in found[:MOST])])
@@ -150,7 +149,7 @@ def _capacity(slug: str) -> Capacity:
 
 
 def _found(gigabytes: int, able: Able) -> Found:
-    """The models that fit into so much memory at the shorter context, best first."""
+    """The models that fit in this much memory at the shorter context, best first."""
     machine = Machine(f"{gigabytes} GB", gigabytes * 10**9)
     given = Conditions(CONTEXTS[0])
     fits = [
@@ -176,7 +175,7 @@ def _by_model(able: Able, link: Link | None) -> Html:
 
 
 def _by_machine(gigabytes: int, found: Found, able: Able, link: Link | None) -> Html:
-    """The models that fit into so much memory, and in which format they do at a longer context."""
+    """The models that fit in this much memory, and the format in which they do at a longer context."""
     rows: list[list[object]] = []
     for slug, total, said in found[:MOST]:
         model, sized = able[slug]
@@ -205,7 +204,7 @@ def _by_machine(gigabytes: int, found: Found, able: Able, link: Link | None) -> 
 
 
 def _format(model: Model, sized: Capacity, gigabytes: int, context: int) -> str:
-    """The best format of a model at a context; nothing where none fits, or where it is made for a shorter one."""
+    """The best format of a model at a context; empty if none fits, or if it is made for a shorter one."""
     if model.is_beyond(context):
         return ""
     format = chosen(sized, BEST, Conditions(context), gigabytes * 10**9)
@@ -217,5 +216,5 @@ def _said(model: Model, format: str) -> str:
 
 
 def _tool(name: str, *without: object, models: str | None = None) -> Html:
-    """The place of a tool; what stands in it shows until its script has run, which begins with `models`."""
+    """The element of a tool; its content shows until its script has run, which begins with `models`."""
     return tag("div", *without, cls="ep-tool", data_tool=name, data_models=models)

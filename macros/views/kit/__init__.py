@@ -1,1 +1,1 @@
-"""What every view is made with: HTML, SVG, formulas, rounded numbers, checked arguments. No view of a model."""
+"""The basis of every view: HTML, SVG, formulas, rounded numbers, checked arguments. No view of a model."""

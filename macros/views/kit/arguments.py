@@ -1,4 +1,4 @@
-"""What a macro is called with, checked: each raises `Problem` that names the argument."""
+"""Validates the arguments of macros: each function raises `Problem` that names the argument."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...engine.errors import Problem, nearest
 
 
 def unknown(message: str, name: object, names: Iterable[str]) -> Problem:
-    """What is wrong with a name that is none of those known; its mend is the nearest of them."""
+    """The error for an unknown name, with the nearest known one as the fix."""
     names = list(names)
     return Problem(message, nearest(str(name), names, f"known ones: {', '.join(names)}"))
 
@@ -22,7 +22,7 @@ def whole_number(value: object, name: str, least: int = 1, most: int = 10**9) ->
 
 
 def several(given: object, name: str) -> tuple:
-    """A list that is not empty, or one thing alone."""
+    """A list that is not empty, or a single value."""
     if isinstance(given, (str, int)) and not isinstance(given, bool):
         return (given,)
     if not isinstance(given, Iterable) or not (listed := tuple(given)):
@@ -38,7 +38,7 @@ def one_of(value: object, names: Collection[str], name: str) -> str:
 
 
 def weight_format(name: object) -> str:
-    """A format of weights, in capitals or not, or `published`: the makers’ own."""
+    """A weight format, in upper or lower case, or `published`: the makers’ own."""
     meant = format_meant(name)
     if not isinstance(meant, str) or meant not in WEIGHTS:
         raise unknown(f"unknown format {name!r}", name, WEIGHTS)
@@ -46,7 +46,7 @@ def weight_format(name: object) -> str:
 
 
 def cache_type(dtype: object) -> str:
-    """A type of the cache, in capitals or not."""
+    """A cache type, in upper or lower case."""
     meant = cache_meant(dtype)
     if not isinstance(meant, str) or meant not in CACHE_BYTES:
         raise unknown(f"unknown dtype {dtype!r}", dtype, CACHE_BYTES)

@@ -1,4 +1,4 @@
-"""What is said of figures: the convention of FLOPs, the caveats of presets, and what rests on a class's default."""
+"""Notes about figures: the convention of FLOPs, the caveats of presets, and dependence on a class's default."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ DEFAULT_MARK = html('<span class="ep-mark" title="from a default of a class in t
 
 
 def caveat(slugs: Iterable[str]) -> Html:
-    """What the costs of these models leave out of account, as their presets say, each said once; and whose sizes are a
-    class's defaults.
-    """
+    """The costs that these models' presets exclude, each caveat once; and the models whose sizes are a class's
+    defaults."""
     known = disclosure.models(slugs)
     said = dict.fromkeys(m.preset.caveat for m in known if m.preset and m.preset.caveat)
     return joined(filter(None, (*map(text, said), defaults_note(known))), " ")
 
 
 def defaults_note(models: Iterable[Model]) -> Html | str:
-    """Which models have sizes, or a longest context, for which no source of the maker's was read."""
+    """The models with sizes, or a longest context, for which no source of the maker's was read."""
     names = [m.name for m in models if m.default_sizes or m.has_default_context]
     if not names:
         return ""
@@ -34,7 +33,7 @@ def defaults_note(models: Iterable[Model]) -> Html | str:
 
 
 def marked(shown: object, is_default: bool) -> Html:
-    """A figure, with a mark where it rests on a class's default."""
+    """A figure, with a mark if it depends on a class's default."""
     return html("{} {}", shown, DEFAULT_MARK) if is_default else text(shown)
 
 
@@ -46,7 +45,7 @@ def and_list(names: list[str]) -> str:
 FLOP_CONVENTIONS = (
     html(
         "A multiply-add is 2 FLOPs; contractions and the multiply-adds of recurrences and "
-        "convolutions count, a look-up is 0, other element-wise work is left out."
+        "convolutions count, a lookup is 0, other element-wise work is left out."
     ),
     html("Attention scores in full, not only their causal half; logits of the last token only."),
 )

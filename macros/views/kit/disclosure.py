@@ -1,4 +1,4 @@
-"""Models whose makers published their sizes; and in the place of a view of any other a sentence, never a guess."""
+"""Models whose makers published their sizes; for any other, a sentence replaces a view, never a guess."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def model(slug: str) -> Model | None:
 
 
 def models(slugs: Iterable[str]) -> list[Model]:
-    """Of several models those whose sizes are known."""
+    """Those of several models whose sizes are known."""
     return [known for slug in slugs if (known := model(slug))]
 
 
 def undisclosed(slug: str, what: str) -> Html:
-    """One sentence in the place of a view of a model without sizes."""
+    """The sentence that replaces a view of a model without sizes."""
     preset = presets.preset(slug)
     sentence = "{} has not disclosed the sizes of {}: {} is {}."
     return tag("p", html(sentence, preset.organization, preset.name, what, UNDISCLOSED), cls="ep-undisclosed")
 
 
 def view(what: str) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
-    """Makes a view of a model one that takes its slug; of a model without sizes it says that `what` is undisclosed."""
+    """Makes a view of a model one that takes its slug; for a model without sizes it says that `what` is undisclosed."""
 
     def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:
         @wraps(of_model)

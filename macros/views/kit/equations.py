@@ -16,24 +16,24 @@ _INERT = str.maketrans({c: f"&#{ord(c)};" for c in "*_{}[]"})
 
 @cache
 def math(latex: str, display: bool = False) -> Html:
-    """A formula as MathML, on one line of the page and inert for Markdown; the spaces at the ends of a word, which do
-    not break, stay. A sum is shown on as many lines as it needs."""
+    """A formula as MathML, on one line of the page and inert for Markdown; the non-breaking spaces at the ends of a
+    word stay. A sum takes as many lines as it needs."""
     return Html(re.sub(r"\s+", " ", wrapping(latex, display), flags=re.ASCII).translate(_INERT))
 
 
 def display_math(latex: str) -> Html:
-    """A formula set apart."""
+    """A formula as a block."""
     return tag("div", math(latex, True), cls="ep-math")
 
 
 def symbol_letter(name: str) -> str:
-    """A symbol as its letter, or spelled out where it has none."""
+    """A symbol as its letter, or spelled out if it has none."""
     letter = notation.letter(name)
     return letter if letter != name else latex_name(name)
 
 
 def total_latex(p: Poly, name) -> str:
-    """The polynomial with each number of layers taken out of its terms; `name` spells a symbol."""
+    """The polynomial with each number of layers factored out of its terms; `name` spells a symbol."""
     rest, parts = p, []
     for symbol in sorted({a for m in p.terms for a, _ in m if isinstance(a, str) and a.endswith("layers")}):
         inner = rest.coefficient(symbol)

@@ -1,4 +1,5 @@
-"""Pieces of this package's own source on a page, read when the page is built: they cannot differ from what runs."""
+"""Excerpts of this package's own source on a page, read during the build, so they cannot differ from the code that
+runs."""
 
 from __future__ import annotations
 
@@ -22,8 +23,7 @@ def listing(name: str, lines: Html, title: str = "") -> Html:
 
 
 def excerpt(file: str, name: str, last: str | None = None) -> Html:
-    """A function or class of this package as it stands in its `file`, such as `engine/dims.py`; `name` may be
-    `Class.method`.
+    """A function or class of this package from its `file`, such as `engine/dims.py`; `name` may be `Class.method`.
 
     With `last`, everything from `name` to `last`.
     """
@@ -65,7 +65,7 @@ def coloured(source: str) -> Iterator[Html]:
     place, before = (1, 0), ""
 
     def until(end: tuple[int, int]) -> Html:
-        """The source from the place reached."""
+        """The source from the current position on."""
         (row, column), (last_row, last_column) = place, end
         if row == last_row:
             return _plain(lines[row - 1][column:last_column])
@@ -98,5 +98,5 @@ def _plain(content: str) -> Html:
 
 
 def html_source(piece: object) -> Html:
-    """The HTML that another macro gave, as text: what a view hands to the page."""
+    """The HTML that another macro returned, as text: the output of a view."""
     return tag("div", tag("pre", code(_plain(str(piece)))), cls="highlight ep-wraps")

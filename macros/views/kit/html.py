@@ -24,8 +24,7 @@ Link = Callable[[str], str | None]  # from what a link leads to, to its address;
 
 
 class Html(Markup):
-    """HTML. What is added to it, joined by it or put into its braces is text, and becomes inert, unless it is HTML
-    too."""
+    """HTML. Anything added to it, joined by it or put into its braces is escaped as text, unless it is HTML too."""
 
     __slots__ = ()
 
@@ -46,7 +45,7 @@ def text(content: Any) -> Html:
 
 @lru_cache(maxsize=65536)
 def _inert(plain: str) -> Html:
-    """Each character that some syntax reads as a character reference."""
+    """Each character that has a meaning in some syntax, as a character reference."""
     if _PLAIN.fullmatch(plain):
         return made(plain)
     plain = _CONTROL.sub(" ", plain)
@@ -54,8 +53,7 @@ def _inert(plain: str) -> Html:
 
 
 def html(template: str, *values: object, **named: object) -> Html:
-    """HTML with something in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without anything, as it
-    is."""
+    """HTML with a value in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without values, as it is."""
     inert = []
     for value in values:
         kind = type(value)
@@ -70,13 +68,13 @@ def html(template: str, *values: object, **named: object) -> Html:
 
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
-    """Pieces behind each other; what stands between them is HTML."""
+    """Pieces in a row; the separator is HTML."""
     return made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
 
 
 @cache
 def attribute_name(argument: str) -> str:
-    """An attribute's name by how it is written as an argument."""
+    """An attribute's name from its spelling as an argument."""
     return "class" if argument == "cls" else argument.replace("_", "-")
 
 
@@ -96,12 +94,12 @@ def tag(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def anchor(content: object, address: str | None) -> Html:
-    """A link, or its words alone where it would lead nowhere."""
+    """A link, or only its text if it would lead nowhere."""
     return tag("a", content, href=address) if address else text(content)
 
 
 def linked(content: object, to: str, link: Link | None) -> Html:
-    """A link to a page by what it is about; its words alone where there are no links, or no such page."""
+    """A link to a page by its subject; only its text if there are no links, or no such page."""
     return anchor(content, link(to) if link else None)
 
 
@@ -110,7 +108,7 @@ def code(content: object) -> Html:
 
 
 def terms_beside(terms: Iterable[str]) -> Html:
-    """The field's terms behind a plain label; nothing where there are none."""
+    """The field's terms after a plain label; empty if there are none."""
     return _beside(tuple(terms))
 
 
@@ -121,7 +119,7 @@ def _beside(terms: tuple[str, ...]) -> Html:
 
 
 def small(content: object) -> Html:
-    """Small print behind or below a figure."""
+    """Small print after or below a figure."""
     return tag("span", content, cls="ep-range")
 
 
@@ -131,13 +129,13 @@ def block(*parts: object, **attributes: object) -> Html:
 
 
 def conventions(*sentences: str) -> Html:
-    """The small print beside a table; an empty sentence is left out, and all of it where every one is."""
+    """The small print next to a table; empty sentences are left out, and all of it if every one is empty."""
     said = joined(filter(None, sentences), " ")
     return tag("p", said, cls="ep-conventions") if said else Html()
 
 
 class Column(NamedTuple):
-    """A column of a table: its heading, and whether numbers stand below it."""
+    """A column of a table: its heading, and whether it has numbers."""
 
     title: str
     is_number: bool = False
@@ -149,8 +147,8 @@ def number(title: str) -> Column:
 
 
 class Cell(NamedTuple):
-    """A cell that is more than its content: over several columns, of another kind than its column, sorted by something
-    else."""
+    """A cell with more than content: over several columns, of another kind than its column, or with its own sort
+    key."""
 
     content: object
     span: int = 1
@@ -160,8 +158,8 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row that is more than its cells: of a class, with data, with an address in the page (`anchor`); the first cell
-    heads the row, or the rows below it (`rowgroup`)."""
+    """A row with more than cells: with a class, data, or an address in the page (`anchor`); the first cell is the
+    heading of the row, or of the rows below it (`rowgroup`)."""
 
     cells: Iterable[object]
     cls: str | None = None
@@ -185,7 +183,7 @@ def table(
     name: str,
     cls: str = "ep-table",
 ) -> Html:
-    """A table that scrolls sideways by itself. Its bodies hold rows, a row holds a cell or a content for each
+    """A table that scrolls sideways on its own. Its bodies hold rows, a row holds a cell or a content for each
     column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
     scrolls = " ep-many" if len(columns) > MANY else ""

@@ -1,4 +1,4 @@
-"""LaTeX to MathML while the site is built, so that a formula needs no script on the page."""
+"""LaTeX to MathML during the build, so that a formula needs no script on the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _turn = threading.Lock()  # two threads that start V8 at once end the process
 
 
 def _temml(latex: str, options: dict[str, object]) -> str:
-    """What Temml makes of a formula. Raises `_engine.error`."""
+    """Temml's output for a formula. Raises `_engine.error`."""
     with _turn:
         if _engine.context is None:
             from py_mini_racer import DEFAULT_V8_FLAGS, JSEvalException, MiniRacer, init_mini_racer
@@ -34,7 +34,7 @@ def _temml(latex: str, options: dict[str, object]) -> str:
 
 
 def close() -> None:
-    """Gives the context's memory back (the live preview, when it forgets this module)."""
+    """Release the context's memory (in the live preview, when it forgets this module)."""
     with _turn:
         if _engine.context is not None:
             atexit.unregister(_engine.context.close)
@@ -60,8 +60,8 @@ def without_tex(html: str) -> str:
 def wrapping(latex: str, display: bool = False) -> str:
     """A formula as MathML in pieces, between which a line may break: no browser breaks a line inside of `<math>`.
 
-    A term that is cut itself is held together in a `<span class="ep-addend">` as far as a line is wide enough. The
-    first piece says by `TEX` what the whole is in LaTeX, in characters that nothing reads as Markdown.
+    A term that is cut itself is held together in a `<span class="ep-addend">` as long as a line is wide enough. The
+    first piece has the LaTeX of the whole in `TEX`, in characters that Markdown does not interpret.
     """
     said = re.sub(r"[^a-zA-Z0-9 ]", lambda m: f"&#{ord(m[0])};", " ".join(latex.split()))
     return _in_pieces(latex, display).replace("<math", f'<math {TEX}="{said}"', 1)
@@ -78,7 +78,7 @@ def _term(written: list[str]) -> str:
 
 
 def _piece(latex: str, display: bool) -> str:
-    """A piece; an operator at its beginning stands between two things, whatever precedes it here."""
+    """A piece; an operator at its beginning is between two things, whatever precedes it here."""
     is_operation = re.match(r"[+=-] |\\(?:ge|le|cdot) ", latex)
     written = mathml(f"{{}} {latex}" if is_operation else latex)
     if is_operation:
@@ -88,10 +88,10 @@ def _piece(latex: str, display: bool) -> str:
 
 
 def pieces(latex: str) -> list[list[str]]:
-    """The terms of a formula, cut before each sign that stands in no braces and no fraction; a long one in several
-    pieces, cut before each multiplication. An aligned formula is whole.
+    """The terms of a formula, cut before each sign that is in no braces and no fraction; a long one in several pieces,
+    cut before each multiplication. An aligned formula is whole.
 
-    Brackets that grow with what they hold can stand in one piece only: around a sum they become plain ones.
+    Brackets that grow with their content can be in one piece only: around a sum they become plain ones.
     """
     if re.search(r"\\begin|\\\\|&", latex):
         return [[latex]]
@@ -121,13 +121,13 @@ def _cut(latex: str, before: str) -> list[str]:
 
 
 def _letters(latex: str) -> int:
-    """About how many letters a formula shows."""
+    """The approximate number of letters that a formula shows."""
     return len(re.sub(r"\\[A-Za-z]+|[{}^_\\ ]", "", latex))
 
 
 def _without_styles(element: str) -> str:
-    """The same without style attributes, which the site's content security policy forbids: its style sheet says what
-    they say, and a negative space is an element."""
+    """The same without style attributes, which the site's content security policy forbids: classes replace them, and a
+    negative space is an element."""
     element = re.sub(r' style="padding-left:[\d.a-z]+;padding-right:[\d.a-z]+;"', " data-cell", element)
     element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')
     return re.sub(r'<mrow style="margin-left:(-[\d.]+em);"></mrow>', r'<mspace width="\1"></mspace>', element)
@@ -135,7 +135,7 @@ def _without_styles(element: str) -> str:
 
 @cache
 def mathml(latex: str, display: bool = False) -> str:
-    """A LaTeX formula, without its dollars, as a `<math>` element; `display` for one on a line of its own."""
+    """A LaTeX formula, without its dollar signs, as a `<math>` element; `display` for a block."""
     try:
         element = _temml(latex, {**_OPTIONS, "displayMode": display})
     except Exception as error:
@@ -144,6 +144,6 @@ def mathml(latex: str, display: bool = False) -> str:
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
         raise Problem(
             f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
-            "mend it, or write \\$ for a dollar sign",
+            "correct it, or write \\$ for a dollar sign",
         ) from None
     return _without_styles(element)

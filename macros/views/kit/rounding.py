@@ -1,4 +1,4 @@
-"""Integers as a reader sees them. Rounding happens here and nowhere else."""
+"""Integers for readers. Rounding happens here and nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def grouped(n: int | Fraction) -> str:
 
 
 def significant(value: int | Fraction, digits: int = DIGITS) -> str:
-    """Rounded half up to so many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
+    """Rounded half up to this many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
     above, below = value.as_integer_ratio()
     if above <= 0:
         return "−" + significant(-value, digits) if above else "0"
@@ -67,7 +67,7 @@ def _in(value: int | Fraction, unit: int) -> int | Fraction:
 
 
 def short(n: int, digits: int = DIGITS) -> str:
-    """A count as people say it: `8.03B`, `124M`."""
+    """A count in short form: `8.03B`, `124M`."""
     return "".join(scaled(n, SCALES, digits))
 
 
@@ -77,7 +77,7 @@ def decimal_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
 
 
 def decimal_range(least: int | Fraction, most: int | Fraction, about: str = "~ ") -> str:
-    """Two sizes, a unit that both have once: `0.12 to 1.74 GB`; one size that is the same, as `~ 125 MB`."""
+    """Two sizes with a common unit: `0.12 to 1.74 GB`; one size if both are equal, as `~ 125 MB`."""
     low, high = decimal_bytes(least), decimal_bytes(most)
     if low == high:
         return f"{about}{low}"
@@ -96,7 +96,7 @@ def flops(n: int | Fraction, digits: int = DIGITS) -> str:
 
 
 def percent(part: int, whole: int, places: int = 1) -> str:
-    """A share: `26.2%`; what is there and rounds to nothing is `<0.1%`."""
+    """A share: `26.2%`; a share above zero that rounds to nothing is `<0.1%`."""
     if not whole:
         return "–"
     if whole < 0:
@@ -115,7 +115,7 @@ def signed_percent(part: int, whole: int, places: int = 1) -> str:
 
 
 def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
-    """A number in the unit asked for: `in_unit(2**30, "GiB")` is `1.00 GiB`. Raises `Problem` for an unknown unit."""
+    """A number in the given unit: `in_unit(2**30, "GiB")` is `1.00 GiB`. Raises `Problem` for an unknown unit."""
     for units, gap in ((SCALES, ""), (BYTES, " "), (FLOPS, " ")):
         if unit in units and not (unit == "B" and units is BYTES):
             return significant(Fraction(n, units[unit]), digits) + gap + unit

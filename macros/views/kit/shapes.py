@@ -26,13 +26,13 @@ _NAMES = re.compile(
 
 
 def with_symbols(sentence: str) -> Html:
-    """A sentence, each size in it that has a name spelled as everywhere."""
+    """A sentence in which each named size has its usual spelling."""
     between, named = _NAMES.split(sentence), [*map(var, _NAMES.findall(sentence)), ""]
     return joined(piece for pair in zip(between, named) for piece in pair)
 
 
 def in_first_step(p: Poly) -> Poly:
-    """A polynomial as it is in the first step, where an encoder reads: what later ones leave out is not marked."""
+    """A polynomial in the first step, in which an encoder reads: terms that later steps leave out are not marked."""
     return p.replace(lambda atom: Poly.of(1) if atom == IN_FIRST_STEP else None) if SOURCE in p.symbols else p
 
 
@@ -53,7 +53,7 @@ def _shape(sizes: tuple[Poly, ...]) -> Html:
 
 
 def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
-    """A shape in numbers at the sizes given, never at those of the trace: `[5, 4096]`."""
+    """A shape in numbers at the given sizes, never at those of the trace: `[5, 4096]`."""
     return _bracketed([str(d.expr.at(values)) if d.expr.is_free else str(int(d)) for d in shape])
 
 

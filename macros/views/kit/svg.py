@@ -1,7 +1,7 @@
-"""The kit for SVG: elements, labels, marks, scales, axes, legends, and how much room a text takes.
+"""The kit for SVG: elements, labels, marks, scales, axes, legends, and the space that a text takes.
 
-Nothing is told by color alone: an area has its pattern, a point its mark. Colors are those of the site's style sheet,
-with one of their own for a page without it.
+Color is never the only difference: an area has its pattern, a point its mark. Colors are those of the site's style
+sheet, with a default for a page without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEIGHT = 262
 
 
 class Frame(NamedTuple):
-    """How large a chart is drawn, where its plot stands in it, and the class by which the style sheet shows it."""
+    """The size of a chart, the place of its plot, and the class by which the style sheet shows it."""
 
     cls: str
     width: int
@@ -54,12 +54,12 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def svg_link(address: str, *content: object, **attributes: object) -> Html:
-    """What leads to an address; Material would take an `href` for one of HTML, so that the role says what it is."""
+    """A link in a drawing; Material would take an `href` for one of HTML, so the role identifies it."""
     return element("a", *content, **attributes, **{"xlink:href": address}, role="link")
 
 
 def _value(value: object) -> str:
-    """The numbers and keywords of SVG as they are, quotes and brackets escaped."""
+    """The numbers and keywords of SVG unchanged, quotes and brackets escaped."""
     if isinstance(value, float):
         return f"{value:.1f}"
     return value if isinstance(value, Html) else _escaped(str(value))
@@ -79,7 +79,7 @@ def svg(
     cls: str = "",
     role: str = "img",
 ) -> Html:
-    """The element around a drawing, with what it shows in words; one with links is a group."""
+    """The element around a drawing, with a description of its content; one with links is a group."""
     return element(
         "svg",
         tag("title", title),
@@ -138,7 +138,7 @@ def line(
 
 
 class Kind(NamedTuple):
-    """A part of a model or a kind of model: its title, its color (which holds in light and dark), its pattern or
+    """A part of a model or a kind of model: its title, its color (which works in light and dark), its pattern or
     mark."""
 
     title: str
@@ -163,8 +163,8 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
-    """A point of a chart; its shape tells its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
-    moves with the arrow keys; without it, and in a list, they are those of the table."""
+    """A point of a chart; its shape shows its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
+    moves with the arrow keys; without that script, and in a list, the links are those of the table."""
     said = [tag("title", title)] if title else []
     looks: dict[str, Any] = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
     if not address:
@@ -172,15 +172,25 @@ def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = 
     return svg_link(address, *said, _shape(kind.shape, x, y, **looks), cls="point", tabindex=-1)
 
 
+def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
+    """Many points of a kind as one shape: where a point is too small to be hit, and a table names it."""
+    size = 2.6
+    circle = f"m{-size} 0a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
+    drawn = [
+        f"M{x:.1f} {y:.1f}{circle}" if kind.shape == "circle" else OUTLINES[kind.shape](x, y, size) for x, y in points
+    ]
+    return element("path", d="".join(drawn), fill=kind.colour, fill_opacity=".3", stroke=kind.colour)
+
+
 def line_marker(shape: str, x: float, y: float, colour: str) -> Html:
-    """A mark on a line; its shape tells the line."""
+    """A mark on a line; its shape identifies the line."""
     if shape == "cross":
         return _shape(shape, x, y, fill="none", stroke=colour, stroke_width="2")
     return _shape(shape, x, y, fill=colour)
 
 
 def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
-    """Marks with their titles, a line each; and the height below them."""
+    """Marks with their titles, one per line; and the height below them."""
     kinds = list(kinds)
     entries = [
         mark(kind, 10, y + 16 * i - 4) + label(20, y + 16 * i, kind.title, size=11) for i, kind in enumerate(kinds)
@@ -198,7 +208,7 @@ PATTERNS = {
 
 
 def patterns(kinds: Iterable[Kind], prefix: str) -> Html:
-    """What `area` fills the kinds with; the prefix keeps the drawings of a page apart."""
+    """The patterns with which `area` fills the kinds; the prefix distinguishes the drawings of a page."""
     return element(
         "defs",
         *(
@@ -255,7 +265,7 @@ Ticks = Iterable[tuple[float, str]]
 
 
 def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_title: str, size: float = 10.5) -> Html:
-    """Grid lines with their labels, and what the axes show."""
+    """Grid lines with their labels, and the titles of the axes."""
     left, right, top, bottom = x.start, x.end, y.end, y.start
     drawn = []
     for value, said in x_ticks:
@@ -273,7 +283,7 @@ def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_tit
 
 
 def powers(least: float, most: float) -> list[tuple[float, str]]:
-    """Powers of ten in a range, as people say them: 1B."""
+    """Powers of ten in a range, in short form: 1B."""
     return [
         (10**k, f"{10**k // 10 ** (3 * (k // 3))}{'KMBT'[k // 3 - 1]}") for k in range(3, 14) if least <= 10**k <= most
     ]
@@ -288,7 +298,7 @@ def doublings(least: float, most: float) -> list[tuple[float, str]]:
 
 
 def box_distance(a: Box, b: Box) -> float:
-    """How far two boxes are from each other; 0 where they overlap."""
+    """The distance between two boxes; 0 if they overlap."""
     return maths.hypot(max(a[0] - b[2], b[0] - a[2], 0), max(a[1] - b[3], b[1] - a[3], 0))
 
 
@@ -313,7 +323,7 @@ def framed(draw: Callable[[Frame], Html]) -> Html:
 def figure(
     drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", is_wide: bool = False
 ) -> Html:
-    """One or more panels side by side where there is room, their caption, and the same as a table or list behind a
+    """One or more panels side by side if there is room, their caption, and the same as a table or list behind a
     click."""
     drawings = tuple(drawings)
     panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")

@@ -1,4 +1,4 @@
-"""How much room a piece of text takes, at most. Compiled for the tools' pages, too (`browser/bundle.py`)."""
+"""The maximum space that a piece of text takes. Compiled for the tools' pages, too (`browser/bundle.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def text_box(x: float, y: float, content: str, anchor: str, size: float) -> Box:
-    """The place that a piece of text takes, at most."""
+    """The maximum space that a piece of text takes."""
     width = size * sum(0.86 if c in "MWm" else 0.27 if c in " .,il" else 0.56 for c in content)
     left = x - {"start": 0, "end": width, "middle": width / 2}[anchor]
     return left, y - 0.85 * size, left + width, y + 0.3 * size

@@ -1,4 +1,4 @@
-"""How wide a text is in the site's own font, so that a box can be drawn around it while the site is built."""
+"""The width of a text in the site's own font, so that the build can draw a box around it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ _ANY_OTHER = 1000  # of another font, which is not known here
 
 @cache
 def text_width(text: str, size: float, weight: int = 400) -> float:
-    """The width of a line of text in px, at most."""
+    """The maximum width of a line of text in px."""
     widths = WIDTHS[weight]
     return size * sum(widths.get(c, _ANY_OTHER) for c in text) / 1000

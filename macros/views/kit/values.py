@@ -1,4 +1,4 @@
-"""Single figures, as they stand in a sentence."""
+"""Single figures for sentences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ABOUT = ("name", "family", "organization", "released", "hub", "headline")
 
 
 def number(model: Model, name: str, context: int | None = None, given: Conditions | None = None) -> int | Fraction:
-    """The value of a figure (at a context, or under the conditions given), a symbol, a part or a tensor.
+    """The value of a figure (at a context, or under the given conditions), a symbol, a part or a tensor.
 
     Raises `Problem` with the nearest known name.
     """
@@ -57,7 +57,7 @@ def number(model: Model, name: str, context: int | None = None, given: Condition
 
 
 def depends_on_context(name: str) -> bool:
-    """Whether a figure is one at a context."""
+    """Whether a figure depends on the context."""
     known = figure(name)
     return known is not None and "context" in known.needs
 
@@ -113,7 +113,7 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
 
 
 def _root(x: Fraction) -> Fraction:
-    """The square root of a number that is not negative, to twelve places and exact where it is a whole one."""
+    """The square root of a non-negative number, to twelve places, and exact if it is a whole number."""
     places = 10**12
     return Fraction(isqrt(x.numerator * places**2 // x.denominator), places)
 
@@ -121,8 +121,8 @@ def _root(x: Fraction) -> Fraction:
 def calc(
     expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str
 ) -> str:
-    """A formula over one or several models, each by a name of its own: `calc("big.d_model / small.d_model", big="…",
-    small="…")`.
+    """A formula over one or several models, each with a name of your choice: `calc("big.d_model / small.d_model",
+    big="…", small="…")`.
 
     The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
     """
@@ -138,7 +138,7 @@ def calc(
             )
         if owner not in asked:
             raise Problem(
-                f"{owner!r} in {expression!r} is no model", nearest(owner, asked, f'add the argument {owner}="…"')
+                f"{owner!r} in {expression!r} is not a model", nearest(owner, asked, f'add the argument {owner}="…"')
             )
         return number(asked[owner], name, context)
 
@@ -153,7 +153,7 @@ def calc(
 def value(
     model: str, name: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None
 ) -> str:
-    """Any size, count or formula of them, every digit; rounded only with `unit` or `digits`."""
+    """Any size, count or formula of them, with every digit; rounded only with `unit` or `digits`."""
     asked = disclosure.model(model)
     if not isinstance(name, str):
         raise Problem(f"name = {name!r}: expected a size or a count", 'write it in quotes, such as "d_model"')
@@ -166,7 +166,7 @@ def value(
 
 
 def formatted(value: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:
-    """A figure in the form asked for: exact and grouped, in a unit, or to so many significant digits."""
+    """A figure in the given form: exact and grouped, in a unit, or to this many significant digits."""
     digits = None if digits is None else significant_digits(digits)
     if unit is not None:
         return rounding.in_unit(value, str(unit), digits or rounding.DIGITS)
@@ -178,7 +178,7 @@ def formatted(value: int | Fraction, unit: str | None = None, digits: int | None
 
 
 def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
-    """A number of parameters, every digit or `rounded`; `what` is a count, a part or a tensor's name."""
+    """A number of parameters, with every digit or `rounded`; `what` is a count, a part or a tensor's name."""
     asked = disclosure.model(model)
     if asked is None:
         return disclosure.UNDISCLOSED
@@ -221,12 +221,12 @@ def is_named(name: str, tail: str) -> bool:
 
 
 def short_name(name: str) -> str:
-    """The last telling part of a tensor's name: `q_proj`."""
+    """The last distinctive part of a tensor's name: `q_proj`."""
     return name.removesuffix(".weight").rpartition(".")[2]
 
 
 def column_title(name: str) -> str:
-    """What a table's column is called."""
+    """The title of a table's column."""
     if known := figure(name):
         return known.title
     return PUBLISHED.get(name, name.replace("_", " ") if name in ABOUT else name)

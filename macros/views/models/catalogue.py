@@ -89,7 +89,7 @@ def catalogue(family: str | None = None, link: Link | None = None, page_link: Li
 
 
 def verified_note(models: list[Preset]) -> Html:
-    """When the sources of these models were last looked up."""
+    """The date on which the sources of these models were last looked up."""
     dates = sorted({p.sources.verified for p in models})
     first, last = (tag("time", values.date(d), datetime=iso_date(d)) for d in (dates[0], dates[-1]))
     if len(dates) == 1:
@@ -140,7 +140,7 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, page_link:
 
 
 def _figure(model: Model, n: int | None, name: str) -> Cell:
-    """A figure, with a mark where it rests on a class's default."""
+    """A figure, with a mark if it depends on a class's default."""
     return _sorted(n, marked(f"{n:,}", True) if n is not None and model.rests_on_default(name) else None)
 
 
@@ -150,19 +150,19 @@ def _cache(model: Model) -> Html:
 
 
 def _sorted(n: int | None, said: object = None, cls: str | None = None) -> Cell:
-    """A cell that sorts by its number, whatever it says; one without a number is empty."""
+    """A cell that sorts by its number, whatever its text; one without a number is empty."""
     if n is None:
         return Cell(said or "", cls=cls, sort="")
     return Cell(said or rounding.grouped(n), cls=cls, sort=n)
 
 
 def iso_date(released: object) -> str:
-    """A date, a month or a year as HTML writes it."""
+    """A date, a month or a year in HTML's format."""
     return released.isoformat() if isinstance(released, datetime.date) else str(released)
 
 
 def _form(shown: list[tuple[str, Preset]]) -> Html:
-    """The filter; hidden, for it needs the script that shows it."""
+    """The filter; hidden, since it needs the script that shows it."""
     models = disclosure.models(slug for slug, _ in shown)
     attention = dict.fromkeys(word for m in models for word in experts_and_attention(m)[1].split(", ") if word)
 
@@ -176,6 +176,7 @@ def _form(shown: list[tuple[str, Preset]]) -> Html:
         html(
             '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
             'placeholder="name, maker, year, GQA; or several: llama 3 8b, qwen3 8b"></label>'
+            '<button type="button" class="ep-more" aria-expanded="false">Filters</button>'
         ),
         select("family", "Family", [(f, f) for f in sorted({p.family for _, p in shown}, key=str.lower)]),
         select("kind", "Kind", [(k, k) for k in dict.fromkeys(experts_and_attention(m)[0] for m in models)]),

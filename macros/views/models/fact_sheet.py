@@ -1,6 +1,6 @@
-"""The fact sheet that opens a model's page: where its parameters are, and what it is, on one screen.
+"""The fact sheet at the top of a model's page: a map of its parameters and its key figures, on one screen.
 
-Every figure is one of the list of figures, a size of the trace, or what families are compared by.
+Every figure is from the list of figures, a size of the trace, or a trait that families are compared by.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.preset_file import Preset
 from ...catalogue.presets import Model
+from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
-from ...engine.array import Node
 from ..charts import area_map
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
-from ..kit.conventions import caveat, marked
+from ..kit.conventions import and_list, caveat, marked
 from ..kit.html import Html, anchor, block, conventions, html, joined, small, tag, text
 from ..kit.shapes import var
 from ..trace.layers import layers_by_kind, n_layers
@@ -31,11 +31,12 @@ HUB = "https://huggingface.co"
 PAPERS = "https://arxiv.org/abs"
 
 NONE = "none"
+TIMED = ("h100", "mi300x", "rtx-4090", "tpu-v5e")  # the accelerators of a model's page
 
 
 @disclosure.view("its sizes")
 def model_fact_sheet(model: Model, ways: Iterable[tuple[str, str | None]] = ()) -> Html:
-    """What a model is on one screen: a map of its parameters, its sizes, its sources; `ways` leads to more of it."""
+    """A model on one screen: a map of its parameters, its sizes, its sources; `ways` are links to its sections."""
     return block(
         tag("div", area_map.area_map_of_model_page(model), _facts(model), cls="ep-sheet"),
         _links(model, tuple(ways)),
@@ -50,7 +51,7 @@ def _facts(model: Model) -> Html:
 
 
 def _said(model: Model) -> Iterable[tuple[Html, object]]:
-    """(what a size is called, the size)."""
+    """(the label of a size, the size)."""
     counts, sizes = model.counts, model.counts.values()
 
     def size(title: str, name: str) -> tuple[Html, object]:
@@ -84,7 +85,7 @@ def _said(model: Model) -> Iterable[tuple[Html, object]]:
 
 
 def _size(model: Model, said: object, *names: str) -> Html:
-    """A size, with a mark where it is a class's default."""
+    """A size, with a mark if it is a class's default."""
     return marked(said, not model.default_sizes.isdisjoint(names))
 
 
@@ -101,7 +102,7 @@ def _heads(model: Model) -> Html:
 
 
 def _feed_forward(model: Model) -> tuple[Html, Html]:
-    """The inner width of the feed-forward part, or of one expert; where there are both, both."""
+    """The inner width of the feed-forward network, or of one expert; if there are both, both."""
     sizes = model.counts.values()
     known = [name for name in ("d_ff_expert", "d_ff", "d_ff_dense") if name in sizes]
     if not known:
@@ -155,12 +156,12 @@ def arxiv_papers(preset: Preset) -> list[str]:
 
 
 def section_summary(slug: str, name: str) -> Html:
-    """What a long part of a model's page comes to, in a line: it stands where the part is folded."""
-    return RESULTS[name](presets.model(slug))
+    """The result of a long part of a model's page, in a line that shows while the part is folded."""
+    return RESULTS[name.partition(" {")[0]](presets.model(slug))
 
 
 def _context_of_results(model: Model) -> int:
-    """4,096 tokens, or as many as the position table allows."""
+    """4,096 tokens, or up to the end of the position table."""
     return contexts(model)[min(2, len(contexts(model)) - 1)]
 
 
@@ -185,17 +186,17 @@ def _kv_cache(model: Model) -> Html:
 
 def _flops(model: Model) -> Html:
     one, whole = (rounding.flops(_figure(model, name)) for name in ("decode_flops", "prefill_flops"))
-    return html("{} for a token at {:,}, {} to read them all", one, _context_of_results(model), whole)
+    return html("{} per token at a context of {:,}, {} for its prefill", one, _context_of_results(model), whole)
 
 
 def _where_the_flops_go(model: Model) -> Html:
     share = rounding.percent(_figure(model, "score_flops"), _figure(model, "prefill_flops"))
-    return html("{} over pairs of tokens in a text of {:,}", share, _context_of_results(model))
+    return html("{} for pairs of tokens in a prefill of {:,}", share, _context_of_results(model))
 
 
 def _memory(model: Model) -> Html:
     weights, training = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "training_bytes"))
-    return html("{} of weights; {} to train on a text of {:,}", weights, training, _context_of_results(model))
+    return html("{} of weights; {} to train on a sequence of {:,}", weights, training, _context_of_results(model))
 
 
 def _which_number(model: Model) -> Html:
@@ -208,14 +209,31 @@ def _which_number(model: Model) -> Html:
     return joined(filter(None, said), ", ")
 
 
-def layer_summary(model: Model, layer: Node) -> Html:
-    """What a kind of layer comes to."""
-    count = sum(int(w.count) // int(w.layer_count) for w in model.counts.weights if w.layers == layer.layers)
-    n = len(layer.layers or ())
-    return html("{:,} parameters in each of {:,} layers", count, n) if n > 1 else html("{:,} parameters", count)
+def _by_context(model: Model) -> Html:
+    weights, cache = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "cache_bytes"))
+    return html("{} of weights, {} of KV cache at {:,} tokens", weights, cache, _context_of_results(model))
+
+
+def _least_time(model: Model) -> Html:
+    names = (accelerator(slug).name for slug in TIMED)
+    return html("Prefill and decode on {}, with the number of devices", and_list(list(names)))
+
+
+def _cited(model: Model) -> Html:
+    return html("{:,} parameters and others, each as a sentence with its address", model.counts.total)
+
+
+def layers_summary(model: Model) -> Html:
+    """How many layers a model has, and of how many kinds."""
+    kinds = len(layers_by_kind(model))
+    if kinds == 1:
+        return html("{:,} layers of one kind, drawn once", n_layers(model))
+    return html("{:,} layers of {:,} kinds, each kind drawn once", n_layers(model), kinds)
 
 
 RESULTS: dict[str, Callable[[Model], Html]] = {
+    "By context": _by_context,
+    "Minimum time": _least_time,
     "Every parameter": _every_parameter,
     "What happens to five tokens": _five_tokens,
     "KV cache": _kv_cache,
@@ -223,4 +241,5 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Where the FLOPs go": _where_the_flops_go,
     "Memory": _memory,
     "Which number is meant": _which_number,
+    "Cite a number": _cited,
 }

@@ -1,5 +1,5 @@
-"""What a family changed from one generation to the next: each model beside the earlier one of its line, and a chart of
-sizes."""
+"""The changes in a family from one generation to the next: each model next to the earlier one of its line, and a chart
+of sizes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HALF_A_YEAR = 0.5
 
 
 def family_members(family: str) -> list[str]:
-    """The models of a family in the order of release, of one day the smallest first. Raises `Problem`."""
+    """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
     slugs = [slug for slug, p in presets_in_order() if p.family == family]
     if not slugs:
         raise unknown(
@@ -52,29 +52,29 @@ def family_members(family: str) -> list[str]:
     return slugs
 
 
-def _released(model: Model) -> object:
+def released_of(model: Model) -> object:
     return presets.preset(model.slug).released
 
 
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is."""
-    released = _released(model)
+    released = released_of(model)
     line = disclosure.models(family_members(presets.preset(model.slug).family))
-    earlier = [m for m in line if _is_earlier(_released(m), released)]
+    earlier = [m for m in line if is_earlier(released_of(m), released)]
 
     def kind(m: Model) -> tuple[bool, bool]:
         return is_sparse(m), any(k.row is not None for k in m.counts.kept)
 
     def distance(m: Model) -> float:
         return (
-            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(_released(m))) / HALF_A_YEAR
+            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(released_of(m))) / HALF_A_YEAR
         )
 
     return min([m for m in earlier if kind(m) == kind(model)] or earlier, key=distance, default=None)
 
 
-def _is_earlier(a: object, b: object) -> bool:
+def is_earlier(a: object, b: object) -> bool:
     """Whether one date is before another, as far as both are known: May 2024 is not before 6 May 2024."""
     a, b = iso_date(a), iso_date(b)
     n = min(len(a), len(b))
@@ -85,7 +85,7 @@ def _is_earlier(a: object, b: object) -> bool:
 
 
 def family_changes(family: str, link: Link | None = None, page_link: Link | None = None) -> Html:
-    """The models of a family in the order of release, and what each changed."""
+    """The models of a family in the order of release, and the changes in each."""
     slugs = family_members(family)
     known = disclosure.models(slugs)
     if not known:
@@ -131,7 +131,7 @@ def family_changes(family: str, link: Link | None = None, page_link: Link | None
 
 
 def _changed(slug: str, shown: list[int], link: Link | None) -> list:
-    """The row of a model, beside the earlier one of its line."""
+    """The row of a model, compared with the earlier one of its line."""
     preset, model = presets.preset(slug), disclosure.model(slug)
     head = linked(preset.name, slug, link) + _was(
         tag("time", values.date(preset.released), datetime=iso_date(preset.released))
@@ -141,7 +141,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
         return [head, undisclosed, *[Cell("", is_number=False)] * len(shown)]
     old = predecessor(model)
     if old:
-        head += _was(f"beside {old.name}")
+        head += _was(f"vs. {old.name}")
     c = model.counts
     total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
     earlier = trait_values(old) if old else [None] * len(TRAITS)
@@ -149,7 +149,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
 
 
 def _was(content: object) -> Html:
-    """On a line of its own where there are styles, apart from what stands before it everywhere."""
+    """The earlier value: on its own line with styles, separated from the new one everywhere."""
     return html(" {}", tag("span", content, cls="ep-was"))
 
 
@@ -195,13 +195,13 @@ def family_chart(family: str, link: Link | None = None) -> Html:
 @memoized
 def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     models = disclosure.models(slugs)
-    years = [year(_released(m)) for m in models]
+    years = [year(released_of(m)) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
     first_year = maths.floor(min(years))
     x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
     step = 1 if x_ends[1] - x_ends[0] <= 4 else 2
     year_ticks = [(v, str(v)) for v in range(int(x_ends[0]), int(x_ends[1]) + 1, step)]
-    kinds_of_models = [_kind(m) for m in models]
+    kinds_of_models = [kind_of(m) for m in models]
 
     def draw(frame: Frame) -> Html:
         left, top, right, bottom = frame.plot
@@ -230,13 +230,13 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         content = joined([*drawn, below])
         return svg(height, content, title, described, frame.width, frame.cls, "group" if any(links) else "img")
 
-    first, last = (values.date(_released(m)) for m in (models[0], models[-1]))
+    first, last = (values.date(released_of(m)) for m in (models[0], models[-1]))
     described = (
         f"{len(models)} models from {first} to {last}, the smallest of "
         f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
     )
     rows = [
-        [anchor(m.name, url), values.date(_released(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
+        [anchor(m.name, url), values.date(released_of(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
         for m, url in zip(models, links)
     ]
     as_table = table(
@@ -255,7 +255,8 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
     return figure([framed(draw)], caption, as_table, is_wide=True)
 
 
-def _kind(m: Model) -> Kind:
+def kind_of(m: Model) -> Kind:
+    """How a model is marked in charts of models."""
     if has_fixed_state(m):
         return STATE
     return SPARSE if is_sparse(m) else DENSE
@@ -285,7 +286,7 @@ PLACES = (
 def _room(
     name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
 ) -> tuple[tuple[float, float, str], Box] | None:
-    """Where a name fits beside its point, over nothing and clearly nearer to it than to any other, and its box."""
+    """The box for a name next to its point, over nothing and clearly nearer to it than to any other."""
     left, top, _, bottom = frame.plot
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy

@@ -1,4 +1,4 @@
-"""What a model's page says besides its tables: who made it, its sources, what was checked; cards."""
+"""The texts of a model's page besides its tables: its maker, its sources, its checks; cards."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from ..trace.parts import is_sparse
 
 @memoized
 def model_intro(slug: str) -> Html:
-    """One sentence: what the model is, who made it, when, how large exactly."""
+    """One sentence: the model, its maker, its date, its exact size."""
     p = presets.preset(slug)
     start = html("{} by {}, released {}", p.name, p.organization, values.date(p.released))
     model = disclosure.model(slug)
     if model is None:
         return start + html(
-            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess would be no source."
+            ". Its maker has not disclosed its sizes, so this page has no numbers: a guess is not a source."
         )
     counts = model.counts
     part = html(" {}", _part(model)) if model.parts else ""
@@ -43,7 +43,7 @@ def model_intro(slug: str) -> Html:
     return html(
         "{}, has {} <strong>{:,}</strong> parameters{}. Each is counted below, tensor by tensor.{}",
         start,
-        "exactly" if p.hub else "by the sizes of its paper",
+        "exactly" if p.hub else "by the sizes in its paper",
         counts.total,
         active if is_sparse(model) else "",
         part,
@@ -51,7 +51,8 @@ def model_intro(slug: str) -> Html:
 
 
 def _part(model: Model) -> Html:
-    """Which part of a multimodal model the page is about, and which are left out, by the keys of its config.json."""
+    """The part of a multimodal model that the page describes, and the parts left out, by the keys of its
+    config.json."""
     assert model.parts
     left_out = joined((code(key) for key, _ in model.parts.left_out), ", ")
     if model.parts.described is None:
@@ -61,7 +62,7 @@ def _part(model: Model) -> Html:
 
 @memoized
 def model_sources(slug: str) -> Html:
-    """Where the preset's numbers come from, and when that was last looked up."""
+    """The sources of the preset's numbers, and the date of the last lookup."""
     p = presets.preset(slug)
     facts: list[tuple[object, object]] = [("Config", p.sources.config)]
     of_source: dict[str, list[str]] = {}
@@ -97,7 +98,7 @@ def model_sources(slug: str) -> Html:
 
 
 def _licence_source(p: Preset) -> Html | str:
-    """Where the licence of a model's weights stands, or what was read without finding one."""
+    """The source of the license of a model's weights, or the texts that were read without finding one."""
     if p.licence_looked_at:
         return html(". Read without finding it: {}", p.licence_looked_at)
     return html(": {}", p.licence_source) if p.licence_source else ""
@@ -110,7 +111,7 @@ def licence(p: Preset) -> str:
 
 @memoized
 def model_checked(slug: str) -> Html:
-    """What this build held the model to, and what it could not check."""
+    """The checks of this build that the model passed, and those that were not possible."""
     model = disclosure.model(slug)
     if model is None:
         return tag("p", "There is nothing to check.")
@@ -119,7 +120,7 @@ def model_checked(slug: str) -> Html:
     if listed:
         compare(counts, listed)
         n = sum(int(w.copies) for w in counts.weights + counts.buffers)
-        names = html("All {:,} tensors, names and shapes, equal the reference list both ways.", n)
+        names = html("All {:,} tensors, names and shapes, equal the reference list in both directions.", n)
     else:
         names = text("There is no reference list of tensors.")
     lines = [total, names, names_line(model), logit_check(model)]
@@ -127,7 +128,7 @@ def model_checked(slug: str) -> Html:
 
 
 def _held_to_the_published(model: Model) -> Html:
-    """What the count was held against: an exact figure with each difference by name, or a rounded one."""
+    """The comparison with the published figure: an exact one with each difference by name, or a rounded one."""
     total, published = model.counts.total, model.published
     if published is None:
         return text("No published total was found to compare the count with.")
@@ -138,17 +139,19 @@ def _held_to_the_published(model: Model) -> Html:
             rounding.signed_percent(total - published.parameters, published.parameters, 2),
         )
         alike = [f.source for f in published.other if f.exact and f.parameters == total and not f.extra]
-        return rounded + html(" The same number stands elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+        return (
+            rounded + html(" The same number is also stated elsewhere: {}.", joined(alike, "; ")) if alike else rounded
+        )
     named = _named_differences(model)
     if not named:
         return html(
-            "The total equals the published {:,} exactly. A build in which it does not is refused.",
+            "The total equals the published {:,} exactly. Otherwise the build would fail.",
             published.parameters,
         )
     more = published.parameters - total
     return html(
         "The published {:,} counts {:,} {} than the parameters, and each difference is named: {}. With them the sum is "
-        "exact, and a build in which it is not is refused.",
+        "exact; otherwise the build would fail.",
         published.parameters,
         abs(more),
         "more" if more > 0 else "fewer",
@@ -157,7 +160,8 @@ def _held_to_the_published(model: Model) -> Html:
 
 
 def _named_differences(model: Model) -> list[Html]:
-    """What an exact published figure counts besides the parameters, or leaves out, each with its count."""
+    """The items that an exact published figure counts in addition to the parameters, or leaves out, each with its
+    count."""
     buffers: dict[str, int] = {}
     for w in model.counts.buffers:
         buffers[w.name] = buffers.get(w.name, 0) + int(w.count)
@@ -169,7 +173,7 @@ def _named_differences(model: Model) -> list[Html]:
 
 
 def logit_check(model: Model) -> Html:
-    """Whether the tests hold this model's forward pass against reference logits."""
+    """Whether the tests compare this model's forward pass with reference logits."""
     held = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
     if model.model_type in held:
         return html(
@@ -227,7 +231,7 @@ def experts_and_attention(model: Model) -> tuple[str, str]:
 
 @memoized
 def presets_in_order() -> tuple[tuple[str, Preset], ...]:
-    """Every slug with its preset: by family, in it by release, of one day the smallest first."""
+    """Every slug with its preset: by family, then by release, on one day the smallest first."""
 
     def order(slug: str, preset: Preset) -> tuple:
         size = presets.model(slug).counts.total if preset.config else 0
@@ -238,23 +242,23 @@ def presets_in_order() -> tuple[tuple[str, Preset], ...]:
 
 
 def release_sort_key(p: Preset) -> str:
-    """A preset's date, to sort by: what is known only in part stands at its first possible day, as in the browser."""
+    """A preset's date as a sort key: a partial date counts as its first possible day, as in the browser."""
     return str(p.released)
 
 
 def cache_growth(model: Model) -> int:
-    """Bytes that one more token adds to the cache as long as no window is full, an indexer's keys included."""
+    """Bytes that one more token adds to the cache until a window is full, an indexer's keys included."""
     return model.counts.cache_bytes_per_token_uncapped() + model.counts.index_bytes_per_token()
 
 
 def cache_growth_text(model: Model, unit: str) -> str:
-    """The same, and what it is later where windows fill up: `507,904 bytes per token, later 81,920`."""
+    """The same, and the later value if windows fill up: `507,904 bytes per token, later 81,920`."""
     now, later = cache_growth(model), model.counts.cache_bytes_per_token()
     return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
 
 
 def model_cards(slugs: Iterable[str], link: Link | None = None) -> Html:
-    """A few models as cards, each the way to its page: exact total, layers and width, kind."""
+    """A few models as cards, each a link to its page: exact total, layers and width, kind."""
     listed = []
     for slug in slugs:
         p, model = presets.preset(slug), disclosure.model(slug)
@@ -273,7 +277,7 @@ def model_cards(slugs: Iterable[str], link: Link | None = None) -> Html:
 
 
 def how_many(what: str = "models") -> str:
-    """How many models, models with known sizes, or families the site has."""
+    """The number of models, of models with known sizes, or of families of the site."""
     sets = {
         "models": presets.paths(),
         "known": [s for s, p in presets_in_order() if p.config is not None],
@@ -286,7 +290,7 @@ def how_many(what: str = "models") -> str:
 
 @memoized
 def verification() -> Html:
-    """What the build held all models to, and how many models each check holds for."""
+    """The checks of this build, and the number of models that each applies to."""
     known = disclosure.models(slug for slug, _ in presets_in_order())
     figures = [m.published for m in known if m.published]
     n_listed = n_tensors = 0
@@ -298,7 +302,7 @@ def verification() -> Html:
             n_tensors += sum(int(w.copies) for w in m.counts.weights + m.counts.buffers)
     checks = (
         (
-            "The published total, exact, is what the forward pass gives, with every difference named row by row",
+            "The forward pass gives the exact published total, with every difference listed row by row",
             sum(f.exact for f in figures),
         ),
         (
@@ -307,7 +311,7 @@ def verification() -> Html:
         ),
         ("No total is published", len(known) - len(figures)),
         (
-            html("Names and shapes of all tensors equal a reference list, both ways: {:,} tensors", n_tensors),
+            html("Names and shapes of all tensors equal a reference list in both directions: {:,} tensors", n_tensors),
             n_listed,
         ),
         ("The tensor names were compared with the published file’s own", sum(m.names_verified for m in known)),
@@ -342,19 +346,19 @@ ELSEWHERE = "elsewhere, as the model’s page says"
 
 
 def source_kind(source: str) -> str:
-    """Which kind of source a published total has."""
+    """The kind of source of a published total."""
     return next((kind for words, kind in ORIGINS if re.search(words, source)), ELSEWHERE)
 
 
 @memoized
 def published_origins() -> Html:
-    """Where the published totals stand that the counts are held to: how many models each kind of source is for."""
+    """The sources of the published totals that the counts are compared with: the number of models for each kind."""
     found = Counter(source_kind(p.published.source) for _, p in presets_in_order() if p.published)
     kinds = [kind for _, kind in ORIGINS] + [ELSEWHERE] * (ELSEWHERE in found)
     rows = [(kind, rounding.grouped(found[kind])) for kind in kinds]
     whole = Row(["All models with a published total", rounding.grouped(found.total())], "total")
     return table(
-        "Where the published totals stand", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
+        "Sources of the published totals", ["Source", number("Models")], [*rows, whole], name="Sources of totals"
     )
 
 

@@ -1,4 +1,4 @@
-"""What tells one model from another besides its size: norms, positions, activation, experts, biases, context."""
+"""Differences between models besides size: norms, positions, activation, experts, biases, context."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NORM_TITLES: dict[Role | None, str] = {
 
 
 def experts(m: Model) -> str:
-    """How many experts a token uses, of how many; empty for a dense model."""
+    """The number of experts that a token uses, and the total; empty for a dense model."""
     sizes = m.counts.values()
     if not is_sparse(m):
         return ""
@@ -49,7 +49,7 @@ MIXERS: dict[Role | None, str] = {Role.CROSS_ATTENTION: "cross-attention"}
 
 
 def biases(m: Model) -> str:
-    """Which parts of the layers have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
+    """The parts of the layers that have a bias: matrices, convolutions, step sizes, norms, the choice of experts."""
     having: dict[str, None] = {}
     for part in m.counts.parts:
         if part.layer is None or part.category is Category.NORMS:
@@ -83,7 +83,7 @@ INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE + BY_PLACE
 
 
 def inner_biases(m: Model) -> dict[str, bool]:
-    """Which of a layer's parts besides its matrices have a bias."""
+    """The parts of a layer besides its matrices that have a bias."""
     names = [w.name for w in m.counts.weights + m.counts.buffers if w.layers is not None]
     of_layers = [
         node
@@ -101,7 +101,7 @@ def inner_biases(m: Model) -> dict[str, bool]:
 
 
 def norms(m: Model) -> str:
-    """The kind of norm, and what it stands before or after in a layer."""
+    """The kind of norm, and its places in a layer."""
     titles: dict[str, None] = {}
     places: set[Place] = set()
     of_heads = False
@@ -121,7 +121,7 @@ def norms(m: Model) -> str:
 
 
 def positions(m: Model) -> str:
-    """How a token’s position comes in."""
+    """How the model encodes a token’s position."""
     roles = {n.role for n in m.trace.root.walk()}
     turned = [
         any(n.role in ROPES for n in layer.walk())
@@ -137,14 +137,13 @@ def positions(m: Model) -> str:
 
 
 def window(m: Model) -> int | None:
-    """The size of the window, in a model that has layers with one."""
+    """The size of the window, for a model that has layers with one."""
     return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
 
 
 def activation(m: Model) -> str:
-    """The activation function of the first feed-forward part, or where there is none of what mixes tokens, and whether
-    it is gated.
-    """
+    """The activation function of the first feed-forward network, or otherwise of the token mixer, and whether it is
+    gated."""
     for category in (Category.FEED_FORWARD, Category.MIXING):
         for part in (p for p in m.counts.parts if p.category is category):
             steps = {n.role for n in part.node.walk()}
@@ -165,7 +164,7 @@ def activation(m: Model) -> str:
 
 
 class Trait(NamedTuple):
-    """What models are compared by: its column, how to get it (None where a model has none).
+    """A trait that models are compared by: its column, and its value (None if a model has none).
 
     `is_known` says that None means that a model has none, not that its source does not say.
     """
@@ -180,7 +179,7 @@ def _symbol(name: str) -> Trait:
 
 
 def n_kv_heads(m: Model) -> int | None:
-    """Key/value heads; None where latents are kept in their place."""
+    """Key/value heads; None if latents are cached instead."""
     sizes = m.counts.values()
     return None if "kv_lora_rank" in sizes else sizes.get("n_kv_heads", sizes.get("n_heads"))
 

@@ -1,1 +1,1 @@
-"""What the reference says of the project itself: coverage, claims checked, rooms, figures."""
+"""Figures of the reference about the project itself: coverage, checked claims, packages, the list of figures."""

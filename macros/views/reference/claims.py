@@ -1,4 +1,4 @@
-"""Numbers in circulation, each beside what the forward pass gives: single claims, and formulas run over the whole
+"""Numbers in circulation, each next to the result of the forward pass: single claims, and formulas run over the whole
 catalog.
 
 A claim is quoted as it was made, in `claims.toml`, and a formula in `formulas.toml`; the arithmetic and the true figure
@@ -38,8 +38,8 @@ CLAIMS, FORMULAS = FOLDER / "claims.toml", FOLDER / "formulas.toml"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is said, its arithmetic and the true figure as formulas, and why they differ. Several models as `a.` and
-    `b.`."""
+    """A claim: its arithmetic and the true figure as formulas, and the reason for the difference. Several models are
+    `a.` and `b.`."""
 
     said: Text
     claimed: Text
@@ -75,7 +75,7 @@ def _nothing(owner: str | None, name: str) -> None:
 
 
 def _sizes(claim: Claim) -> Lookup | None:
-    """The sizes of the models that a claim is about; None where one of them is undisclosed."""
+    """The sizes of the models in a claim; None if one of them is undisclosed."""
     owners = "abcd" if len(claim.models) > 1 else (None,)
     models = {owner: known for owner, slug in zip(owners, claim.models) if (known := disclosure.model(slug))}
     if not claim.models:
@@ -97,7 +97,7 @@ def amount(figure: int | Fraction, digits: int | None = None) -> str:
 
 
 def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
-    """By how much a claim is off: as a number, and of the true figure."""
+    """The error of a claim: as a number, and relative to the true figure."""
     if claimed == true:
         return "none"
     more = Fraction(claimed) - true
@@ -106,33 +106,33 @@ def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
 
 
 def off(ratio: Fraction) -> str:
-    """How far from right: in percent, or as a factor where that says more."""
+    """The size of an error: in percent, or as a factor if that says more."""
     if ratio >= 3:
         return f"{rounding.significant(ratio)} times too much"
     return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)
 
 
 def arithmetic(expression: str) -> str:
-    """A formula as people write it."""
+    """A formula in the usual notation."""
     grouped = re.sub(r"\d{4,}", lambda m: f"{int(m[0]):,}", expression)
     powers = re.sub(r"\s*\*\*\s*(\d)", lambda m: "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(m[1])], grouped)
     return powers.replace(" * ", " × ").replace(" / ", " ÷ ").replace(" - ", " − ")
 
 
 def roomy(content: Html, why: str) -> Html:
-    """A cell's text, wide enough to be read where a table scrolls, and below it the reason."""
+    """A cell's text, wide enough to be read in a table that scrolls, and below it the reason."""
     return tag("div", content, cls="ep-roomy") + tag("div", with_symbols(why), cls="ep-range ep-why")
 
 
 def claims_table(group: str, link: Link | None = None) -> Html:
-    """What is said beside what is computed, a row a claim: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
+    """Claims next to computed figures, one row each: `life-of-a-tensor`, `width`, `model-size`, `elsewhere`."""
     if group not in claims():
         raise unknown(f"unknown group of claims {group!r}", group, claims())
     return table(
         f"{len(claims()[group])} claims",
         ["Claim, and why it is right or wrong", number("Claimed"), number("Computed"), number("Difference")],
         [_claim(claim, link) for claim in claims()[group]],
-        name=f"Claims and what is computed: {group.replace('-', ' ')}",
+        name=f"Claims and computed figures: {group.replace('-', ' ')}",
         cls="ep-table ep-claims",
     )
 
@@ -154,7 +154,7 @@ def _claim(claim: Claim, link: Link | None) -> list:
 
 
 def token_ids_claim() -> Html:
-    """The token ids of the seed's sentence beside GPT-2's own, and how many differ."""
+    """The claimed token ids of the sentence next to GPT-2's own, and how many differ."""
     wrong = sum(a != b for a, b in zip(GPT2_IDS_SAID, GPT2_IDS))
     said = [tag("strong", a) if a != b else a for a, b in zip(GPT2_IDS_SAID, GPT2_IDS)]
     return table(
@@ -169,8 +169,8 @@ def token_ids_claim() -> Html:
 
 
 class Formula(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A formula in circulation: how it is written, as a formula over sizes, what it is meant to give, what it leaves
-    out."""
+    """A formula in circulation: its usual notation, its expression over sizes, the figure that it should give, its
+    omissions."""
 
     title: Text
     claimed: Text
@@ -189,14 +189,14 @@ def formulas() -> dict[str, Formula]:
 
 
 def formula_of(key: str) -> Formula:
-    """The formula of a key. Raises `Problem` with the nearest."""
+    """The formula with this key. Raises `Problem` with the nearest."""
     if key not in formulas():
         raise unknown(f"unknown formula {key!r}", key, formulas())
     return formulas()[key]
 
 
 def _size(model: Model, name: str, context: int | None) -> int | Fraction:
-    """A size as a calculator reads it from a config, which takes the usual default where one is missing."""
+    """A size as a calculator reads it from a config, with the usual default for a missing one."""
     sizes = model.counts.values()
     if name == "n_layers":
         return n_layers(model)
@@ -211,7 +211,7 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
 
 @dataclass(frozen=True)
 class Result:
-    """What a formula gives for a model, and what the model has."""
+    """A formula's result for a model, and the true figure."""
 
     entry: catalogue_entries.Entry
     claimed: Fraction
@@ -225,7 +225,7 @@ class Result:
 
 @memoized
 def results(key: str) -> tuple[Result, ...]:
-    """What a formula gives for each model that it is about."""
+    """A formula's result for each model that it applies to."""
     f, given = formula_of(key), []
     for entry in catalogue_entries.entries():
         model = presets.model(entry.slug)
@@ -256,8 +256,9 @@ BY_CHANCE = "exact by chance"
 
 
 def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
-    """One result of a formula over the catalog, in a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
-    `lowest`, `highest`; of the exact ones how many are `exact as assumed`, and by name those `exact by chance`."""
+    """One result of a formula over the catalog, for a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
+    `lowest`, `highest`; of the exact ones the number that are `exact as assumed`, and the names of those `exact by
+    chance`."""
     given = results(key)
     if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
         return str(sum(COUNTED[what](result) for result in given))
@@ -271,7 +272,7 @@ def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
 
 
 def formulas_table(link: Link | None = None) -> Html:
-    """Every formula in circulation over the whole catalog: how often it holds, where it fails most, and why."""
+    """Every formula in circulation over the whole catalog: how often it is right, where it is worst, and why."""
     rows = []
     for key, f in formulas().items():
         ends = dict.fromkeys(formula_result(key, what, link) for what in ("lowest", "highest"))
@@ -306,7 +307,7 @@ def formulas_table(link: Link | None = None) -> Html:
 
 
 def formula_table(key: str, link: Link | None = None) -> Html:
-    """A formula for each model: what it gives, what the model has, the difference."""
+    """A formula for each model: its result, the true figure, the difference."""
     f, given = formula_of(key), results(key)
     rows = [
         [

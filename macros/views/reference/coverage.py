@@ -1,4 +1,4 @@
-"""What is covered: every model type and every mechanism, each with what it was checked against."""
+"""Coverage: every model type and every mechanism, with the reference that each was checked against."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
 
 
 class Use(NamedTuple):
-    """Where a mechanism stands: the model types, and how many models of the catalog."""
+    """The use of a mechanism: the model types, and the number of models of the catalog."""
 
     types: set[str]
     models: set[str]
@@ -34,7 +34,7 @@ def disclosed_models() -> list[Model]:
 
 
 def coverage_summary() -> Html:
-    """How many model types, forward passes and models there are, and how many of them were checked in which way."""
+    """The numbers of model types, forward passes and models, and how many of them were checked in which way."""
     made, types = comparison(), architectures()
     held = presets.goldens() & types.keys()
     of_catalogue = {m.model_type for m in disclosed_models()}
@@ -59,7 +59,7 @@ def coverage_summary() -> Html:
 
 
 def coverage_types() -> Html:
-    """Every model type: its forward pass, what its scores were held against, and how many models have it."""
+    """Every model type: its forward pass, the reference for its scores, and the number of models."""
     made, held = comparison(), presets.goldens()
     models: defaultdict[str, int] = defaultdict(int)
     for model in disclosed_models():
@@ -85,7 +85,8 @@ def coverage_types() -> Html:
 
 
 def _terms(node: Node) -> list[str]:
-    """The field's terms of a step; whatever chooses among experts is a router, also where it is a plain linear map."""
+    """The field's terms of a step; any step that chooses among experts is a router, even if it is a plain linear
+    map."""
     said = [term for term in terms.of(node).split(", ") if term]
     return [*said, "router"] if node.role is Role.MIXTURE_OF_EXPERTS else said
 
@@ -104,7 +105,7 @@ def mechanism_uses() -> dict[str, Use]:
 
 
 def coverage_mechanisms() -> Html:
-    """Every mechanism that a model of the catalog has: in how many types and models, and whether it was checked."""
+    """Every mechanism that a model of the catalog has: the number of types and models, and whether it was checked."""
     held, compared = presets.goldens(), comparison().types
     rows = [
         (

@@ -12,7 +12,7 @@ from ..kit.html import Html, block, code, conventions, html, joined, number, sma
 
 
 def independent_summary() -> Html:
-    """How many model types were compared in which ways, and of how many a convention explains a difference."""
+    """The number of model types compared in each way, and the number with a difference that a convention explains."""
     made = comparison()
     types = made.types.values()
     steps = [t for t in types if t.step is not None]
@@ -39,7 +39,8 @@ def independent_summary() -> Html:
 
 
 def independent_table(types: Sequence[str] = ()) -> Html:
-    """Torch's and transformers' figures for a small model of each type, with what explains each difference from ours.
+    """Torch's and transformers' figures for a small model of each type, with the explanation of each difference from
+    ours.
 
     `types` are model types; without them, all.
     """
@@ -74,7 +75,7 @@ def _row(name: str, of: Compared, letters: dict[str, str]) -> list[object]:
 
 
 def _figure(theirs: int, more: dict[str, int], letters: dict[str, str]) -> Html:
-    """A figure; below it, where it is not ours, the signed difference with the letters of what explains it."""
+    """A figure; below it, if it is not ours, the signed difference with the letters of its explanation."""
     if not more:
         return text(rounding.grouped(theirs))
     total = sum(more.values())

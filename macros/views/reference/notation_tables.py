@@ -13,7 +13,7 @@ from ..words import descriptions, notation
 
 @cache
 def notation_table() -> Html:
-    """The site's words for sizes: name, letter, meaning, config keys, paper symbols."""
+    """This site's names for sizes: name, letter, meaning, config keys, paper symbols."""
     used = notation.config_sizes() | {"T", "S"}
     rows = [
         [
@@ -36,7 +36,7 @@ def notation_table() -> Html:
 
 @cache
 def terms_table() -> Html:
-    """What the site calls a step or weight, plainly and in the field's terms, with the names of its tensors."""
+    """The names of each step or weight, plainly and in the field's terms, with the names of its tensors."""
     names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     roles = ((role, said) for role, said in descriptions.steps().items() if isinstance(role, Role))
     of_steps = [said._replace(term=role.term) for role, said in roles]

@@ -30,7 +30,7 @@ SIZE = 11.5
 
 
 class Room(NamedTuple):
-    """A room: what it is for, its modules, the rooms that it imports, the libraries, and its floor."""
+    """A room: its purpose, its modules, the rooms that it imports, the libraries, and its floor."""
 
     name: str
     purpose: str
@@ -48,7 +48,7 @@ class Room(NamedTuple):
 
 
 def rooms(package: Path = PACKAGE) -> list[Room]:
-    """Every room, from the ground up; on one floor, in the order of the alphabet."""
+    """Every room, from the ground up; on one floor, in alphabetical order."""
     modules: dict[str, list[Path]] = {}
     for path in sorted(path for path in package.rglob("*.py") if path.stem.isidentifier()):
         modules.setdefault(_room_of(path.relative_to(package)), []).append(path)
@@ -125,9 +125,8 @@ def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every statement of a module, also those in functions and branches: a tenth of its nodes, the others being
-    expressions, in which nothing is imported.
-    """
+    """Every statement of a module, also those in functions and branches: a tenth of its nodes, since expressions import
+    nothing."""
     for part in ("body", "handlers", "cases", "orelse", "finalbody"):
         for node in getattr(tree, part, ()):
             yield node
@@ -138,7 +137,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def room(name: str) -> Html:
-    """What a room imports and which rooms import it, read from its files."""
+    """The packages that a package imports and those that import it, read from its files."""
     by_name = {one.name: one for one in rooms()}
     facts = _facts(by_name[one_of(name, by_name, "name")], by_name.values())
     return tag("dl", *(tag("dt", title) + tag("dd", said) for title, said in facts), cls="ep-facts")
@@ -158,7 +157,7 @@ def _names(names: Iterable[str]) -> Html:
 
 
 def _with_code(said: str) -> Html:
-    """A sentence of a docstring, with what stands between backticks as code."""
+    """A sentence of a docstring, with the parts between backticks as code."""
     return joined(code(piece) if n % 2 else piece for n, piece in enumerate(said.split("`")))
 
 
@@ -176,31 +175,31 @@ def _as_list(listed: list[Room]) -> Html:
 
 
 def rooms_table() -> Html:
-    """Every room, from the ground up: its folder, what it is for, the rooms and the libraries that it imports."""
+    """Every package, from the ground up: its folder, its purpose, the packages and the libraries that it imports."""
     listed = rooms()
     rows = [
         (code(one.folder), _with_code(one.purpose), *(said for _, said in _facts(one, listed)[:2])) for one in listed
     ]
-    return table("", ["Where", "What", "Imports", "From outside"], rows, name="The rooms of the code")
+    return table("", ["Where", "What", "Imports", "From outside"], rows, name="The packages of the code")
 
 
 # The picture
 
 
 def rooms_picture() -> Html:
-    """The rooms of the package on their floors, with their modules and an arrow to each room that they import."""
+    """The packages on their floors, with their modules and an arrow to each package that they import."""
     listed = rooms()
     drawing, height = _drawing(listed)
     floors = {one.name: one.floor for one in listed}
     is_down = [floors[name] < one.floor for one in listed for name in one.imports]
     n = len(is_down)
     said = f"All {n} arrows lead down." if all(is_down) else f"{is_down.count(False)} of {n} arrows do not lead down."
-    description = f"{len(listed)} rooms on {listed[-1].floor + 1} floors; each arrow leads to a room that is imported."
+    description = f"{len(listed)} packages on {listed[-1].floor + 1} floors; each arrow leads to an imported package."
     return figure(
-        [svg(height, drawing, "The rooms of the package", description)],
+        [svg(height, drawing, "The packages of the code", description)],
         html(
-            "The rooms, drawn from the imports of this build. A line starts at a dot, and has an arrow into each room "
-            "that is imported there. {}",
+            "The packages, drawn from the imports of this build. A line starts at a dot, and has an arrow into each "
+            "package that is imported there. {}",
             said,
         ),
         _as_list(listed),

@@ -16,7 +16,7 @@ STYLE = Path(__file__).with_name("style.toml")
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One thing and the one way to write it."""
+    """A thing and the one way to write it."""
 
     write: Text
     means: Text
@@ -41,7 +41,7 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that `style.toml` says."""
+    """The contents of `style.toml`."""
 
     term: Annotated[list[Term], msgspec.Meta(min_length=1)]
     phrase: Annotated[list[Phrase], msgspec.Meta(min_length=1)]

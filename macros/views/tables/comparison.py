@@ -1,4 +1,4 @@
-"""Models side by side: a row a model, a column for any figure."""
+"""Models side by side: one row per model, a column for any figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def comparison(
     context: int | None = None,
     link: Link | None = None,
 ) -> Html:
-    """Models side by side: a row a model, a column for any figure that `value` gives."""
+    """Models side by side: one row per model, a column for any figure that `value` gives."""
     slugs, labelled = tuple(_listed(models, "models")), [_labelled(c) for c in _listed(columns, "columns")]
     rows = [
         [
@@ -85,7 +85,7 @@ def _listed(given: object, name: str) -> Iterable[str]:
 
 
 def _labelled(column: object) -> tuple[str, Html]:
-    """A column's figure, and what its head says: the label given with it, or the figure itself."""
+    """A column's figure and its heading: the label given with it, or the figure itself."""
     match column:
         case str():
             spelt = _spelt(column)
@@ -102,7 +102,7 @@ SIGNS = {"*": "·", "/": " / ", "//": " / ", "-": " − ", "+": " + "}
 
 
 def _spelt(source: str) -> Html:
-    """A figure or a formula of figures as people write it: sizes by name, counts in words, `·` for `*`."""
+    """A figure or a formula of figures in the usual notation: sizes by name, counts in words, `·` for `*`."""
 
     def spell(m: re.Match) -> str:
         if m["name"]:

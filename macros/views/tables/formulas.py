@@ -15,7 +15,7 @@ from ..trace.parts import group_title, groups
 
 
 def part_in_symbols(group: Group, name=latex_name) -> str:
-    """A part's parameters as LaTeX: `layers · (what one layer has)`."""
+    """A part's parameters as LaTeX: `layers · (parameters of one layer)`."""
     layers, inner = _of_a_layer(group)
     body = inner.latex(name)
     return (
@@ -26,7 +26,7 @@ def part_in_symbols(group: Group, name=latex_name) -> str:
 
 
 def part_in_numbers(group: Group, sizes: Mapping[str, int]) -> str:
-    """The same with every size as its number: `32·(2·32·128·4,096 + …)`; plain text."""
+    """The same with every size as a number: `32·(2·32·128·4,096 + …)`; plain text."""
 
     def spell(name: str) -> str:
         return f"{sizes[name]:,}"

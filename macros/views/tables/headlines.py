@@ -1,4 +1,4 @@
-"""Which counts of a model give the figure that its maker calls it by: "7B", "A2.7B"."""
+"""The counts of a model that give the maker's headline figure: "7B", "A2.7B"."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Reading(NamedTuple):
 
 
 def headline(model: Model, said: str) -> Html:
-    """Every count of a model that a maker's headline comes from, by rounding or by cutting off."""
+    """Every count of a model that gives the maker's headline, by rounding or truncation."""
     return matching_readings(
         said.removeprefix("A"), active_readings(model) if said.startswith("A") else size_readings(model)
     )
 
 
 def active_readings(model: Model) -> list[Reading]:
-    """The counts of what one token uses."""
+    """The counts of the parameters that one token uses."""
     return [
         Reading("active per token", model.counts.active),
         Reading("active without the token embedding", model.counts.active_excluding_input_embedding),
@@ -39,7 +39,7 @@ def active_readings(model: Model) -> list[Reading]:
 
 
 def size_readings(model: Model) -> list[Reading]:
-    """Every count that may be a model's headline: the total first, with what its file holds besides, and without
+    """Every count that may be a model's headline: the total first, with the other contents of its file, and without
     tables."""
     counts, file = model.counts, model.published_file
     vision, prediction = (model.published.of_part(part) if model.published else 0 for part in ("vision", "prediction"))
@@ -61,9 +61,9 @@ def size_readings(model: Model) -> list[Reading]:
 
 
 def matching_readings(said: str, readings: list[Reading]) -> Html:
-    """The readings that a short figure comes from, each with the way; else how far the first is off.
+    """The readings that give a short figure, each with the method; otherwise the error of the first.
 
-    Of several that come out alike to three digits, the first stands for all.
+    Of several that are equal to three digits, the first represents all.
     """
     parts = _SHORT.fullmatch(said.strip())
     if parts is None:
@@ -77,16 +77,16 @@ def matching_readings(said: str, readings: list[Reading]) -> Html:
             lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", what, way, n))
     if not lines:
         what, n = readings[0]
-        return html("no count here gives it, rounded or cut off: {}, {:,}, {}", what, n, difference_text(n, figure))
+        return html("no count gives it, rounded or truncated: {}, {:,}, {}", what, n, difference_text(n, figure))
     return joined([*(["more than one count gives it:"] if len(lines) > 1 else []), *lines.values()], "<br>")
 
 
 def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) -> str:
-    """How a count gives a figure, at the finest place that does; nothing where none does."""
+    """How a count gives a figure, at the finest place that does; empty if none does."""
     for place, (step, name) in enumerate(zip(_steps(figure, last_digit, whole), _PLACES)):
         ways = [
             *(["rounded"] if figure - step / 2 <= n < figure + step / 2 else []),
-            *(["cut off"] if figure <= n < figure + step else []),
+            *(["truncated"] if figure <= n < figure + step else []),
         ]
         if ways:
             return " or ".join(ways) + (f" to {name}{_NAMES[unit]}" if place else "")
@@ -94,7 +94,7 @@ def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) 
 
 
 def _steps(figure: Fraction, last_digit: Fraction, whole: str) -> Iterator[Fraction]:
-    """One in the last digit of a figure, and in those before it as far as all behind them are noughts."""
+    """One in the last digit of a figure, and in earlier digits if all later ones are zeros."""
     step = last_digit
     for _ in whole:
         yield step
@@ -104,7 +104,7 @@ def _steps(figure: Fraction, last_digit: Fraction, whole: str) -> Iterator[Fract
 
 
 def difference_text(n: int, figure: int | Fraction) -> Html:
-    """How far a count is from a figure."""
+    """The difference of a count from a figure."""
     share = Fraction(n) / figure - 1
     percent = rounding.signed_percent(share.numerator, share.denominator, 2)
     return html("is less than 0.01% from it") if "<" in percent else html("is {} from it", percent)

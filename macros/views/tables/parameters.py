@@ -34,7 +34,7 @@ from ..words import descriptions
 
 
 def copies(weight: Weight) -> str:
-    """How many tensors of the file a row stands for: `32`, `58 × 256`."""
+    """The number of tensors of the file that a row represents: `32`, `58 × 256`."""
     layers = int(weight.layer_count) if weight.layers is not None else 1
     members = int(weight.members) if weight.members is not None else 1
     return " × ".join(rounding.grouped(n) for n in (layers, members) if n != 1) or "1"
@@ -68,7 +68,7 @@ def parameter_table(model: Model) -> Html:
 
 
 def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
-    """The rows of a part: its tensors, and their sum where there are several."""
+    """The rows of a part: its tensors, and their sum if there are several."""
     sizes, total = model.counts.values(), model.counts.total
     yield heading(group_title(group, model), 6, group_id(group, model))
     experts = _experts(group)
@@ -98,13 +98,13 @@ def _tensor(w: Weight, sizes: Mapping[str, int], share: str, title: Html | None 
 
 
 def _with_words(w: Weight, model: Model, permalink: Html) -> Html:
-    """A tensor's name, which can be linked to, and below it what it is for, plainly and in the field's term."""
+    """A tensor's name, which can be linked to, and below it its purpose, plainly and in the field's term."""
     said = words_of_weights(model).get(w) or descriptions.of_tensor(w.name)
     return html("{}{}<br>{}", tensor_name(w.name), permalink, small(text(said.title) + terms_beside(said.terms)))
 
 
 def _to_the_total(model: Model) -> Iterable[Row | list]:
-    """The rows below the parts: the tied head, the sum, and what the file holds besides."""
+    """The rows below the parts: the tied head, the sum, and the other contents of the file."""
     counts, sizes, total = model.counts, model.counts.values(), model.counts.total
     if counts.is_tied:
         [tied, *_] = _tied(model)
@@ -127,7 +127,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
 
 
 def _experts(group: Group) -> list[Row]:
-    """A line for the routed experts of a part: experts × one expert; none where it has none."""
+    """A line for the routed experts of a part: experts × one expert; none if it has none."""
     experts = expert_counts(group.weights)
     if experts is None:
         return []
@@ -150,7 +150,7 @@ def _both(shape: tuple[Dim, ...], sizes: Mapping[str, int]) -> Html:
 
 
 def tensor_anchor(w: Weight) -> str:
-    """Where a tensor's row is in its table: the name of the first of its copies, which no other row has."""
+    """The anchor of a tensor's row in its table: the name of the first of its copies, which no other row has."""
     return next(w.names())
 
 
@@ -181,7 +181,7 @@ def _sum_row(title: object, count: int, whole: int, cls: str | None = None) -> R
 @memoized
 @disclosure.view("the kinds of its layers")
 def layer_table(model: Model) -> Html:
-    """Each kind of layer of a model: which layers are of it, how many, and their parameters."""
+    """Each kind of layer of a model: its layers, their number, and their parameters."""
     rows = []
     for node in layers_by_kind(model):
         count = sum(int(w.count) for w in model.counts.weights if w.layers == node.layers)

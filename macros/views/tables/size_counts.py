@@ -15,7 +15,7 @@ from . import headlines
 
 
 @memoized
-@disclosure.view("every count of it")
+@disclosure.view("its size")
 def which_number(model: Model) -> Html:
     """The counts that are all called "the size", each difference explained down to zero."""
     counts, preset, published = model.counts, model.preset, model.published
@@ -70,7 +70,7 @@ def _step(title: object, n: int, why: object) -> Row:
 
 
 def _active(model: Model, total: Row) -> list[Row]:
-    """From the total to what a token uses, by both conventions, and what the maker gives."""
+    """From the total to the parameters that a token uses, by both conventions, and the maker's figure."""
     counts, published = model.counts, model.published
     idle: dict[tuple[str, int, int], list[Weight]] = {}
     for w in counts.weights:
@@ -107,7 +107,7 @@ def _active(model: Model, total: Row) -> list[Row]:
 
 
 def _tables(model: Model) -> list[tuple[Weight, str]]:
-    """The tables at either end of the model, each with what it is used for."""
+    """The tables at either end of the model, each with its use."""
     uses: dict[Weight, list[str]] = {}
     for node in model.trace.root.children:
         for role, what in (
@@ -126,9 +126,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
     counts = model.counts
     if not published.exact:
         n = published.parameters
-        why = html(
-            "the count {}; nothing exact can be held to a rounded figure", headlines.difference_text(counts.total, n)
-        )
+        why = html("the count {}; a rounded figure allows no exact check", headlines.difference_text(counts.total, n))
         return [total, _step("rounded there", n - counts.total, why), _result("Published, rounded", n)]
     rows, explained = [total], counts.total
     for name in dict.fromkeys(w.name for w in counts.buffers):
@@ -136,7 +134,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
         rows.append(_step(tensor_name(name), n, html("a buffer: stored, not trained")))
         explained += n
     for extra in published.extra:
-        why = "counted there, no part of this forward pass" if extra.count > 0 else "not counted there"
+        why = "counted there, not part of this forward pass" if extra.count > 0 else "not counted there"
         rows.append(_step(extra.name, extra.count, why))
         explained += extra.count
     rest = html("unexplained: {}", rounding.grouped(published.parameters - explained))
@@ -144,7 +142,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
 
 
 def _contradiction(model: Model) -> Html | str:
-    """A config whose heads together are not as wide as the model: a design, or a slip of a paper."""
+    """A config whose heads together are not as wide as the model: a design, or an error in a paper."""
     sizes = model.counts.values()
     if not {"n_heads", "d_head", "d_model"} <= sizes.keys():
         return ""

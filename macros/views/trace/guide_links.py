@@ -1,7 +1,7 @@
-"""Where the site explains a step: the page and the section that each node of a diagram, each field of a map leads to.
+"""The pages that explain a step: the page and the section that each node of a diagram, each area of a map links to.
 
-A section is named by the anchor of its heading; a test looks for each. Where a page is not part of the site, the next
-one of its list.
+A section is named by the anchor of its heading; a test looks for each. If a page is not part of the site, the next one
+of its list is used.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def page_for_part(part: Node) -> str:
 
 
 def _between_parts(node: Node) -> str:
-    """The section for what stands between the parts of a layer, or outside of the layers."""
+    """The section for a step between the parts of a layer, or outside of the layers."""
     if node.layers is not None or len(_around(node)) > 1:
         return NORM if node.role in EVERY_NORM else STREAM
     return OUTSIDE_OF_LAYERS.get(node.role) or (LAST if _is_behind_layers(node) else EMBEDDINGS)
@@ -144,7 +144,7 @@ def _is_behind_layers(node: Node) -> bool:
 
 
 def link_to_section(section: str, link: Link | None) -> str | None:
-    """The way to a section, or to what stands in for it: None where the site has neither, or there are no links."""
+    """The link to a section, or to its replacement: None if the site has neither, or there are no links."""
     if link is None:
         return None
     page, _, heading = section.partition("#")

@@ -1,4 +1,4 @@
-"""A model's layers: their kinds, how many there are, and which ones, in words."""
+"""A model's layers: their kinds, their numbers, and their ranges, in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def n_layers(model: Model) -> int:
 
 
 def layer_title(node: Node, model: Model) -> tuple[str, str]:
-    """(`Layer × 32`, its kind in words, which is empty where the model has one kind only)."""
+    """(`Layer × 32`, its kind in words, which is empty if the model has one kind only)."""
     n = len(node.layers or ())
     return "Layer" + (f" × {n}" if n > 1 else ""), descriptions.of_kind(node.kind) if len(
         layers_by_kind(model)
@@ -41,7 +41,7 @@ def layer_title(node: Node, model: Model) -> tuple[str, str]:
 
 
 def layer_range(layers: Iterable[int] | None) -> str:
-    """Which layers, in words: `layer 0`, `layers 0–2`, `every sixth layer from 5`, `layers 0–4 and 6–10`."""
+    """A range of layers, in words: `layer 0`, `layers 0–2`, `every sixth layer from 5`, `layers 0–4 and 6–10`."""
     indices = sorted(layers or ())
     if not indices:
         return ""
@@ -67,7 +67,7 @@ def layer_range(layers: Iterable[int] | None) -> str:
 
 
 def _skipped(indices: list[int]) -> int | None:
-    """n where every nth number is left out between the first and the last."""
+    """n if every nth number is left out between the first and the last."""
     if indices[-1] - indices[0] >= 2 * len(indices):
         return None  # more are left out than are there
     present = set(indices)

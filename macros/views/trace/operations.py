@@ -1,7 +1,7 @@
-"""The trace as a reader follows it: operations in their order, in the sections that their steps make.
+"""The trace as a reader follows it: operations in order, in the sections that their steps form.
 
-An operation is a step, or a NumPy call between the steps that means something; the rest is glue and left out. The
-walkthrough, the diagrams and the drawings of single multiplications show these.
+An operation is a step, or a meaningful NumPy call between the steps; the rest is glue and left out. The walkthrough,
+the diagrams and the drawings of single multiplications show these.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
 
 
 class Factor(NamedTuple):
-    """What goes into an operation: its shape, and whether it is a weight."""
+    """An input of an operation: its shape, and whether it is a weight."""
 
     shape: Shape
     is_weight: bool
@@ -43,7 +43,8 @@ class Factor(NamedTuple):
 
 @dataclass
 class Operation:
-    """One operation: its words, what goes in and out, the weights used here for the first time or again, its FLOPs."""
+    """One operation: its words, its inputs and outputs, the weights used here for the first time or again, its
+    FLOPs."""
 
     node: Node
     words: Words
@@ -55,12 +56,12 @@ class Operation:
 
     @property
     def flops(self) -> Poly:
-        """Of all its copies in one layer."""
+        """The FLOPs of all its copies in one layer."""
         return self.node.flops * self.times if self.times > 1 else self.node.flops
 
     @property
     def key(self) -> tuple:
-        """What two operations have in common that are shown as one, twice."""
+        """The properties by which equal operations are recognized, and shown as one, twice."""
         return (
             self.words.title,
             self.about,
@@ -71,7 +72,7 @@ class Operation:
 
 @dataclass
 class Section:
-    """A step that holds others: a layer, attention."""
+    """A step that contains others: a layer, attention."""
 
     is_large_result: ClassVar = True
     node: Node
@@ -79,7 +80,7 @@ class Section:
     content: list[Operation | Section] = field(default_factory=list)
 
     def operations(self) -> Iterator[tuple[Operation, int]]:
-        """Every operation below, with the number of equal layers that it stands for."""
+        """Every operation below, with the number of equal layers that it represents."""
         for item in self.content:
             if isinstance(item, Operation):
                 yield item, 1
@@ -124,7 +125,7 @@ def _section(node: Node, seen: set[Weight]) -> Section:
 
 @memoized
 def words_of_weights(model: Model) -> dict[Weight, Words]:
-    """What each weight is for, in the words of the first operation that uses it."""
+    """The purpose of each weight, in the words of the first operation that uses it."""
     said: dict[Weight, Words] = {}
     for operation, _ in sections(model).operations():
         for w in operation.weights:
@@ -146,7 +147,7 @@ def multiplication(model: Model, what: str) -> Operation:
 
 
 def _of_step(node: Node) -> Operation:
-    """A step, in the words of its weight where it has one, else of the step itself."""
+    """A step, in the words of its weight if it has one, otherwise in its own."""
     weights = node.all_weights() or _weights_in(node)
     of_weight = (
         descriptions.of_weight(weights[0].name) if weights and node.role in descriptions.NAMED_BY_WEIGHT else None
@@ -169,12 +170,12 @@ def _of_step(node: Node) -> Operation:
 
 
 def _terms(*said: Words) -> str:
-    """The terms of several words, each once: where a norm stands, and which norm it is."""
+    """The terms of several words, each once: the place of a norm, and its kind."""
     return ", ".join(dict.fromkeys(term for words in said for term in words.term.split(", ") if term))
 
 
 def _factors_of_step(node: Node) -> list[Factor]:
-    """The operands of the step's one contraction, or of its own rule; otherwise what it works on."""
+    """The operands of the step's one contraction, or of its own rule; otherwise its inputs."""
     products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
     if len(products) == 1:
         return _operands(products[0])
@@ -194,7 +195,7 @@ def _factors_of_step(node: Node) -> list[Factor]:
 
 
 def _operands(product: Node) -> list[Factor]:
-    """The operands of a contraction; a weight matrix the way round in which the vector meets it."""
+    """The operands of a contraction; a weight matrix in the orientation in which the vector meets it."""
     letters, _, result = product.note.partition("->")
     terms, factors = letters.split(","), []
     for i, (term, a) in enumerate(zip(terms, product.inputs)):
@@ -210,7 +211,7 @@ def _operands(product: Node) -> list[Factor]:
 
 
 def _facing(shape: Shape, inner: Dim) -> Shape:
-    """A stack of matrices the way round in which a vector of `inner` numbers meets them."""
+    """A stack of matrices in the orientation in which a vector of `inner` numbers meets them."""
     if len(shape) > 1 and shape[-1].expr == inner.expr and shape[-2].expr != inner.expr:
         return (*shape[:-2], shape[-1], shape[-2])
     return shape
@@ -220,7 +221,7 @@ def _facing(shape: Shape, inner: Dim) -> Shape:
 
 
 class Place(Enum):
-    """Where a norm stands."""
+    """The place of a norm."""
 
     FIRST = "before the first layer"
     LAST = "after the last layer"
@@ -231,9 +232,9 @@ class Place(Enum):
 
 
 def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
-    """Where a norm stands, and the part of the layer that it stands before or after.
+    """The place of a norm: before or after a part of the layer.
 
-    It follows from what takes its result and from where its input comes; None where these do not say.
+    It follows from the consumer of its result and from the source of its input; None if these do not tell.
     """
     around = node.parent
     if around is None:
@@ -260,7 +261,7 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
 
 
 def _title_of_norm(node: Node, otherwise: str) -> str:
-    """Which norm it is and where it stands: `RMSNorm before attention`."""
+    """The kind and the place of a norm: `RMSNorm before attention`."""
     place, part = place_of_norm(node)
     norm = terms.of(node)
     norm = norm[:1].upper() + norm[1:]
@@ -282,7 +283,7 @@ def _title_of_norm(node: Node, otherwise: str) -> str:
 
 
 def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
-    """A NumPy call outside the steps, or None where it is glue."""
+    """A NumPy call outside the steps, or None if it is glue."""
     weights, outputs = _weights_in(node), _shapes(node.outputs)
     factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
     new = [w for w in weights if w not in seen]
@@ -324,28 +325,27 @@ OF_DISTANCE = (Role.RELATIVE_BIAS, Role.RELATIVE_LOGITS)
 
 
 def is_distance_bias(node: Node) -> bool:
-    """Whether a call adds to the scores what a step found that rates distances."""
+    """Whether a call adds the result of a step that rates distances to the scores."""
     makers = (a.source for a in node.inputs if isinstance(a.source, Node))
     return node.function is np.add and any(maker.is_inside(*OF_DISTANCE) for maker in makers)
 
 
 def is_alibi(node: Node) -> bool:
-    """Whether a call adds a term to the scores of each head that nothing was trained for, in the place of position
-    embeddings.
-    """
+    """Whether a call adds an untrained term to the scores of each head, instead of position embeddings."""
     inside = node.parent.role if node.parent else None
-    makers = {a.source.role for a in node.inputs if isinstance(a.source, Node)}
+    sources = [a.source for a in node.inputs if isinstance(a.source, Node)]
+    makers = {source.role for source in sources}
+    products = [source for source in sources if source.function is np.einsum]  # two are weighted sums, not scores
     is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
-    return is_of_scores and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
+    return is_of_scores and len(products) < 2 and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
 
 
 _MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
 
 
 def _as_stored(equation: str, node: Node, weights: Iterable[Weight]) -> str:
-    """The equation of a product with a matrix, or of a LayerNorm, for what the file has: a matrix is turned where it is
-    stored [out, in]; a bias is added and a scale multiplied by where there is one.
-    """
+    """The equation of a product with a matrix, or of a LayerNorm, for the tensors in the file: a matrix is transposed
+    if it is stored [out, in]; a bias is added and a scale multiplied if there is one."""
     has_bias = any(w.name.endswith("bias") for w in weights)
     if node.role is Role.LAYER_NORM:
         without = equation if has_bias else equation.removesuffix(" + b")
@@ -382,12 +382,12 @@ def _shapes(arrays: Iterable[ShapeArray]) -> list[Shape]:
 
 
 def _weights_in(node: Node) -> list[Weight]:
-    """The weights that go into a call as they are."""
+    """The weights that are direct inputs of a call."""
     return [a.source for a in node.inputs if isinstance(a.source, Weight)]
 
 
 def _child(around: Node, a: ShapeArray) -> Node | None:
-    """The call inside of `around` that an array was made in; None for a weight and for what comes from outside."""
+    """The call inside of `around` that an array was made in; None for a weight and for an array from outside."""
     node = a.source if isinstance(a.source, Node) else None
     while node is not None and node.parent is not around:
         node = node.parent
@@ -395,7 +395,7 @@ def _child(around: Node, a: ShapeArray) -> Node | None:
 
 
 def is_from_weight(a: ShapeArray) -> bool:
-    """Whether an array is a weight, or one only reshaped, cut or rescaled."""
+    """Whether an array is a weight, or one that is only reshaped, cut or rescaled."""
     for _ in range(8):
         if isinstance(a.source, Weight):
             return True
@@ -406,7 +406,7 @@ def is_from_weight(a: ShapeArray) -> bool:
 
 
 def array_content(a: ShapeArray, depth: int = 12) -> str:
-    """What an array holds, from where it was made: `q`, or `q, k, v`; empty where the names do not say."""
+    """The content of an array, from its source: `q`, or `q, k, v`; empty if the names do not tell."""
     if isinstance(a.source, Cached):
         return str(a.source.holds)
     if not isinstance(a.source, Node) or not depth:
@@ -425,6 +425,6 @@ def array_content(a: ShapeArray, depth: int = 12) -> str:
 
 
 def single_content(a: ShapeArray) -> str:
-    """What an array holds where it is one thing, not several still in one vector."""
+    """The content of an array if it is one thing, not several still in one vector."""
     held = array_content(a)
     return "" if "," in held else held

@@ -1,4 +1,4 @@
-"""What the parts of a model are called: `Attention × 32 layers`."""
+"""The names of the parts of a model: `Attention × 32 layers`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
-from ...counting.parts import Group, grouped
+from ...counting.parts import LAST_NORM, Group, grouped
 from ...engine.tensors import Weight
 from ..kit.html import Html, html, terms_beside, text
 from ..words import descriptions
@@ -26,7 +26,7 @@ def group_title(group: Group, model: Model) -> Html:
 
 
 def group_name(group: Group, model: Model) -> Html:
-    """`Attention × 32 layers`, or with the layers where there are several kinds."""
+    """`Attention × 32 layers`, or with the layers if there are several kinds."""
     names = {node.layers: descriptions.of_kind(node.kind) for node in layers_by_kind(model)}
     where, n = layer_range(group.layers), len(group.layers or ())
     if where and len(names) > 1:
@@ -35,7 +35,7 @@ def group_name(group: Group, model: Model) -> Html:
 
 
 def group_terms(group: Group) -> tuple[str, ...]:
-    """What the field calls the steps of a group, those left out that its title says already."""
+    """The field's terms for the steps of a group, except those in its title."""
     terms = ", ".join(term for part in group.parts for term in descriptions.of_step(part.node).term.split(", "))
     return descriptions.Words(group.title, term=terms).terms
 
@@ -44,16 +44,17 @@ def group_id(group: Group, model: Model) -> str:
     """The address of a part in the model's table of every parameter."""
     alike = [other for other in groups(model) if other.title == group.title]
     which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
-    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {group.title}{which}".lower())
+    title = "last norm" if group.title == LAST_NORM else group.title  # an address stays when its title changes
+    return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {title}{which}".lower())
 
 
 def is_sparse(model: Model) -> bool:
-    """Whether a token uses some of the parameters only: a mixture of experts."""
+    """Whether a token uses only some of the parameters: a mixture of experts."""
     return model.counts.active != model.counts.total
 
 
 def expert_counts(weights: Iterable[Weight]) -> tuple[int, int] | None:
-    """(the routed experts, those that a token uses) of the first weight that has some; None where none has."""
+    """(the routed experts, those that a token uses) of the first weight that has some; None if none has."""
     for w in weights:
         if w.routed is not None:
             held, used = w.routed

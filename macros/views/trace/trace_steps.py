@@ -1,4 +1,4 @@
-"""Where a number stands on its way from a preset to a page: the trace's steps, the polynomial."""
+"""The stages of a number between a preset and a page: the trace's steps, the polynomial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..kit.shapes import expression, in_symbols, tensor_name, var
 
 
 def _part(model: Model, name: str) -> Part:
-    """A part of a model by its word, the first where several kinds of layers have one."""
+    """A part of a model by its name, the first if several kinds of layers have one."""
     parts = {part.name: part for part in reversed(model.counts.parts)}
     return parts[one_of(name, parts, "part")]
 
@@ -22,7 +22,7 @@ def _part(model: Model, name: str) -> Part:
 @memoized
 @disclosure.view("its trace")
 def trace_steps(model: Model, part: str) -> Html:
-    """The steps of a part as the trace has them: the function, its arrays, its weights, its FLOPs in one layer."""
+    """The steps of a part in the trace: the function, its arrays, its weights, its FLOPs in one layer."""
     node = _part(model, part).node
     return block(
         table(

@@ -31,13 +31,13 @@ Sizes = Mapping[str, int]
 
 
 @memoized
-@disclosure.view("what happens inside it")
+@disclosure.view("its forward pass")
 def walkthrough(
     model: Model, tokens: int = 5, context: int | None = None, depth: str = "steps", part: str | None = None
 ) -> Html:
-    """Each operation of one forward pass over `tokens` new tokens that see `context` (by default themselves only).
+    """Each operation of one forward pass over `tokens` new tokens that see `context` (by default only themselves).
 
-    With `part`, such as `attention` or `mamba`, those of this part of a layer alone.
+    With `part`, such as `attention` or `mamba`, only the operations of this part of a layer.
     """
     if depth not in ("steps", "parts"):
         raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
@@ -64,8 +64,8 @@ def walkthrough(
         ),
         conventions(
             html(
-                "T = {}, S = {} of context. A matrix is shown the way round in which the vector meets it; the file may "
-                "store it the other way round.",
+                "T = {}, S = {} of context. A matrix is shown in the orientation in which it multiplies the vector; "
+                "the file may store its transpose.",
                 _tokens(values["T"], "new "),
                 _tokens(values["S"]),
             ),
@@ -80,13 +80,13 @@ def _nothing(operation: Operation) -> str:
 
 
 def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
-    """Each operation of a forward pass, with something more to each."""
+    """Each operation of a forward pass, with an addition to each."""
     entries = _content(whole, model, symbol_values(model, tokens, None), "steps", {}, more)
     return tag("ol", _each_explained_once(entries), cls="ep-walk", aria_label="One forward pass, step by step")
 
 
 def _section_of(whole: Section, part: str, model: Model) -> Section:
-    """The part of a layer of this role, the first where several kinds of layers have one. Raises `Problem`."""
+    """The part of a layer with this role, the first if several kinds of layers have one. Raises `Problem`."""
     parts = {str(item.node.role): item for item in reversed(_parts_of_layers(whole)) if isinstance(item, Section)}
     if part not in parts:
         raise unknown(f"part = {part!r}: no layer of {model.slug} has one", part, parts)
@@ -94,7 +94,7 @@ def _section_of(whole: Section, part: str, model: Model) -> Section:
 
 
 def _parts_of_layers(whole: Section) -> list[Operation | Section]:
-    """What the layers are made of, each kind of layer once."""
+    """The parts of the layers, each kind of layer once."""
     layers = (item for item in whole.content if isinstance(item, Section) and item.node.layers is not None)
     return [item for layer in layers for item in layer.content]
 
@@ -102,7 +102,7 @@ def _parts_of_layers(whole: Section) -> list[Operation | Section]:
 @memoized
 @disclosure.view("its shapes")
 def recap(model: Model, tokens: int = 5) -> Html:
-    """What each station of a forward pass gives, by its shape: a layer of each kind, part by part."""
+    """The output of each station of a forward pass, by its shape: a layer of each kind, part by part."""
     values, rows = symbol_values(model, tokens, None), []
     for item in sections(model).content:
         if isinstance(item, Section) and item.node.layers is not None:
@@ -112,7 +112,7 @@ def recap(model: Model, tokens: int = 5) -> Html:
             rows.append(_station(item, values))
     return table(
         html("The shapes on the way through {}", model.name),
-        ["Station", "What it gives", "In numbers"],
+        ["Step", "Output shape", "In numbers"],
         rows,
         name=f"Shapes on the way through {model.name}",
     )
@@ -128,7 +128,7 @@ def _station(item: Operation | Section, values: Sizes) -> list[Html]:
 
 
 def shape_after(slug: str, step: str, tokens: int = 5) -> Html | str:
-    """The shape of what a step gives, in numbers: `embed`, `attention`, `feed_forward`, `layer`, `unembed`."""
+    """The shape of a step's output, in numbers: `embed`, `attention`, `feed_forward`, `layer`, `unembed`."""
     model = disclosure.model(slug)
     if model is None:
         return disclosure.UNDISCLOSED
@@ -141,7 +141,7 @@ def shape_after(slug: str, step: str, tokens: int = 5) -> Html | str:
 
 
 def _own_weights(node: Node) -> list[Weight]:
-    """The weights of a part, without what is only stored."""
+    """The weights of a part, without the tensors that are only stored."""
     return [w for w in node.all_weights() if not w.is_buffer]
 
 
@@ -201,8 +201,8 @@ def _content(
 ) -> Html:
     """The entries of a section; with the depth `parts`, one for each part of a layer.
 
-    `given` has the layer in which each part stands: one that stands in another kind of layer too is not written again.
-    `more` gives what stands below an operation.
+    `given` has the layer of each part: a part that is in another kind of layer too is not repeated. `more` gives the
+    content below an operation.
     """
     is_outside_of_parts = section.node.parent is None or section.node.layers is not None
     entries = []
@@ -223,7 +223,7 @@ def _content(
                     tag("li", _what(item.words.title, item.words.terms), tag("div", same, cls="ep-meta"), cls="ep-part")
                 )
                 continue
-            given[inner] = html("layers of the kind “{}”", descriptions.of_kind(section.node.kind))
+            given[inner] = html("layers of the kind “{}”", descriptions.of_kind(_kind_around(item.node)))
             said = [_what(item.words.title, item.words.terms), _why(item.words.why), _touched(item.node)]
             entries.append(tag("li", *said, inner, cls="ep-part"))
     return joined(entries)
@@ -235,8 +235,13 @@ def _layer(node: Node, model: Model) -> Html:
     return html("{}{} {}", title, html(": {}", kind) if kind else "", where)
 
 
+def _kind_around(node: Node) -> object:
+    """The kind of the layer that a step is in."""
+    return next((around.kind for around in reversed(node.path()) if around.layers is not None), None)
+
+
 def _touched(node: Node) -> Html | str:
-    """What one token touches of a part that chooses among experts; empty for any other."""
+    """The parameters that one token uses in a part that chooses among experts; empty for any other."""
     own = _own_weights(node)
     experts = expert_counts(own)
     if experts is None or all(w.routed is not None for w in own):
@@ -244,7 +249,7 @@ def _touched(node: Node) -> Html | str:
     held, used = experts
     return _meta(
         html(
-            "One token touches {:,} of the {:,} experts: {} of the {} parameters that this part has in each layer.",
+            "One token uses {:,} of the {:,} experts: {} of the {} parameters that this part has in each layer.",
             used,
             held,
             rounding.grouped(sum(int(w.active) // int(w.layer_count) for w in own)),
@@ -290,7 +295,7 @@ def _operation(operation: Operation, values: Sizes, said: Words, more: object) -
 
 
 def _shapes(factors: Iterable[Factor], outputs: Iterable[Shape], values: Sizes, between: str = "×") -> Html:
-    """What goes in and what comes out, in symbols and below that in numbers."""
+    """The inputs and outputs, in symbols and below that in numbers."""
 
     def flow(show: Callable[[Shape], Html]) -> Html:
         left = joined(
@@ -329,7 +334,7 @@ def _flops(p: Poly, values: Sizes) -> Html:
 
 
 def score_scale(node: Node) -> float:
-    """By which number a step of scores multiplies them."""
+    """The factor by which a step multiplies scores."""
     return maths.prod(n.factor for n in node.walk())
 
 
@@ -338,7 +343,7 @@ def _width_of_query(node: Node) -> Poly:
 
 
 def _width_before_latents(node: Node) -> Poly:
-    """Numbers of a query before it asks the latents: those without position, and those that turn."""
+    """Elements of a query before it meets the latents: those without position, and those that rotate."""
     asking, _, turning, *_ = node.inputs
     query = asking.source.inputs[0] if isinstance(asking.source, Node) else asking
     return query.shape[-1].expr + turning.shape[-1].expr
@@ -353,7 +358,7 @@ WIDTHS: dict[Role | None, Callable[[Node], Poly]] = {
 
 
 def with_scale(operation: Operation, model: Model) -> Words:
-    """The words of an operation, with the number that the forward pass multiplies by in the place of ⟨ ⟩."""
+    """The words of an operation, with the factor of the forward pass in place of ⟨ ⟩."""
     said = operation.words
     if operation.node.role not in WIDTHS:
         return said

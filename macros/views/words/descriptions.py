@@ -1,11 +1,11 @@
-"""Words for steps and weights: the field's name of an operation, its equation, and what it does in plain words.
+"""Words for steps and weights: the field's name of an operation, its equation, and a plain explanation.
 
 The words are data: `steps.toml` by a step's role, `weights.toml` by the last parts of a tensor's checkpoint name,
-`calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, when it is first asked for. A
-family with names of its own adds tables there, nothing else. What has none falls back to the step's docstring and its
-name; a test lists those, so that none of the presets needs it.
+`calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, at its first use. A family with
+other names adds tables there, nothing else. A step or weight without words falls back to the step's docstring and its
+name; a test lists those, so that no preset needs the fallback.
 
-The term of a step is said by the engine (`terms`), that of a weight or a NumPy call beside its plain words.
+The engine gives the term of a step (`terms`); the term of a weight or a NumPy call is next to its plain words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLS, KINDS = FOLDER / "calls.toml", FOLDER / "kinds.toml"
 
 
 class Words(NamedTuple):
-    """The field's name (title), its equation as LaTeX, what it does and why, what comes out, and further terms."""
+    """The field's name (title), its equation as LaTeX, what it does and why, its result, and further terms."""
 
     title: str
     equation: str = ""
@@ -41,7 +41,7 @@ class Words(NamedTuple):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The field's terms, those left out that the title says already."""
+        """The field's terms, except those in the title."""
         terms = dict.fromkeys(term for term in self.term.split(", ") if term)
         return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", self.title, re.I))
 
@@ -50,7 +50,7 @@ class Words(NamedTuple):
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The words of a table: of a step inside another one, they are all."""
+    """The words of a table: for a step inside another one, they are complete."""
 
     title: Text
     equation: Text = ""
@@ -73,7 +73,7 @@ class StepTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class CallTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of `calls.toml`, which says the field's term."""
+    """A table of `calls.toml`, which has the field's term."""
 
     term: Text
 
@@ -83,7 +83,7 @@ class CallTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class WeightTable(Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of `weights.toml`: of a norm, the field's term is that of its step."""
+    """A table of `weights.toml`: for a norm, the field's term is that of its step."""
 
     names: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
     gives: Text = ""
@@ -149,7 +149,7 @@ def _weight_tables() -> list[Any]:
 
 
 def _completed(found: Any, key: str, above: Mapping[str, Mapping[str, Any]], path: Path) -> Any:
-    """A table with what it leaves out, where it says which other one or which step gives that."""
+    """A table with its missing words, if it names another one or a step that gives them."""
     if not isinstance(found, Mapping):
         return found
     given: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def of_kind(kind: object) -> str:
 
 @cache
 def of_weight(name: str) -> Words | None:
-    """The words of a tensor, by the longest tail of its name that has some, its number left out if need be."""
+    """The words of a tensor, by the longest tail of its name that has some, without its number if need be."""
     known = weights()
     parts = [p for p in name.split(".") if not p.startswith("{")]
     whole = ".".join(parts)
@@ -225,7 +225,7 @@ def of_weight(name: str) -> Words | None:
 
 
 def of_step(node: Node) -> Words:
-    """The words of a step: of its role inside that of the step around it, of its role, or else its docstring's."""
+    """The words of a step: of its role inside that of the step around it, of its role, or otherwise its docstring's."""
     return of_call(node.role, node.parent.role if node.parent else None, node.doc)._replace(term=terms.of(node))
 
 
@@ -240,7 +240,7 @@ def of_docstring(doc: str) -> Words:
 
 
 def of_tensor(name: str) -> Words:
-    """The words of a tensor, or its name where it has none."""
+    """The words of a tensor, or its name if it has none."""
     return of_weight(name) or Words(name.removesuffix(".weight").rpartition(".")[2].replace("_", " ").capitalize())
 
 
@@ -258,7 +258,7 @@ def group(node: Node) -> str:
 
 
 def in_a_sentence(node: Node) -> str:
-    """The name of the part that a step is, inside a sentence: `attention`, `the feed-forward part`."""
+    """The name of the part that a step is, inside a sentence: `attention`, `the feed-forward network`."""
     table = _step_tables().get(node.role)
     return (table and table.in_a_sentence) or of_step(node).title.lower()
 

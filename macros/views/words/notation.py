@@ -1,4 +1,5 @@
-"""The site's words for sizes: name, letter, meaning, and how papers write it. One list; the notation page prints it."""
+"""This site's names for sizes: name, letter, meaning, and the spelling in papers. One list; the notation page prints
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ...engine.architectures.config import fields_of
 
 
 class Symbol(NamedTuple):
-    """A named size: its letter in shapes (or none), what it is, and its spelling in papers."""
+    """A named size: its letter in shapes (or none), its meaning, and its spelling in papers."""
 
     name: str
     letter: str
@@ -120,7 +121,7 @@ def symbol(name: str) -> Symbol:
 
 
 def letter(name: str) -> str:
-    """The letter of a size, or its name where it has none."""
+    """The letter of a size, or its name if it has none."""
     return symbol(name).letter or name
 
 
@@ -132,7 +133,7 @@ def config_keys(name: str) -> tuple[str, ...]:
 
 
 def known(name: str) -> bool:
-    """Whether the list says what the name means."""
+    """Whether the list has the meaning of the name."""
     return name in _BY_NAME or (name.startswith("n_") and name.endswith("_layers"))
 
 

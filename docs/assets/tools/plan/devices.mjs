@@ -1,4 +1,4 @@
-// Several devices: the splits of a model, what each device holds and sends, the least times; a prefix that is shared.
+// Several devices: the splits of a model, what each device holds and sends, the minimum times; a prefix that is shared.
 
 import { M } from "../../engine/engine.mjs"
 import "../../engine/spreads.mjs"
@@ -122,8 +122,8 @@ export async function answer({ state, model, name, given, on, link }) {
         head: ["Split", "#Weights", "#KV cache", "#Activations", "#Total", "#Left", "Fits"],
         rows: memory,
       },
-      { caption: "Decode: one token of each sequence, least times", head: step, rows: stepOf("decode") },
-      { caption: "Prefill: the whole context, least times", head: step, rows: stepOf("prefill") },
+      { caption: "Decode: one token of each sequence, minimum times", head: step, rows: stepOf("decode") },
+      { caption: "Prefill: the whole context, minimum times", head: step, rows: stepOf("prefill") },
       ...(given.devices > 1n
         ? [
             messages("decode", `Messages of a decode step with ${chosen}`),
@@ -150,7 +150,7 @@ export async function answer({ state, model, name, given, on, link }) {
       "TP is tensor, PP pipeline, EP expert and DP data parallelism.",
       "Choose a split to see its messages.",
       "Times are lower bounds: peak FLOPS, full bandwidth, links in one direction, messages one after the other.",
-      "The number of experts read is the expected one where tokens choose evenly.",
+      "The number of experts read is the expected value if tokens choose evenly.",
       given.accelerator ? "" : "Give a bandwidth, as in 24GB,1008GB/s, for times.",
     ].filter(Boolean),
   }

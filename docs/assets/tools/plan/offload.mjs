@@ -1,4 +1,4 @@
-// Layers, or routed experts alone, in the host's memory: what is where, and the least time of a token.
+// Layers, or routed experts alone, in the host's memory: what is where, and the minimum time per token.
 
 import { M } from "../../engine/engine.mjs"
 import "../../engine/offload.mjs"
@@ -40,7 +40,7 @@ export function counted({ costs }, given, on, layers, experts) {
   return { offload, there: placed(costs, given, offload) }
 }
 /**
- * The least times of a step; null where a machine states no bandwidth, or the host no link.
+ * The minimum times of a step; null if a machine states no bandwidth, or the host no link.
  * @param {any} there
  * @param {Engine.Machine} on
  * @param {Engine.Machine} host
@@ -78,9 +78,9 @@ export async function answer({ state, model, name, given, on, site }) {
       `${bytes(together(there.device))} of ${bytes(on.memory_bytes)} on the accelerator, `,
       `${bytes(together(there.host))} of ${bytes(host.memory_bytes)} on the host. `,
       computed === null
-        ? "Give both bandwidths for the least time of a token."
-        : `At most ${rate(computed)} tokens per second where the processor computes what its memory holds` +
-          (moved === null || !there.host_read ? "." : `, ${rate(moved)} where it is moved to the accelerator.`),
+        ? "Give both bandwidths for the minimum time per token."
+        : `At most ${rate(computed)} tokens per second if the CPU computes the host’s part` +
+          (moved === null || !there.host_read ? "." : `, ${rate(moved)} if that part is moved to the accelerator.`),
     ],
     tables: [
       {
@@ -101,10 +101,10 @@ export async function answer({ state, model, name, given, on, site }) {
         ],
       },
       {
-        caption: "Least time of a decode step",
+        caption: "Minimum time of a decode step",
         head: ["Host’s part", "#Time"],
         rows: [
-          ["computed by the processor", secondsOf(computed, seconds)],
+          ["computed by the CPU", secondsOf(computed, seconds)],
           ["moved to the accelerator", secondsOf(moved, seconds)],
         ],
       },

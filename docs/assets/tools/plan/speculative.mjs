@@ -37,7 +37,7 @@ export const rules = (/** @type {import("../plan.mjs").Site} */ { models }) => (
 })
 
 /**
- * The least times of a step, with a draft and without.
+ * The minimum times of a step, with a draft and without.
  * @param {Engine.Model} target
  * @param {Engine.Model?} draft
  * @param {Engine.Conditions} given
@@ -71,7 +71,7 @@ export async function answer({ state, model, name, given, on, site, link }) {
     ],
     tables: [
       {
-        caption: "Least times",
+        caption: "Minimum times",
         head: ["Step", "#Time", "Limited by"],
         rows: [
           ["Draft, all steps", secondsOf(found.draft_seconds, seconds), found.draft?.limited_by ?? "–"],

@@ -249,7 +249,7 @@ export async function answer({ state, model, name, on, site }) {
     ],
     notes: [
       `${setup.devices > 1n ? `Split: ${setup.said}. ` : ""}Weights and gradients in 16 bits unless stated otherwise.`,
-      went === null ? "Give the tokens of the run for its time." : "Energy is that of the devices alone.",
+      went === null ? "Give the number of tokens to get the time of the run." : "Energy is that of the devices alone.",
     ],
   }
 }

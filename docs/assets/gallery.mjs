@@ -1,0 +1,167 @@
+// The gallery of architectures: filtered by the form above it, and two drawings to look at beside or over each other.
+// What is chosen stands in the address. Without this script every drawing stands there.
+
+const number = new Intl.NumberFormat("en")
+const plain = (/** @type {string?} */ s) =>
+  (s ?? "")
+    .toLowerCase()
+    .replace(/[\s_]+/g, " ")
+    .trim()
+
+function mount(/** @type {HTMLUListElement} */ list) {
+  if (list.dataset.mounted) return
+  list.dataset.mounted = "true"
+  const cards = /** @type {HTMLLIElement[]} */ ([...list.children])
+  const form = /** @type {HTMLFormElement?} */ (list.closest(".ep-block")?.querySelector("form.ep-filter"))
+  choosing(list, cards)
+  if (!form) return
+  const found = cards.map(card => plain(`${card.dataset.names} ${card.textContent}`))
+  /** @returns {Record<string, string>} */
+  const values = () => Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
+
+  function filter() {
+    const given = values(),
+      words = plain(given.find ?? "")
+        .split(" ")
+        .filter(Boolean)
+    let shown = 0
+    cards.forEach((card, i) => {
+      const { kind, attention = "", year } = card.dataset
+      card.hidden = !(
+        words.every(word => found[i].includes(word)) &&
+        (!given.kind || kind === given.kind) &&
+        (!given.attention || attention.split(", ").includes(given.attention)) &&
+        (!given.year || year === given.year)
+      )
+      if (!card.hidden) shown++
+    })
+    const all = number.format(cards.length),
+      status = form?.querySelector("[role=status]")
+    if (status) status.textContent = shown < cards.length ? `${number.format(shown)} of ${all} types` : `${all} types`
+  }
+
+  function remember() {
+    const at = new URL(location.href)
+    at.search = `${new URLSearchParams(values())}`
+    history.replaceState(history.state, "", at)
+  }
+
+  const given = new URLSearchParams(location.search)
+  for (const field of form.elements)
+    if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && given.has(field.name))
+      field.value = given.get(field.name) ?? ""
+  const changed = () => {
+    filter()
+    remember()
+  }
+  form.addEventListener("submit", event => event.preventDefault())
+  form.addEventListener("input", changed)
+  form.addEventListener("reset", () => setTimeout(changed))
+  form.hidden = false
+  filter()
+}
+
+// Two drawings
+
+/**
+ * A box to tick in each card; where two are, a bar leads to both. A third takes the place of the first.
+ * @param {HTMLUListElement} list
+ * @param {HTMLLIElement[]} cards
+ */
+function choosing(list, cards) {
+  /** @type {HTMLLIElement[]} */
+  let chosen = []
+  const bar = document.createElement("div"),
+    said = document.createElement("span"),
+    open = button("Compare", () => compare(chosen))
+  bar.className = "ep-pair"
+  said.setAttribute("role", "status")
+  bar.append(said, open)
+  bar.hidden = true
+  list.after(bar)
+  for (const card of cards) {
+    const label = document.createElement("label"),
+      box = Object.assign(document.createElement("input"), { type: "checkbox" })
+    box.setAttribute("aria-label", `Compare ${nameOf(card)}`)
+    label.append(box, "Compare")
+    card.append(label)
+    box.addEventListener("change", () => {
+      chosen = chosen.filter(one => one !== card)
+      if (box.checked) chosen.push(card)
+      for (const one of chosen.splice(0, chosen.length - 2)) {
+        const before = one.querySelector("input")
+        if (before) before.checked = false
+      }
+      bar.hidden = !chosen.length
+      open.hidden = chosen.length < 2
+      said.textContent =
+        chosen.length < 2 ? `${chosen.map(nameOf)}: choose a second drawing.` : chosen.map(nameOf).join(" and ")
+    })
+  }
+}
+
+const nameOf = (/** @type {HTMLElement} */ card) => card.querySelector("strong")?.textContent ?? ""
+const boxesOf = (/** @type {HTMLElement} */ card) =>
+  new Set((card.querySelector("desc")?.textContent ?? "").split("; ").map(box => box.replace(/^Layer[^;]*?: /, "")))
+
+/**
+ * @param {string} text
+ * @param {() => void} onclick
+ */
+function button(text, onclick) {
+  return Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick })
+}
+
+/** Both drawings, and what only one of them has. */
+function compare(/** @type {HTMLElement[]} */ [one, other]) {
+  const dialog = document.createElement("dialog"),
+    ways = document.createElement("form"),
+    place = document.createElement("div")
+  dialog.className = "ep-two"
+  dialog.setAttribute("aria-label", `${nameOf(one)} and ${nameOf(other)}`)
+  place.className = "ep-two-drawings"
+  for (const [value, text] of [
+    ["", "Side by side"],
+    ["over", "Over each other"],
+  ]) {
+    const label = document.createElement("label"),
+      radio = Object.assign(document.createElement("input"), { type: "radio", name: "how", value, checked: !value })
+    radio.addEventListener("change", () => place.classList.toggle("over", value === "over"))
+    label.append(radio, text)
+    ways.append(label)
+  }
+  ways.append(button("Close", () => dialog.close()))
+  for (const card of [one, other]) {
+    const figure = document.createElement("div"),
+      title = document.createElement("strong"),
+      drawing = card.querySelector("svg")?.cloneNode(true)
+    title.textContent = nameOf(card)
+    if (drawing) figure.append(title, drawing)
+    place.append(figure)
+  }
+  const only = [
+    [one, other],
+    [other, one],
+  ].map(([mine, theirs]) => {
+    const item = document.createElement("li"),
+      others = boxesOf(theirs),
+      boxes = [...boxesOf(mine)].filter(box => !others.has(box))
+    item.textContent = `Only in ${nameOf(mine)}: ${boxes.join("; ") || "nothing"}.`
+    return item
+  })
+  const words = document.createElement("ul")
+  words.append(...only)
+  dialog.append(ways, place, words)
+  dialog.onclose = () => dialog.remove()
+  document.body.append(dialog)
+  dialog.showModal()
+}
+
+function start() {
+  /** @type {NodeListOf<HTMLUListElement>} */
+  const lists = document.querySelectorAll("ul.ep-gallery")
+  lists.forEach(mount)
+}
+const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) : start())
+if (document.readyState === "complete") now()
+else addEventListener("load", now, { once: true })

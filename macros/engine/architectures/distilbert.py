@@ -1,0 +1,90 @@
+"""DistilBERT: BERT's encoder with half the layers, and without segments.
+
+The text is read at once: nothing is kept for a next step. Source: arXiv 1910.01108; tensor names as transformers'
+model for masked words (DistilBertForMaskedLM).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..interface import Array, KVCache, Weights
+from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
+from ..steps import Role, step
+from . import architecture
+from .bert import Bert
+from .config import Config, Positive, Size, activation, config, derived, fixed, key
+
+
+@config
+class DistilBert(Config):
+    """Hyperparameters of DistilBERT, in forward order."""
+
+    # embedding
+    vocab_size: Size = key("vocab_size")
+    n_positions: Size = key("max_position_embeddings")
+    d_model: Size = key("dim", also=("hidden_size",))
+    # layers
+    n_layers: Size = key("n_layers", also=("num_hidden_layers",))
+    norm_eps: Positive = fixed(1e-12)
+    # attention
+    n_heads: Size = key("n_heads", also=("num_attention_heads",))
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    # feed-forward
+    d_ff: Size = key("hidden_dim", also=("intermediate_size",))
+    activation: str = key("activation", "gelu")
+
+    caveat = Bert.caveat
+    # Sinusoids stand in the file's table of places as learned ones do.
+    ignored = frozenset(
+        {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_word_embeddings", "tie_weights_"}
+    )
+
+    def check(self) -> None:
+        self.must_divide("n_heads", "d_model")
+        activation(self.activation)
+
+
+@architecture("distilbert", config=DistilBert)
+def forward(w: Weights, ids: Array, c: DistilBert, cache: KVCache, last: bool = True) -> Array:
+    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    tables = w.at("distilbert.embeddings")
+    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
+    places = positions(ids, cache)
+    x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_model)
+    x = layer_norm(x, w, "distilbert.embeddings.LayerNorm", c.norm_eps)
+    for _, w_layer, _ in w.layers("distilbert.transformer.layer", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, c)
+    return prediction_head(x, w, c, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, c: DistilBert) -> Array:
+    """One transformer block, with a norm after each half: [T D] -> [T D]."""
+    x = layer_norm(x + attention(x, w.at("attention"), c), w, "sa_layer_norm", c.norm_eps)
+    return layer_norm(x + feed_forward(x, w.at("ffn"), c), w, "output_layer_norm", c.norm_eps)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, c: DistilBert) -> Array:
+    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    q, k, v = (
+        heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head) for name in ("q_lin", "k_lin", "v_lin")
+    )
+    mixed = weighted_sum(softmax(scores(q, k, c.d_head**-0.5)), v)
+    return linear(mixed.reshape(x.shape[0], c.d_model), w, "out_lin", c.d_model, bias=True)
+
+
+@step(Role.FEED_FORWARD)
+def feed_forward(x: Array, w: Weights, c: DistilBert) -> Array:
+    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    return linear(activation(c.activation)(linear(x, w, "lin1", c.d_ff, bias=True)), w, "lin2", c.d_model, bias=True)
+
+
+@step(Role.UNEMBED)
+def prediction_head(x: Array, w: Weights, c: DistilBert, *, last: bool) -> Array:
+    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    x = activation(c.activation)(linear(last_row(x) if last else x, w, "vocab_transform", c.d_model, bias=True))
+    x = layer_norm(x, w, "vocab_layer_norm", c.norm_eps)
+    table = w("distilbert.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
+    return np.einsum("td,vd->tv", x, table, optimize=True) + w("vocab_projector.bias", c.vocab_size)

@@ -1,0 +1,105 @@
+"""Nomic BERT: an encoder with rotary positions, gated feed-forward parts and a norm after each half, without biases.
+
+The text is read at once: nothing is kept for a next step. Source: arXiv 2402.01613; tensor names as transformers 5's
+model for masked words (NomicBertForMaskedLM).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import (
+    Rope,
+    apply_rope,
+    attend,
+    embed,
+    feed_forward,
+    heads,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+    rope_table,
+)
+from ..steps import Role, step
+from . import architecture
+from .bert import Bert
+from .config import Config, Positive, Raw, Size, activation, config, key
+from .rope_config import OLDER_ROPE_KEYS, read_rope
+
+
+@config
+class NomicBert(Config):
+    """Hyperparameters of Nomic BERT, in forward order."""
+
+    # embedding
+    vocab_size: Size = key("vocab_size")
+    n_segments: Size = key("type_vocab_size", 2)
+    d_model: Size = key("hidden_size", also=("n_embd",))
+    # layers
+    n_layers: Size = key("num_hidden_layers", also=("n_layer",))
+    norm_eps: Positive = key("layer_norm_eps", 1e-12, also=("layer_norm_epsilon",))
+    # attention
+    n_heads: Size = key("num_attention_heads", also=("n_head",))
+    d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
+    rope_parameters: Raw = key("rope_parameters", lambda c: {})
+    # feed-forward
+    d_ff: Size = key("intermediate_size", also=("n_inner",))
+    activation: str = key("hidden_act", "silu")
+    # head
+    tied: Literal[True] = key("tie_word_embeddings", True)
+
+    caveat = Bert.caveat
+    rewritten = OLDER_ROPE_KEYS
+    ignored = frozenset({"attention_probs_dropout_prob", "classifier_dropout"})
+
+    def check(self) -> None:
+        self.must_divide("n_heads", "d_model")
+        activation(self.activation)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1000.0)
+
+
+@architecture("nomic_bert", config=NomicBert)
+def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = True) -> Array:
+    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    tables = w.at("nomic_bert.embeddings")
+    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
+    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
+    x = layer_norm(x, w, "nomic_bert.embeddings.LayerNorm", c.norm_eps)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for _, w_layer, _ in w.layers("nomic_bert.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, c, table)
+    return prediction_head(x, w, c, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
+    """One transformer block, with a norm after each half: [T D] -> [T D]."""
+    x = layer_norm(x + attention(x, w.at("self_attn"), c, table), w, "post_attention_layernorm", c.norm_eps)
+    y = feed_forward(x, w.at("mlp"), c.d_ff, activation(c.activation))
+    return layer_norm(x + y, w, "post_mlp_layernorm", c.norm_eps)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
+    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    q, k, v = (
+        heads(linear(x, w, name, c.n_heads * c.d_head), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj")
+    )
+    mixed = attend(apply_rope(q, table), apply_rope(k, table), v, None, c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model)
+
+
+@step(Role.UNEMBED)
+def prediction_head(x: Array, w: Weights, c: NomicBert, *, last: bool) -> Array:
+    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    x = linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
+    x = layer_norm(activation(c.activation)(x), w, "cls.predictions.transform.layer_norm", c.norm_eps)
+    table = w("nomic_bert.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
+    return np.einsum("td,vd->tv", x, table, optimize=True) + w("cls.predictions.bias", c.vocab_size)

@@ -1,0 +1,115 @@
+"""What a model takes at decode against the context, in the usual formats, with the memory of usual devices as lines."""
+
+from __future__ import annotations
+
+from math import ceil, floor, log10
+
+from ...cache.memory import memoized
+from ...catalogue.presets import Model
+from ...counting.accelerators import accelerator
+from ...counting.fitting import in_words
+from ...counting.formats import PUBLISHED
+from ..kit import disclosure, rounding
+from ..kit.context_limits import dagger
+from ..kit.conventions import caveat
+from ..kit.html import Html, block, conventions, html, joined, number, table
+from ..kit.svg import ACCENT, DATA, WEIGHT, Frame, Scale, axes, element, figure, label, line, line_marker, spread, svg
+from .cells import GB, beyond_note_of_model, bytes_if_known, model_costs
+
+DEVICES = (("rtx-4090", 1), ("h100", 1), ("mi300x", 1), ("h100", 8))  # of the usual sizes, and how many of each
+FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # of each, the first that a model has
+LINES = ((DATA, None, "circle"), (ACCENT, "7 3", "square"), (WEIGHT, "2 3", "triangle"))
+LEAST, MOST = 2**10, 2**20  # tokens
+TEXT, PHONE = Frame("wide", 640, 250, (56, 10, 520, 214)), Frame("narrow", 340, 250, (50, 10, 236, 214))
+
+
+@disclosure.view("its memory")
+def memory_chart(model: Model) -> Html:
+    """The memory of weights and cache from 1K tokens to the longest context, as a chart and the same as a table."""
+    formats = _formats(model)
+    contexts = _contexts(model)
+    rows = [
+        [
+            html("{:,}{}", c, dagger(c, model)),
+            *(rounding.decimal_bytes(n + model.counts.cache_bytes(c)) for n in formats.values()),
+        ]
+        for c in contexts
+    ]
+    as_table = table(
+        f"Weights and KV cache of {model.name}, batch size 1",
+        [number("Context, tokens"), *(number(name) for name in formats)],
+        rows,
+        name=f"Memory of {model.name} by context",
+    )
+    caption = html(
+        "Weights and KV cache of one sequence by context length, cache at 2 bytes per element, both axes logarithmic. "
+        "Dashed lines: the memory of {}.",
+        ", ".join(_device(slug, n) for slug, n in DEVICES),
+    )
+    notes = [html("{}.", GB), beyond_note_of_model(model, contexts[-1]), caveat([model.slug])]
+    return figure([_drawn(model)], caption, block(as_table, conventions(*notes)), is_wide=True)
+
+
+def _formats(model: Model) -> dict[str, int]:
+    """The formats that are drawn, with the bytes of the weights."""
+    costs, found = model_costs(model), dict[str, int]()
+    for names in FORMATS:
+        for name in names:
+            if (n := bytes_if_known(costs, name)) is not None:
+                found[in_words(name, model.counts.formats.said(name))] = n
+                break
+    return found
+
+
+def _contexts(model: Model) -> list[int]:
+    """Powers of four up to the longest context."""
+    most = min(MOST, model.longest_context[0] or 2**17)
+    return [4**k for k in range(5, 11) if 4**k <= most] or [most]
+
+
+def _device(slug: str, n: int) -> str:
+    name, memory = accelerator(slug).name, rounding.decimal_bytes(n * accelerator(slug).memory_bytes)
+    return f"{n} × {name} ({memory})" if n > 1 else f"{name} ({memory})"
+
+
+@memoized
+def _drawn(model: Model) -> Html:
+    formats = _formats(model)
+    most = max(2 * LEAST, min(MOST, model.longest_context[0] or 2**17))
+    contexts = [LEAST * (most / LEAST) ** (k / 40) for k in range(41)]
+    memory = {name: [n + model.counts.cache_bytes(round(c)) for c in contexts] for name, n in formats.items()}
+    sizes = [n for ns in memory.values() for n in ns]
+    devices = [(slug, n, n * accelerator(slug).memory_bytes) for slug, n in DEVICES]
+    above = [size for _, _, size in devices if size >= min(sizes)]
+    low, high = min(sizes) / 1.3, max([*sizes, *above[:1]]) * 1.3
+    shown = [(slug, n, size) for slug, n, size in devices if low <= size <= high]
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        x, y = Scale(LEAST, most, left, right), Scale(low, high, bottom, top)
+        x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2) if 2**k <= most]
+        drawn = [axes(x, y, x_ticks, _ticks(low, high), "context, tokens", "")]
+        ends = [(y(ns[-1]), name.split(" (")[0]) for name, ns in memory.items()]
+        for slug, n, size in shown:
+            drawn.append(line((left, y(size)), (right, y(size)), "currentColor", 1, "5 4"))
+            ends.append((y(size), f"{n} × {accelerator(slug).name}" if n > 1 else accelerator(slug).name))
+        for name, (colour, dashes, mark) in zip(memory, LINES):
+            points = [(x(c), y(n)) for c, n in zip(contexts, memory[name])]
+            d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points)
+            drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes))
+            drawn += [line_marker(mark, *p, colour) for p in points[::10]]
+        ends.sort()
+        places = spread([end for end, _ in ends], 13, top + 4, bottom)
+        drawn += [label(right + 8, place + 4, name, size=10.5) for (_, name), place in zip(ends, places)]
+        title = f"Memory of {model.name} against context"
+        described = f"From {LEAST:,} to {most:,} tokens; the numbers are in the table."
+        return svg(frame.height, joined(drawn), title, described, frame.width, frame.cls)
+
+    return html('<div class="ep-frames">{}{}</div>', draw(TEXT), draw(PHONE))
+
+
+def _ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Powers of ten; within a narrow range, more between them."""
+    steps = (1,) if high / low > 300 else (1, 2, 5) if high / low > 8 else (1, 2, 3, 4, 5, 6, 8)
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    return [(k * 10**p, rounding.decimal_bytes(k * 10**p)) for p in powers for k in steps if low <= k * 10**p <= high]

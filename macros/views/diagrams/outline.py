@@ -1,0 +1,391 @@
+"""A model in outline: the drawing of a whole model with each part of a layer as one box, small enough to stand beside
+many others. Boxes that the common block does not have are marked.
+
+The common block is Llama’s: RMSNorm, grouped-query attention with RoPE, RMSNorm, SwiGLU, and a residual connection
+around each part. What a box is comes from the steps in it, nothing from the name of a model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...engine import terms
+from ...engine.array import Node
+from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, Role
+from ..kit.html import Html, joined
+from ..kit.svg import element
+from ..kit.text_width import text_width
+from ..trace.layers import layer_title
+from ..trace.operations import Place, is_alibi, is_distance_bias, place_of_norm
+from ..words import descriptions
+from . import model_diagrams
+from .dataflow import Box, Drawing, Item
+from .drawing import BOLD, PLAIN, rounded_path, tip, wrapped_lines
+from .layout import Flow, Group, Leaf, Rect, lay_out
+
+COMMON = "llama3-8b"  # the model whose block the others are held against
+SCALE = 2  # laid out so many times as large as shown: the lines between small boxes are then as short as these are
+TITLE, LINE = 21, 20  # sizes of text, before that
+HEIGHT = {TITLE: 26, LINE: 24}
+PADDING, WIDEST, LEAST, STEP = 11, 290, 200, 20
+RADIUS = 15
+NEARLY = 0.9  # of the parts of one title and kind
+MOST = 5  # lines below a title
+WORDS_OF_ANY = {"linear layer", "activation function", "weighted sum", "causal mask", "MLP"}
+OF_ACTIVATIONS = {word for role in ACTIVATIONS for word in role.term.split(", ")}
+GATED = {"SwiGLU", "GeGLU", "ReGLU"}
+BIASES = ".bias", "_proj_bias"
+
+
+class Part(NamedTuple):
+    """One step of a layer as a box: its title, the field’s words for its kind, what it has besides the common block’s
+    and what it lacks."""
+
+    title: str
+    kind: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    less: tuple[str, ...] = ()
+    is_common: bool = True
+
+    def but(self, implied: Mapping[Named, frozenset[str]]) -> Part:
+        """Without what its title and kind imply."""
+        known = implied.get((self.title, self.kind), frozenset())
+        return self._replace(more=tuple(word for word in self.more if word not in known))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands below its title."""
+        said = (*self.kind, *(f"+ {word}" for word in self.more), *(f"− {word}" for word in self.less))
+        return said if len(said) <= MOST else (*said[: MOST - 1], f"and {len(said) - MOST + 1} more")
+
+    @property
+    def said(self) -> str:
+        """The same in a sentence."""
+        words = [*self.kind, *(f"with {word}" for word in self.more), *(f"without {word}" for word in self.less)]
+        return f"{self.title}: {', '.join(words)}" if words else self.title
+
+
+Named = tuple[str, tuple[str, ...]]  # the title of a part, and its kind
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place in a drawing: the parts that stand there, each with its number of layers, and what they are drawn for."""
+
+    parts: dict[Part, int]
+    content: list[Item | Box]
+    is_sum: bool = False
+
+    @property
+    def is_part(self) -> bool:
+        """Whether steps are inside."""
+        return isinstance(self.content[0], Box)
+
+    def items(self) -> Iterator[Item]:
+        for c in self.content:
+            yield from [c] if isinstance(c, Item) else c.items()
+
+
+@dataclass(eq=False)
+class Stack:
+    """Layers whose boxes stand in the same order, or with an empty title what stands alone."""
+
+    title: str
+    slots: list[Slot] = field(default_factory=list)
+    is_layer: bool = False
+
+
+class Spot(NamedTuple):
+    """A place as it is drawn: the parts there, or a sum."""
+
+    parts: tuple[tuple[Part, int], ...]
+    is_sum: bool
+
+
+class Outline(NamedTuple):
+    """What is drawn, without what makes it that of one model: two models with equal outlines have equal drawings."""
+
+    stacks: tuple[tuple[str, tuple[Spot, ...]], ...]
+    flows: tuple[Flow, ...]
+
+    def parts(self) -> Iterator[Part]:
+        """Every part, in their order."""
+        for _, places in self.stacks:
+            for place in places:
+                yield from (part for part, _ in place.parts)
+
+    def but(self, implied: Mapping[Named, frozenset[str]]) -> Outline:
+        """Without what the titles and kinds of parts imply."""
+        stacks = tuple(
+            (title, tuple(Spot(_merged((part.but(implied), n) for part, n in p.parts), p.is_sum) for p in places))
+            for title, places in self.stacks
+        )
+        return self._replace(stacks=stacks)
+
+    def without_numbers(self) -> Outline:
+        """Without the numbers of layers, where those are made up."""
+        stacks = tuple(
+            (title, tuple(Spot(tuple((part, 0) for part, _ in p.parts), p.is_sum) for p in spots))
+            for title, spots in self.stacks
+        )
+        return self._replace(stacks=stacks)
+
+
+def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
+    counts: dict[Part, int] = {}
+    for part, n in parts:
+        counts[part] = counts.get(part, 0) + n
+    return tuple(counts.items())
+
+
+def implied_words(outlines: Iterable[Outline]) -> dict[Named, frozenset[str]]:
+    """What nearly every part of a title and kind has, in these outlines."""
+    found: dict[Named, list[Part]] = {}
+    for one in outlines:
+        for part in one.parts():
+            found.setdefault((part.title, part.kind), []).append(part)
+    implied: dict[Named, frozenset[str]] = {}
+    for name, parts in found.items():
+        counts = Counter(word for part in parts for word in part.more)
+        implied[name] = frozenset(word for word, n in counts.items() if 1 < n >= NEARLY * len(parts))
+    return implied
+
+
+@memoized
+def outline(model: Model) -> Outline:
+    """A whole model, each kind of layer once, those that differ inside a part together."""
+    drawing = model_diagrams.whole(model, "d_model")
+    stacks = _stacks(drawing)
+    slots = [slot for stack in stacks for slot in stack.slots]
+    place = {item: n for n, slot in enumerate(slots) for item in slot.items()}
+    flows: dict[tuple[int, int], bool] = {}
+    for item, target in place.items():
+        for source in _behind_data(item, place):
+            flow = place[source], target
+            if flow[0] < target:
+                flows[flow] = flows.get(flow, True) and source in item.around
+    for stack in stacks:
+        _note_parallel(stack, slots, flows)
+    drawn = tuple(
+        (stack.title, tuple(Spot(tuple(slot.parts.items()), slot.is_sum) for slot in stack.slots)) for stack in stacks
+    )
+    return Outline(drawn, tuple(Flow(*flow, around) for flow, around in sorted(flows.items())))
+
+
+def _behind_data(item: Item, drawn: Mapping[Item, int]) -> Iterator[Item]:
+    """Where an item’s inputs come from, of what is drawn."""
+    for source in item.inputs:
+        if source in drawn:
+            yield source
+        else:
+            yield from _behind_data(source, drawn)
+
+
+def _note_parallel(stack: Stack, slots: list[Slot], flows: Iterable[tuple[int, int]]) -> None:
+    """Parts of a layer that take the same numbers stand beside each other, and say so."""
+    sources = {slot: {slots[a] for a, b in flows if slots[b] is slot} for slot in stack.slots if slot.is_part}
+    for slot in sources:
+        if any(other is not slot and sources[other] == sources[slot] for other in sources):
+            slot.parts = {
+                part._replace(more=(*part.more, "parallel"), is_common=False): n for part, n in slot.parts.items()
+            }
+
+
+# What stands where
+
+
+def _stacks(drawing: Drawing) -> list[Stack]:
+    """What is drawn, from the top."""
+    found: list[Stack] = []
+    skeleton: tuple[object, ...] = ()
+    for c in drawing.top.content:
+        if isinstance(c, Item) or c.node is None or c.node.layers is None:
+            if isinstance(c, Box) or c.kind != "data":
+                found.append(Stack("", [_slot(c, drawing, 1)]))
+            continue
+        slots = [_slot(x, drawing, c.times) for x in c.content if isinstance(x, Box) or x.kind != "data"]
+        # What stands beside each other in equal places is drawn once.
+        order = tuple(slot.is_sum or slot.is_part or next(iter(slot.parts)) for slot in slots)
+        if found and found[-1].is_layer and order == skeleton:
+            for slot, other in zip(found[-1].slots, slots):
+                slot.content += other.content
+                slot.parts = dict(_merged((*slot.parts.items(), *other.parts.items())))
+            continue
+        skeleton = order
+        found.append(Stack(layer_title(c.node, drawing.model)[1], slots, is_layer=True))
+    layers = [stack for stack in found if stack.is_layer]
+    for stack in layers:
+        stack.title = f"Layer: {stack.title}" if len(layers) > 1 and stack.title else "Layer"
+    return found
+
+
+def _slot(c: Item | Box, drawing: Drawing, times: int) -> Slot:
+    return Slot({_part(c, drawing): times}, [c], isinstance(c, Item) and c.sign == "+")
+
+
+def _part(c: Item | Box, drawing: Drawing) -> Part:
+    """What a box is, held against the common block."""
+    title, kind, words, place = _described(c)
+    titles, parts = _common()
+    if title in parts:
+        common_kind, common_words = parts[title]
+        more = tuple(word for word in words if word not in common_words)
+        less = tuple(word for word in common_words if word not in words and word not in OF_ACTIVATIONS)
+        return Part(title, kind, more, less, not more and not less and kind == common_kind)
+    known = {word for kind, words in parts.values() for word in (*kind, *words)}
+    return Part(title, kind, tuple(w for w in words if w not in known), is_common=(title, place) in titles)
+
+
+def _described(c: Item | Box) -> tuple[str, tuple[str, ...], tuple[str, ...], Place | None]:
+    """(title, kind, words for what is inside, where a norm stands)."""
+    if isinstance(c, Box):
+        assert c.node is not None
+        title = descriptions.of_step(c.node).title
+        own = [word for word in terms.of(c.node).split(", ") if word and word not in WORDS_OF_ANY]
+        kind = tuple(word for word in own if word.lower() not in title.lower())
+        return title, kind, _words(c.node, own), None
+    if c.node is not None and c.node.role in NORMS:
+        norm = terms.of(c.node)
+        return norm[:1].upper() + norm[1:], (), (), place_of_norm(c.node)[0]
+    return "+" if c.sign == "+" else c.title, (), (), None
+
+
+def _words(part: Node, own: list[str]) -> tuple[str, ...]:
+    """The field’s words for the steps inside a part, in their order, without those that are in any and its own."""
+    nodes = [n for n in part.walk() if n is not part]
+    found: dict[str, None] = {}
+    for n in nodes:
+        if n.role in EVERY_NORM and _is_of_heads(n):
+            found["QK-norm"] = None
+        elif is_alibi(n):
+            found["ALiBi"] = None
+        elif is_distance_bias(n):
+            found["relative position bias"] = None
+        else:
+            found.update(dict.fromkeys(terms.of(n).split(", ")))
+    if part.role is Role.ATTENTION and not any(n.role in (Role.CAUSAL_MASK, Role.WINDOW_MASK) for n in nodes):
+        found["both directions"] = None
+    if any(w.name.endswith(BIASES) for n in nodes if n.role not in EVERY_NORM for w in n.weights if not w.is_buffer):
+        found["bias"] = None
+    gated = OF_ACTIVATIONS if not GATED.isdisjoint((*own, *found)) else set[str]()
+    router = {"router"} if part.role is Role.MIXTURE_OF_EXPERTS else set[str]()
+    return tuple(word for word in found if word and word not in {*WORDS_OF_ANY, *own} | gated | router)
+
+
+def _is_of_heads(norm: Node) -> bool:
+    return norm.role in (Role.HEAD_NORMS, Role.UNIT_NORM) or any(
+        descriptions.of_tensor(w.name).gives in ("q", "k") for w in norm.weights
+    )
+
+
+@memoized
+def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """Of the common block: its boxes by title and place; kind and words of its parts by their titles."""
+    drawing = model_diagrams.whole(presets.model(COMMON), "d_model")
+    boxes = [c for top in drawing.top.content for c in ([top] if isinstance(top, Item) else top.content)]
+    described = [(c, _described(c)) for c in boxes]
+    titles = frozenset((title, place) for _, (title, _, _, place) in described)
+    return titles, {title: (kind, words) for c, (title, kind, words, _) in described if isinstance(c, Box)}
+
+
+# SVG
+
+
+class Drawn(NamedTuple):
+    """A drawing without the element around it: as wide and high as it is shown."""
+
+    content: Html
+    width: int
+    height: int
+
+
+class Line(NamedTuple):
+    """A line of text in a box."""
+
+    content: str
+    size: int
+    is_marked: bool = False
+
+
+@lru_cache(maxsize=1024)
+def drawn(outline: Outline) -> Drawn:
+    """An outline laid out."""
+    places = [place for _, of_stack in outline.stacks for place in of_stack]
+    texts = [() if place.is_sum else tuple(_lines(place)) for place in places]
+    leaves = iter([_leaf(lines) for lines in texts])
+    content: list[Leaf | Group] = []
+    titles: list[str] = []
+    for title, of_stack in outline.stacks:
+        inside = tuple(next(leaves) for _ in of_stack)
+        if not title:
+            content += inside
+            continue
+        titles.append(title)
+        content.append(Group(inside, int(text_width(title, TITLE, BOLD)) + 1, HEIGHT[TITLE] + 4))
+    layout = lay_out(tuple(content), outline.flows)
+    boxes = {False: "", True: ""}
+    words: list[Html] = []
+    for at, place, lines in zip(layout.leaves, places, texts):
+        is_marked = not all(part.is_common for part, _ in place.parts)
+        if place.is_sum:
+            boxes[False] += _circle(at)
+            continue
+        boxes[is_marked] += _box(at)
+        y = at.top + (at.height - sum(HEIGHT[line.size] for line in lines)) / 2
+        for line in lines:
+            y += HEIGHT[line.size]
+            cls = " ".join(["b"] * (line.size == TITLE) + ["m"] * line.is_marked) or None
+            words.append(element("text", line.content, x=_half(at.left + at.width / 2), y=_half(y - 6), cls=cls))
+    groups = "".join(map(_box, layout.groups))
+    named = [
+        element("text", title, x=_half(x), y=_half(y + HEIGHT[TITLE] - 4), cls="g")
+        for title, (x, y) in zip(titles, layout.titles)
+    ]
+    body = [
+        element("path", cls="s", d=groups) if groups else "",
+        element("path", cls="l", d="".join(rounded_path(line) for line in layout.lines)),
+        element("path", cls="t", d="".join(tip(line) for line in layout.lines if line.has_tip)),
+        *(element("path", cls=cls, d=d) for cls, d in (("p", boxes[False]), ("a", boxes[True])) if d),
+        *named,
+        *words,
+    ]
+    return Drawn(joined(body), round(layout.width) + 8, round(layout.height) + 8)
+
+
+def _lines(place: Spot) -> Iterator[Line]:
+    for part, n in place.parts:
+        title = f"{part.title} × {n}" if n and len(place.parts) > 1 else part.title
+        for line in wrapped_lines(title, WIDEST, TITLE, BOLD):
+            yield Line(line, TITLE, not part.is_common)
+        for said in part.lines:
+            for line in wrapped_lines(said, WIDEST, LINE, PLAIN):
+                yield Line(line, LINE, not part.is_common)
+
+
+def _leaf(lines: tuple[Line, ...]) -> Leaf:
+    if not lines:
+        return Leaf(2 * RADIUS, 2 * RADIUS, True)
+    widest = max(text_width(line.content, line.size, BOLD if line.size == TITLE else PLAIN) for line in lines)
+    width = max(LEAST, int(STEP * -(-(widest + 2 * PADDING) // STEP)))
+    return Leaf(width, sum(HEIGHT[line.size] for line in lines) + 2 * PADDING - 8)
+
+
+def _half(x: float) -> str:
+    return f"{x:.0f}"
+
+
+def _box(at: Rect) -> str:
+    return f"M{at.left:.0f} {at.top:.0f}h{at.width:.0f}v{at.height:.0f}h{-at.width:.0f}z"
+
+
+def _circle(at: Rect) -> str:
+    """A circle with a plus sign."""
+    r, x, y = at.width / 2, at.left, at.top + at.height / 2
+    return f"M{x:.0f} {y:.0f}a{r:.0f} {r:.0f} 0 1 1 0 .1zm{r - 7:.0f} 0h14m-7 -7v14"

@@ -1,0 +1,430 @@
+"""The catalog’s models by release: their sizes as a timeline, and what their makers chose, each choice as a chart with
+one sentence that says what it shows.
+"""
+
+from __future__ import annotations
+
+import math as maths
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from statistics import median
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...engine.errors import Problem
+from ..charts.catalogue_entries import feed_forward_matrices, year
+from ..kit import disclosure, rounding, values
+from ..kit.arguments import unknown
+from ..kit.conventions import caveat
+from ..kit.html import Html, Link, anchor, block, conventions, html, joined, number, table, tag
+from ..kit.shapes import var
+from ..kit.svg import (
+    Frame,
+    Scale,
+    axes,
+    box_distance,
+    doublings,
+    element,
+    figure,
+    framed,
+    label,
+    legend,
+    line_marker,
+    mark,
+    marks,
+    powers,
+    svg,
+)
+from ..kit.text_boxes import Box, text_box
+from ..trace.layers import n_layers
+from ..trace.parts import is_sparse
+from .families import DENSE, SPARSE, STATE, kind_of
+from .model_page import cache_growth
+
+KINDS = DENSE, SPARSE._replace(title="mixture of experts"), STATE
+FEW = 5  # models of a year that make a median
+NAME = 11  # the size of a name
+# Where a name stands beside its point, and which end of it is there.
+BESIDE = ((-7, -4, "end"), (0, -8, "middle"), (7, -4, "start"), (-7, 12, "end"), (7, 12, "start"), (0, 17, "middle"))
+
+
+class Dated(NamedTuple):
+    """A model with the year of its release, as a number."""
+
+    model: Model
+    year: float
+    kind: int  # of KINDS
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+
+@memoized
+def dated_models() -> tuple[Dated, ...]:
+    """Every model with known sizes, in the order of release."""
+    order = (DENSE, SPARSE, STATE)
+    listed = [
+        Dated(model, year(presets.preset(model.slug).released), order.index(kind_of(model)))
+        for model in disclosure.models(presets.paths())
+    ]
+    return tuple(sorted(listed, key=lambda one: (one.year, one.model.counts.total)))
+
+
+# What is chosen
+
+
+class Choice(NamedTuple):
+    """Something that a model’s maker chose: its name, how a sentence, a chart and a table call it, what it is of a
+    model (None where there is no such choice), how a value is written, and whether it is a cost, which the chart
+    shows against parameters instead of years."""
+
+    name: str
+    phrase: str
+    axis: str
+    column: Html
+    get: Callable[[Model], Fraction | int | None]
+    write: Callable[[Fraction | int], str] = rounding.significant
+    is_cost: bool = False
+    left_out: str = ""
+
+
+def _widening(model: Model) -> Fraction | None:
+    sizes = model.counts.values()
+    if is_sparse(model) or feed_forward_matrices(model) not in (2, 3) or "d_ff" not in sizes:
+        return None
+    return Fraction(sizes["d_ff"], sizes["d_model"])
+
+
+def _sharing(model: Model) -> Fraction | None:
+    sizes = model.counts.values()
+    if "n_heads" not in sizes or "kv_lora_rank" in sizes:
+        return None
+    return Fraction(sizes["n_heads"], sizes.get("n_kv_heads") or sizes["n_heads"])
+
+
+def _width_to_depth(model: Model) -> Fraction:
+    return Fraction(model.counts.values()["d_model"], n_layers(model))
+
+
+def _active(model: Model) -> Fraction | None:
+    return Fraction(model.counts.active, model.counts.total) if is_sparse(model) else None
+
+
+def _share(value: Fraction | int) -> str:
+    return rounding.percent(*value.as_integer_ratio())
+
+
+CHOICES = (
+    Choice(
+        "feed-forward width",
+        "ratio of feed-forward width to model width",
+        "d_ff / d_model",
+        html("{} / {}", var("d_ff"), var("d_model")),
+        _widening,
+        left_out="Mixtures of experts are left out: their width is divided among the experts.",
+    ),
+    Choice(
+        "query heads per KV head",
+        "number of query heads per KV head",
+        "query heads per KV head",
+        html("Query heads per KV head"),
+        _sharing,
+        left_out="Models with latent attention or without attention are left out: they have no KV heads.",
+    ),
+    Choice(
+        "KV cache",
+        "KV cache per token",
+        "KV cache, bytes per token",
+        html("KV cache, bytes per token"),
+        lambda model: cache_growth(model) or None,
+        rounding.decimal_bytes,
+        is_cost=True,
+        left_out="Models whose cache does not grow are left out. Bytes: what the first tokens add, at 2 per element.",
+    ),
+    Choice(
+        "vocabulary",
+        "vocabulary",
+        "vocabulary, tokens",
+        html("Vocabulary"),
+        lambda model: model.counts.values()["vocab_size"],
+        rounding.grouped,
+    ),
+    Choice(
+        "width to depth",
+        "ratio of width to number of layers",
+        "d_model / layers",
+        html("{} / layers", var("d_model")),
+        _width_to_depth,
+    ),
+    Choice(
+        "active share",
+        "active share of the parameters",
+        "active / total parameters",
+        html("Active / total"),
+        _active,
+        _share,
+        left_out="Mixtures of experts only: a dense model uses all of its parameters for each token.",
+    ),
+)
+
+
+class Point(NamedTuple):
+    """A model in a chart: where it stands, and what is said of it."""
+
+    one: Dated
+    x: float
+    value: Fraction | int
+    said: str
+
+
+# The charts
+
+
+def timeline(since: int | None = None, link: Link | None = None) -> Html:
+    """Every model’s parameters by the date of release, or since a year, with the largest of their time named."""
+    if since is not None and not any(one.year >= since for one in dated_models()):
+        raise Problem(f"since = {since!r}: no model is as new", "give an earlier year")
+    return _timeline(since or 0, _links(link))
+
+
+@memoized
+def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
+    points, to = [], []
+    for one, address in zip(dated_models(), links):
+        if one.year >= since:
+            total = one.model.counts.total
+            points.append(Point(one, one.year, total, f"{one.name}: {rounding.short(total)} parameters"))
+            to.append(address)
+    record: list[Point] = []
+    for point in points:
+        if not record or point.value > record[-1].value:
+            record.append(point)
+    sentence = _by_year_sentence(points, _count, "The median", "parameters")
+    rows = [[*_row(point, address), f"{point.one.model.counts.active:,}"] for point, address in zip(points, to)]
+    as_table = table(
+        f"{len(points)} models in the order of release",
+        ["Model", "Released", number("Parameters"), number("Active")],
+        rows,
+        name="Timeline",
+    )
+    draw = _drawn(points, to, "parameters", sentence, record, False, powers)
+    caption = html(
+        "Each point is a model, by its date of release. Named, where there is room, are those larger than all before."
+    )
+    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
+
+
+def _count(value: Fraction | int) -> str:
+    return rounding.short(int(value))
+
+
+def _row(point: Point, address: str | None) -> list[object]:
+    model = point.one.model
+    return [
+        anchor(model.name, address),
+        values.date(presets.preset(model.slug).released),
+        f"{model.counts.total:,}",
+    ]
+
+
+def choice_chart(choice: str, link: Link | None = None) -> Html:
+    """What the makers of models chose over the years, of one kind of choice, as a chart with a sentence that says what
+    it shows."""
+    known = {one.name: one for one in CHOICES}
+    if choice not in known:
+        raise unknown(f"choice = {choice!r}", choice, known)
+    return _choice_chart(choice, _links(link))
+
+
+@memoized
+def _choice_chart(name: str, links: tuple[str | None, ...]) -> Html:
+    choice = next(one for one in CHOICES if one.name == name)
+    points, to = [], []
+    for one, address in zip(dated_models(), links):
+        if (value := choice.get(one.model)) is not None:
+            at = one.model.counts.total if choice.is_cost else one.year
+            points.append(Point(one, at, value, f"{one.name}: {choice.write(value)}"))
+            to.append(address)
+    if choice.is_cost:
+        sentence = _by_size_sentence(points, choice)
+    else:
+        sentence = _by_year_sentence(points, choice.write, f"The median {choice.phrase}", "")
+    lowest, highest = _ends(points)
+    rows = [[*_row(point, address), choice.write(point.value)] for point, address in zip(points, to)]
+    as_table = table(
+        html("{}: {} models in the order of release", choice.axis, len(points)),
+        ["Model", "Released", number("Parameters"), number(choice.column)],
+        rows,
+        name=choice.axis,
+    )
+    draw = _drawn(points, to, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
+    caption = html("Each point is a model. {}", choice.left_out)
+    notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
+    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True), notes)
+
+
+def _links(link: Link | None) -> tuple[str | None, ...]:
+    return tuple(link(one.model.slug) if link else None for one in dated_models())
+
+
+def _ends(points: Sequence[Point]) -> tuple[Point, Point]:
+    """The lowest and the highest point, of equal ones the earliest."""
+    return min(points, key=lambda p: p.value), max(points, key=lambda p: p.value)
+
+
+def _medians(points: Iterable[Point]) -> dict[int, Fraction]:
+    """The median of each year that has enough models."""
+    by_year: dict[int, list[Fraction]] = {}
+    for point in points:
+        by_year.setdefault(int(point.one.year), []).append(Fraction(point.value))
+    return {y: median(of_year) for y, of_year in by_year.items() if len(of_year) >= FEW}
+
+
+def _by_year_sentence(points: Sequence[Point], write: Callable[[Fraction | int], str], what: str, unit: str) -> Html:
+    """How the median moved from the first year to the last, and both ends."""
+    medians = _medians(points)
+    lowest, highest = _ends(points)
+    unit = f" {unit}" if unit else ""
+    ends = html(
+        "Lowest: {}, {}. Highest: {}, {}.",
+        lowest.one.name,
+        write(lowest.value),
+        highest.one.name,
+        write(highest.value),
+    )
+    if len(medians) < 2:
+        return ends
+    (first, was), *_, (last, now) = medians.items()
+    moved = "rose" if now > was else "fell" if now < was else "is the same"
+    between = f"from {write(_whole(was))}{unit} in {first} to {write(_whole(now))}{unit} in {last}"
+    if moved == "is the same":
+        between = f"in {first} and in {last}, {write(_whole(now))}{unit}"
+    return html("{} {} {}. {}", what, moved, between, ends)
+
+
+def _whole(value: Fraction) -> Fraction | int:
+    """A median between two integers as an integer, where that loses nothing that is shown."""
+    return int(value) if value >= 1000 else value
+
+
+def _by_size_sentence(points: Sequence[Point], choice: Choice) -> Html:
+    """How far the value is apart among models of about one size, and both ends."""
+    lowest, highest = _ends(points)
+    middle = Fraction(median(p.one.model.counts.total for p in points))
+    near = [p for p in points if middle / 2 <= p.one.model.counts.total <= middle * 2]
+    low, high = _ends(near)
+    return html(
+        "Among {} models of {} to {} parameters it differs by a factor of {}: from {} in {} to {} in {}. Lowest of "
+        "all: {}, {}. Highest: {}, {}.",
+        len(near),
+        rounding.short(int(middle / 2), 2),
+        rounding.short(int(middle * 2), 2),
+        rounding.significant(Fraction(high.value, low.value), 2),
+        choice.write(low.value),
+        low.one.name,
+        choice.write(high.value),
+        high.one.name,
+        lowest.one.name,
+        choice.write(lowest.value),
+        highest.one.name,
+        choice.write(highest.value),
+    )
+
+
+Ticks = Callable[[float, float], list[tuple[float, str]]]
+
+
+def _ticks(least: float, most: float) -> list[tuple[float, str]]:
+    """Round values on a logarithmic axis: of one size doublings, of several powers of ten."""
+    if most / least < 300:
+        if most < 1.3:
+            return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
+        if most < 2**18:
+            return [(v, said) for v, said in doublings(max(least, 1), most)] if least >= 0.7 else _plain(least, most)
+    return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(12) if least <= 10**k <= most]
+
+
+def _steps(least: float, most: float) -> list[float]:
+    return [v for v in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if least <= v <= most]
+
+
+def _plain(least: float, most: float) -> list[tuple[float, str]]:
+    return [(v, f"{v:g}") for v in (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64) if least <= v <= most]
+
+
+def _drawn(
+    points: Sequence[Point],
+    links: Sequence[str | None],
+    title: str,
+    sentence: Html,
+    named: Sequence[Point],
+    is_by_size: bool,
+    ticks: Ticks,
+) -> Callable[[Frame], Html]:
+    """The chart in a frame: points, the median of each year as a line, and some names."""
+    ys = [float(p.value) for p in points]
+    xs = [p.x for p in points]
+    medians = {} if is_by_size else _medians(points)
+    kinds = [kind for i, kind in enumerate(KINDS) if any(p.one.kind == i for p in points)]
+
+    def draw(frame: Frame) -> Html:
+        left, top, right, bottom = frame.plot
+        is_wide = frame.width > 400
+        y = Scale(min(ys) / 1.3, max(ys) * 2.4, bottom, top)
+        if is_by_size:
+            x = Scale(min(xs) / 1.3, max(xs) * 1.3, left + 12, right)
+            x_ticks, x_title = powers(x.least, x.most), "parameters"
+        else:
+            x = Scale(maths.floor(min(xs)), maths.ceil(max(xs) + 0.01), left + 12, right, False)
+            step = 1 if is_wide else 2
+            x_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1, step)]
+            x_title = "released"
+        drawn = [axes(x, y, x_ticks, ticks(y.least, y.most), x_title, title)]
+        places = [(x(p.x), y(float(p.value))) for p in points]
+        # On a phone a point is too small to be hit: the links are those of the table.
+        for i, kind in enumerate(KINDS):
+            mine = [(p, place, to) for p, place, to in zip(points, places, links) if p.one.kind == i]
+            if is_wide:
+                drawn += [mark(kind, *place, p.said, to) for p, place, to in mine]
+            elif mine:
+                drawn.append(marks(kind, (place for _, place, _ in mine)))
+        if len(medians) > 1:
+            line = [(x(when + 0.5), y(float(value))) for when, value in medians.items()]
+            d = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in line)
+            drawn.append(element("path", d=d, fill="none", stroke="currentColor", stroke_width="1.8"))
+            drawn += [line_marker("square", a, b, "currentColor") for a, b in line]
+        drawn += _names(named, x, y, places, frame)
+        below, height = legend(kinds, frame.height + 12)
+        if len(medians) > 1:
+            below += line_marker("square", 10, height - 4, "currentColor")
+            below += label(20, height, f"median of each year with {FEW} models or more", size=11)
+            height += 16
+        role = "group" if is_wide and any(links) else "img"
+        by = "parameters" if is_by_size else "date of release"
+        return svg(
+            height, joined([*drawn, below]), f"{title} by {by}", sentence.striptags(), frame.width, frame.cls, role
+        )
+
+    return draw
+
+
+def _names(
+    named: Iterable[Point], x: Scale, y: Scale, places: Sequence[tuple[float, float]], frame: Frame
+) -> list[Html]:
+    """The names of some points, the last first, where there is room beside them: over no name and no other point."""
+    left, top, _, bottom = frame.plot
+    taken: list[Box] = [(a - 3, b - 3, a + 3, b + 3) for a, b in places]
+    drawn: list[Html] = []
+    for point in reversed(list(named)):
+        px, py = x(point.x), y(float(point.value))
+        for dx, dy, side in BESIDE:
+            box = text_box(px + dx, py + dy, point.one.name, side, NAME)
+            is_inside = left + 4 <= box[0] and box[2] <= frame.width and top + 14 <= box[1] and box[3] <= bottom
+            if is_inside and all(box_distance(box, other) > 0 for other in taken):
+                taken.append(box)
+                drawn.append(label(px + dx, py + dy, point.one.name, side, NAME, halo=True))
+                break
+    return drawn

@@ -1,0 +1,230 @@
+"""The gallery: every model type as a small drawing, in the order of release.
+
+The drawings are outlines of the same graphs as the diagrams of models.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ...catalogue.small_configs import small_configs
+from ...engine.architectures import architectures
+from ..diagrams.outline import COMMON, SCALE, Outline, Part, Spot, drawn, implied_words, outline
+from ..kit import disclosure, rounding, values
+from ..kit.arguments import several
+from ..kit.html import Html, Link, block, code, conventions, html, joined, linked, tag
+from ..kit.svg import element
+from ..trace.layers import n_layers
+from .catalogue import iso_date
+from .model_page import experts_and_attention
+from .traits import experts
+
+WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes the place of two, or does on a phone
+
+
+class Entry(NamedTuple):
+    """A model type: the model that stands for it, how many have it, and the types with the same forward pass."""
+
+    model_type: str
+    model: Model
+    n_models: int
+    others: tuple[str, ...]
+    outline: Outline
+
+    @property
+    def year(self) -> str:
+        """Of the model’s release; empty where it is of a small config."""
+        return iso_date(self.model.preset.released)[:4] if self.model.preset else ""
+
+
+@memoized
+def gallery_entries() -> tuple[Entry, ...]:
+    """Every type that a model of the catalog has, in the order of release; then the others, from small configs."""
+    by_type: dict[str, list[Model]] = {}
+    for model in sorted(disclosure.models(presets.paths()), key=_release):
+        by_type.setdefault(model.model_type, []).append(model)
+    standing = {name: _standing_for(models) for name, models in by_type.items()}
+    small = {name: presets.make(name, raw) for name, raw in small_configs().items() if name not in by_type}
+    types = architectures()
+    alike: dict[object, list[str]] = {}
+    for name, architecture in types.items():
+        if name not in by_type and name not in small:
+            alike.setdefault(architecture.forward, []).append(name)
+    models = standing | small
+    outlines = [outline(model) for model in models.values()]
+    implied = implied_words(outlines)
+    entries = [
+        Entry(
+            name,
+            model,
+            len(by_type.get(name, ())),
+            tuple(alike.pop(types[name].forward, ())),
+            whole.but(implied) if name in by_type else whole.but(implied).without_numbers(),
+        )
+        for (name, model), whole in zip(models.items(), outlines)
+    ]
+    return tuple(sorted(entries, key=lambda entry: _release(entry.model)))
+
+
+def catalog_entries() -> list[Entry]:
+    """Those that a model of the catalog stands for."""
+    return [entry for entry in gallery_entries() if entry.model.preset]
+
+
+@memoized
+def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
+    """Models as they are, in this order."""
+    implied = implied_words(outline(entry.model) for entry in gallery_entries())
+    return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in disclosure.models(slugs))
+
+
+def _release(model: Model) -> tuple[str, int]:
+    """What has no date stands behind what has one."""
+    return (str(model.preset.released), model.counts.total) if model.preset else ("later", 0)
+
+
+def _standing_for(models: list[Model]) -> Model:
+    """Of the models of a type, in the order of release, the first of those with the most usual kind of attention."""
+    kinds = [experts_and_attention(model) for model in models]
+    [(usual, _)] = Counter(kinds).most_common(1)
+    return models[kinds.index(usual)]
+
+
+def architecture_gallery(models: object = None, link: Link | None = None) -> Html:
+    """Every model type as a small drawing, with a filter by kind and year, or a few models; boxes that Llama’s block
+    does not have are marked."""
+    entries = gallery_entries() if models is None else _entries_of(several(models, "models"))
+    return block(
+        _form(entries) if models is None else "",
+        tag("ul", *(_card(entry, link) for entry in entries), cls="ep-gallery"),
+        conventions(
+            "Each drawing is that of one model: the first of its type with the kind of attention that most models of "
+            "the type have. Types without a model in the catalog are drawn from the small config that tests use: "
+            "whether heads share keys, and the order of layers, may differ in a real model."
+            if models is None
+            else "",
+            html(
+                "Orange boxes differ from the layers of {}: “+” is in the part besides, “−” is missing. A box with "
+                "several names stands for layers of several kinds, each with its number of layers. Circles are "
+                "additions to the residual stream.",
+                presets.preset(COMMON).name,
+            ),
+        ),
+    )
+
+
+def _card(entry: Entry, link: Link | None) -> Html:
+    model, preset = entry.model, entry.model.preset
+    kind, attention = experts_and_attention(model)
+    types = joined(map(code, (entry.model_type, *entry.others)), ", ")
+    if preset:
+        facts = [f"{n_layers(model)} layers", experts(model) and f"{experts(model)} experts"]
+        more = f", {rounding.grouped(entry.n_models)} models" if entry.n_models > 1 else ""
+        when = tag("time", values.date(preset.released, is_short=True), datetime=iso_date(preset.released))
+        name = linked(preset.name, model.slug, link)
+        said = [html("{} · {}", when, ", ".join(filter(None, facts))), kind, html("{}{}", types, more)]
+    else:
+        name, said = code(entry.model_type), [html("no model in the catalog"), kind]
+        if entry.others:
+            said.append(html("also {}", joined(map(code, entry.others), ", ")))
+    said[1] = html("{}, {}", kind, attention) if attention else html("{}", kind)
+    return tag(
+        "li",
+        tag("strong", name),
+        *(tag("p", line) for line in said),
+        _drawing(entry),
+        cls=next((cls for cls, least in WIDTHS if drawn(entry.outline).width > least), None),
+        data_kind=kind,
+        data_attention=attention,
+        data_year=entry.year,
+        data_names=" ".join([entry.model_type, *entry.others, preset.family if preset else ""]),
+    )
+
+
+def _drawing(entry: Entry) -> Html:
+    made = drawn(entry.outline)
+    return element(
+        "svg",
+        tag("title", f"{entry.model_type}: from token ids to scores"),
+        tag("desc", said(entry.outline)),
+        made.content,
+        cls="ep-outline",
+        viewBox=f"-4 -4 {made.width} {made.height}",
+        width=made.width // SCALE,
+        height=made.height // SCALE,
+        role="img",
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def said(outline: Outline) -> str:
+    """An outline in words, each box with what marks it."""
+    parts: list[str] = []
+    for title, places in outline.stacks:
+        inside = [" or ".join(_said_of(part, n, spot) for part, n in spot.parts) for spot in places if not spot.is_sum]
+        parts += [f"{title}: {inside[0]}", *inside[1:]] if title and inside else inside
+    return "; ".join(parts)
+
+
+def _said_of(part: Part, n: int, spot: Spot) -> str:
+    """A part, with its number of layers where others stand in the same place."""
+    return f"{part.said} ({n} layer{'s' if n > 1 else ''})" if n and len(spot.parts) > 1 else part.said
+
+
+def _form(entries: Iterable[Entry]) -> Html:
+    """The filter; hidden, for it needs the script that shows it."""
+    kinds: dict[str, None] = {}
+    attention: set[str] = set()
+    for entry in entries:
+        kind, words = experts_and_attention(entry.model)
+        kinds[kind] = None
+        attention |= {word for word in words.split(", ") if word}
+    years = sorted({entry.year for entry in entries if entry.year})
+
+    def select(name: str, title: str, options: Iterable[str], every: str = "all") -> Html:
+        listed = [tag("option", every, value=""), *(tag("option", option, value=option) for option in options)]
+        return html("<label>{} {}</label>", title, tag("select", *listed, name=name))
+
+    return tag(
+        "form",
+        html(
+            '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
+            'placeholder="name, type, or what a box says: QK-norm"></label>'
+        ),
+        select("kind", "Kind", kinds),
+        select("attention", "Attention", sorted(attention)),
+        select("year", "Year", years),
+        html('<button type="reset">Show all</button><p role="status"></p>'),
+        cls="ep-filter",
+        role="search",
+        aria_label="Filter the drawings",
+        hidden=True,
+    )
+
+
+def gallery_summary() -> Html:
+    """How many types of the catalog have only boxes of the common block, and which boxes are marked in most others."""
+    entries = catalog_entries()
+    marked: Counter[str] = Counter()
+    for entry in entries:
+        marked.update({part.title for part in entry.outline.parts() if not part.is_common})
+    plain = [entry for entry in entries if all(part.is_common for part in entry.outline.parts())]
+    often = [
+        html("{} ({:,})", title[:1].lower() + title[1:] if title[1:].islower() else title, n)
+        for title, n in marked.most_common(4)
+    ]
+    first = min(entry.year for entry in plain)
+    return html(
+        "Of {:,} types with a model in the catalog, {:,} have only boxes of the common block: {}. The first of them is "
+        "from {}. Most often marked are {}.",
+        len(entries),
+        len(plain),
+        joined((code(entry.model_type) for entry in plain), ", "),
+        first,
+        joined(often, ", "),
+    )

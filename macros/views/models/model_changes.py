@@ -1,0 +1,85 @@
+"""What a model changed: its traits and the steps of its layers beside those of an older one."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from ...cache.memory import memoized
+from ...catalogue import presets
+from ...catalogue.presets import Model
+from ..kit import disclosure, rounding
+from ..kit.conventions import and_list, caveat
+from ..kit.html import Html, Link, anchor, block, conventions, html, joined, tag
+from ..trace.layers import layers_by_kind
+from ..trace.operations import sections
+from .catalogue import COMPARE
+from .families import is_earlier, predecessor, released_of
+from .traits import TRAITS, trait_values
+
+COMMON = "llama3-8b"  # the layer that most later decoders start from
+
+
+@disclosure.view("what it changed")
+def model_changes(model: Model, page_link: Link | None = None) -> Html:
+    """What differs from Llama 3 8B, and from the earlier model of its line: traits, the steps of a layer, sizes."""
+    olds = [presets.model(COMMON)] if model.slug != COMMON else []
+    older = predecessor(model)
+    olds += [older] if older and older.slug != COMMON else []
+    if not olds:
+        return tag("p", html("{} is the first of its family.", model.name))
+    first, *others = (_changes(old, model, page_link) for old in olds)
+    folded = (tag("details", tag("summary", said), items, cls="wide") for said, items in others)
+    return block(tag("p", tag("strong", first[0])), first[1], *folded, conventions(caveat([model.slug])))
+
+
+def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Html]:
+    """(from which model to which, in how many changes; each of them)."""
+    changed, sizes, new, gone = _differences(old, model)
+    n = len(changed)
+    is_older = is_earlier(released_of(model), released_of(old))
+    start = html("{} beside {}" if is_older else "From {1} to {0}", model.name, old.name)
+    said = html("{}: {} {}", start, n or "no", "change" if n == 1 else "changes")
+    items = [html("{}: {}", title, how) for title, how in changed]
+    items += [html("Steps that are new in a layer: {}", and_list(new))] if new else []
+    items += [html("Steps that are gone: {}", and_list(gone))] if gone else []
+    items += [html("Sizes: {}", joined(sizes, ", "))] if sizes else []
+    compare = page_link(COMPARE) if page_link else None
+    if compare:
+        both = f"{compare}?models={quote(f'{old.slug},{model.slug}')}"
+        items.append(anchor("Compare the two, or choose others", both))
+    return said, tag("ul", *(tag("li", item) for item in items))
+
+
+@memoized
+def _differences(old: Model, model: Model) -> tuple[list, list, list[str], list[str]]:
+    """(traits that changed and how, sizes that changed, new steps of a layer, steps that are gone)."""
+    changed, sizes = [], []
+    for trait, was, now in zip(TRAITS, trait_values(old), trait_values(model)):
+        if was == now or (not trait.is_known and None in (was, now)):
+            continue
+        if trait.column.is_number:
+            sizes.append(html("{} {} (was {})", trait.column.title, _said(now), _said(was)))
+        elif was is None:
+            changed.append((trait.column.title, html("{}; new", now)))
+        elif now is None:
+            changed.append((trait.column.title, html("none; was {}", was)))
+        else:
+            changed.append((trait.column.title, html("{}; was {}", now, was)))
+    before, after = _steps(old), _steps(model)
+    new = [title for title in after if title not in before]
+    gone = [title for title in before if title not in after]
+    return changed, sizes, new, gone
+
+
+def _said(value: int | str | None) -> str:
+    return "none" if value is None else rounding.grouped(value) if isinstance(value, int) else value
+
+
+def _steps(model: Model) -> dict[str, None]:
+    """The titles of the steps of a layer that hold weights or multiply, in their order."""
+    layers = set(layers_by_kind(model))
+    return dict.fromkeys(
+        operation.words.title
+        for operation, _ in sections(model).operations()
+        if (operation.weights or operation.flops.terms) and not layers.isdisjoint(operation.node.path())
+    )

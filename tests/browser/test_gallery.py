@@ -1,0 +1,60 @@
+"""The gallery of architectures: the filter, two drawings to compare, and every drawing without scripts."""
+
+from urllib.parse import urljoin
+
+import pytest
+from conftest import accessibility, overflow
+
+pytestmark = pytest.mark.browser
+
+
+def shown(page):
+    return page.locator(".ep-gallery > li:visible")
+
+
+def test_a_filter_shows_the_drawings_that_fit_and_stands_in_the_address(open_page, site):
+    page = open_page(urljoin(site, "models/gallery/"))
+    everything = shown(page).count()
+    assert everything > 90
+    page.get_by_label("Kind").select_option("mixture of experts")
+    page.get_by_label("Year").select_option("2024")
+    few = shown(page).count()
+    assert 0 < few < everything and f"{few} of {everything} types" in page.get_by_role("status").first.inner_text()
+    assert all("mixture of experts" in card.inner_text() for card in shown(page).all())
+    again = open_page(page.url)
+    assert shown(again).count() == few
+    again.get_by_role("button", name="Show all").click()
+    again.get_by_label("Find").fill("attention sink")
+    assert "gpt_oss" in " ".join(shown(again).all_inner_texts()) and shown(again).count() < 10
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_two_drawings_stand_beside_or_over_each_other(open_page, site, width):
+    page = open_page(urljoin(site, "models/gallery/"), viewport={"width": width, "height": 844})
+    assert overflow(page) == 0
+    for name in ("Llama 2 70B", "GPT-2 Small", "Gemma 3 4B"):
+        page.get_by_label(f"Compare {name}", exact=True).check()
+    assert not page.get_by_label("Compare Llama 2 70B", exact=True).is_checked()  # the third took its place
+    page.get_by_role("button", name="Compare", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator("svg").count() == 2 and "Only in Gemma 3 4B" in dialog.inner_text()
+    left, right = (drawing.bounding_box() for drawing in dialog.locator("svg").all())
+    assert left["x"] + left["width"] <= right["x"]
+    dialog.get_by_label("Over each other").check()
+    below, above = (drawing.bounding_box() for drawing in dialog.locator("svg").all())
+    assert below["x"] < above["x"] + above["width"] and above["x"] < below["x"] + below["width"]
+    assert not accessibility(page, "dark")
+    page.keyboard.press("Escape")
+    assert dialog.count() == 0
+
+
+def test_without_scripts_every_drawing_is_there_and_leads_to_its_model(open_page, site):
+    page = open_page(urljoin(site, "models/gallery/"), java_script_enabled=False)
+    assert shown(page).count() > 90 and not page.locator("form.ep-filter").is_visible()
+    card = shown(page).filter(has_text="GPT-2 Small")
+    assert card.get_by_role("img").count() == 1
+    box = card.bounding_box()
+    card.scroll_into_view_if_needed()
+    page.mouse.click(*(lambda b: (b["x"] + b["width"] / 2, b["y"] + b["height"] / 2))(card.bounding_box()))
+    page.wait_for_url("**/models/gpt/gpt2/")
+    assert box
