@@ -453,7 +453,7 @@ ARCHITECTURES: dict[str, Converted] = {
     "starcoder": Converted(("gpt_bigcode",)),
     "starcoder2": Converted(("starcoder2",)),
     "t5": Converted(
-        ("t5",),
+        ("t5", "mt5"),
         _T5,
         {
             "encoder.final_layer_norm": "enc.output_norm",

@@ -17,6 +17,7 @@ from macros.counting.formats import CACHE_BYTES, WEIGHTS, cache_meant, format_me
 from macros.counting.quantizers import OTHER_QUANTIZERS, QUANTIZERS
 from macros.data import weights
 from macros.engine.errors import Problem
+from macros.views.costs.weight_files import quantizer_table
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "quantizers.json").read_bytes())
 BYTES = {"F32": 4, "BF16": 2, "F16": 2, "I64": 8, "I32": 4, "U32": 4, "I8": 1, "U8": 1, "F8_E4M3": 1}
@@ -178,3 +179,10 @@ def test_rows_that_are_no_whole_blocks_are_refused_as_llama_cpp_does():
     with pytest.raises(Problem, match="rows of 80, not a multiple of 32"):
         presets.model("phi-2").counts.cache_bytes(4096, CACHE_BYTES["q8_0"])
     assert cache_meant("F16") == "float16" and cache_meant("bf16") == "bfloat16" and cache_meant("q9") == "q9"
+
+
+def test_a_model_of_which_nothing_is_quantized_says_so():
+    """GPT-2's layers are stored [in, out], which torchao leaves as they are."""
+    assert "nothing" in quantizer_table("gpt2", formats=("torchao-int8",))
+    costs = costs_of(presets.model("gpt2").counts)
+    assert costs.weight_bytes("torchao-int8") == costs.weight_bytes("bfloat16")

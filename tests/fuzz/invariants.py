@@ -14,8 +14,7 @@ from macros.data.schema import model as model_schema
 
 Answer = dict[str, Any]
 
-# Where bytes are missing, and a logarithm of a share.
-BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay")
+BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay")  # where bytes are missing; a logarithm
 MOST_DIFFERENCE = 1e-9  # of floats that are rounded once
 
 

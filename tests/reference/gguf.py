@@ -51,6 +51,7 @@ MODELS = """
 # Golden checkpoints' configs with changes, for what no preset has: the converter takes four streams alone; a gated T5.
 SMALL = {
     "gemma3n": ("gemma3n_text", {"altup_num_inputs": 4, "vocab_size": 105}),
+    "mt5": ("mt5", {"num_decoder_layers": 2}),
     "t5-gated": ("t5", {"num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
 }
 FORMATS = """
@@ -77,6 +78,7 @@ CLASSES = {
     "qwen3_5_text": "Qwen3_5ForCausalLM",
     "qwen3_vl_moe_text": "Qwen3VLMoeForConditionalGeneration",
     "qwen3_vl_text": "Qwen3VLForConditionalGeneration",
+    "mt5": "MT5ForConditionalGeneration",
     "t5": "T5ForConditionalGeneration",
 }
 # Types whose presets have the names of transformers, which stacks the experts that the maker's files have one by one.
@@ -124,6 +126,7 @@ FILLED = {
     },
     "gpt_neox": {"rotary_pct": 0.25},
     "qwen3_vl_moe_text": {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}},
+    "mt5": {"decoder_start_token_id": 0},
     "t5": {"decoder_start_token_id": 0},
 }
 # The same of tensors: constants, which the converter writes as keys.

@@ -136,9 +136,9 @@ def quantizer_table(
         rows.append(
             [
                 code(format),
-                and_list([IN_WORDS[kind] for kind in Kind if kind in low]),
+                and_list([IN_WORDS[kind] for kind in Kind if kind in low] or ["nothing"]),
                 bits(low_bytes, low_numbers) if low_numbers else "–",
-                and_list([IN_WORDS[kind] for kind in Kind if kind in left]),
+                and_list([IN_WORDS[kind] for kind in Kind if kind in left] or ["nothing"]),
                 rounding.decimal_bytes(left_bytes),
                 rounding.decimal_bytes(costs.weight_bytes(format)),
                 bits(costs.weight_bytes(format), model.counts.total),
