@@ -51,7 +51,6 @@ TOWERS = {
         {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
     ),
     "hunyuan_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
-    "ernie4_5_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2},
     "paddleocr_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "granite_docling": {
         "hidden_size": 8,
@@ -86,6 +85,13 @@ BESIDE: dict[str, dict[str, Any]] = {
         | {"num_attention_heads": 2, "intermediate_size": 8, "encoder_hidden_size": 64, "cross_attention_frequency": 1}
     },
     "granite_docling": {"pad_token_id": 0},
+    **dict.fromkeys(
+        ("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"),
+        {
+            "audio_config": {"d_model": 8, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 8}
+            | {"output_dim": 8, "downsample_hidden_size": 8}
+        },
+    ),
     "phi4_multimodal": {
         "audio_config": {"hidden_size": 8, "intermediate_size": 8, "num_blocks": 1, "num_attention_heads": 2}
         | {"nemo_conv_channels": 8, "nemo_final_size": 8, "ext_pw_out_channel": 8}
@@ -98,7 +104,7 @@ AROUND = (
         f"{name}_text": name
         for name in (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
-            *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "ernie4_5_vl_moe"),
+            *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2"),
         )
     }
@@ -108,8 +114,8 @@ BESIDE_TOWERS = {"chameleon", "phi4_multimodal"}  # whose keys stand beside thos
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
-# What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
-OF_IMAGES = (".vision_moe.", ".embed_tokens_extend.", ".vqmodel.")
+# What stands among a text model's tensors and is none.
+OF_IMAGES = (".embed_tokens_extend.", ".vqmodel.")
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4

@@ -41,7 +41,21 @@ class Cosmos3Edge(Arcee):
 
 
 @architecture("arcee", config=Arcee)
-@architecture("cosmos3_edge_text", config=Cosmos3Edge)
+@architecture(
+    "cosmos3_edge_text",
+    config=Cosmos3Edge,
+    spellings=(
+        ("^embed_tokens.", "model.embed_tokens."),
+        ("^layers.", "model.layers."),
+        ("^norm.", "model.norm."),
+        (".self_attn.to_out.", ".self_attn.o_proj."),
+        (".self_attn.to_q.", ".self_attn.q_proj."),
+        (".self_attn.to_k.", ".self_attn.k_proj."),
+        (".self_attn.to_v.", ".self_attn.v_proj."),
+        (".mlp.up_proj.", ".mlp.fc1."),
+        (".mlp.down_proj.", ".mlp.fc2."),
+    ),
+)
 def forward(w: Weights, ids: Array, c: Arcee, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -65,7 +65,21 @@ class NomicBert(Config):
         return read_rope(self.rope_parameters, theta=1000.0)
 
 
-@architecture("nomic_bert", config=NomicBert)
+@architecture(
+    "nomic_bert",
+    config=NomicBert,
+    fused={"attn.Wqkv.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv")},
+    spellings=(
+        ("nomic_bert.emb_ln.", "nomic_bert.embeddings.LayerNorm."),
+        ("nomic_bert.encoder.layers.", "nomic_bert.layers."),
+        (".attn.out_proj.", ".self_attn.o_proj."),
+        (".mlp.fc11.", ".mlp.up_proj."),
+        (".mlp.fc12.", ".mlp.gate_proj."),
+        (".mlp.fc2.", ".mlp.down_proj."),
+        (".norm1.", ".post_attention_layernorm."),
+        (".norm2.", ".post_mlp_layernorm."),
+    ),
+)
 def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("nomic_bert.embeddings")
