@@ -271,7 +271,10 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: ep.models(sort_by="totl"), "sort_by = 'totl': no column"),
         (lambda m: ep.models(descending=range), "descending = <class 'range'>: no truth value"),
         (lambda m: ep.models(sort_by=np.zeros(2)), "sort_by = array([0., 0.]): no column"),
-        (lambda m: ep.train("gpt2", sequence_parallel=np.zeros(2)), "sequence_parallel = array([0., 0.]): no truth value"),
+        (
+            lambda m: ep.train("gpt2", sequence_parallel=np.zeros(2)),
+            "sequence_parallel = array([0., 0.]): no truth value",
+        ),
         (lambda m: ep.train("gpt2", method="lora", target_modules=1j), "target_modules = 1j: no names of modules"),
         (lambda m: m.figure(["total"]), "no figure"),
         (lambda m: ep.compare(m), "compare needs two or more models"),
