@@ -79,7 +79,9 @@ def text_table(raw: Mapping[str, Any]) -> str | None:
 def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The part that writes, of a whole that also speaks."""
     part: object = raw.get(WRITER)
-    table = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {}
+    if not isinstance(part, Mapping):
+        return None
+    table = cast("Mapping[str, Any]", part)
     return table if isinstance(table.get("text_config"), Mapping) else None
 
 
