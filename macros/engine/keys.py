@@ -77,9 +77,10 @@ def text_table(raw: Mapping[str, Any]) -> str | None:
 def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The part that writes, of a whole that also speaks."""
     part: object = raw.get(WRITER)
-    if not isinstance(part, Mapping) or not isinstance(part.get("text_config"), Mapping):
+    if not isinstance(part, Mapping):
         return None
-    return cast("Mapping[str, Any]", part)
+    table = cast("Mapping[str, Any]", part)
+    return table if isinstance(table.get("text_config"), Mapping) else None
 
 
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:

@@ -82,6 +82,24 @@ def test_parts_beside_the_language_models_own_keys_are_left_out_too(load):
     assert load(with_keys("llama", vision_config=None, quantization_config={"bits": 4})).parts is None
 
 
+def test_a_text_model_is_read_wherever_a_whole_has_its_keys(load):
+    text = SAVED["qwen2_vl_text"]["config"] | {"architectures": None}
+    vision = {"vision_config": {"model_type": "some_vision", "hidden_size": 7}}
+    flat = text | vision | {"model_type": "qwen2_vl", "architectures": ["Qwen2VLForConditionalGeneration"]}
+    inner = {"model_type": "a_chat", "architectures": ["AChatModel"], "llm_config": text, **vision}
+    omni = SAVED["qwen2_5_omni_text"]["config"] | {"architectures": None}
+    thinker = {"model_type": "qwen2_5_omni_thinker", "text_config": omni, **vision}
+    speaker = {"model_type": "qwen2_5_omni", "architectures": ["Qwen2_5OmniModel"], "talker_config": {"a": 1}}
+    for raw, name, described in (
+        (flat, "qwen2_vl_text", None),
+        (inner, "qwen2_vl_text", "llm_config"),
+        (speaker | {"thinker_config": thinker}, "qwen2_5_omni_text", "thinker_config.text_config"),
+    ):
+        model = load(raw)
+        assert model.model_type == name and model.head is None and model.unknown == ()
+        assert model.counts.total == SAVED[name]["parameters"] and model.parts.described == described
+
+
 @pytest.mark.parametrize("name", sorted(SAVED.keys() & set(goldens())))
 def test_a_saved_config_computes_the_same(load, name):
     g, model = golden(name), load(SAVED[name]["config"])

@@ -6,43 +6,27 @@ Source: doi 10.1093/bib/bbac409; tensor names as the published file.
 from __future__ import annotations
 
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, layer_norm, positions, unembed
+from ..ops import embed, embed_positions, positions, unembed
 from . import architecture
-from .config import Config, Size, activation, config, derived, fixed, key
-from .opt import POSITION_OFFSET, layer
+from .config import Size, config, derived, fixed, key
+from .opt import OPT, POSITION_OFFSET, layer
 
 
 @config
-class BioGPT(Config):
+class BioGPT(OPT):
     """Hyperparameters of BioGPT, in forward order."""
 
-    # embedding
-    vocab_size: Size = key("vocab_size")
-    n_positions: Size = key("max_position_embeddings")
-    d_model: Size = key("hidden_size")
+    d_embedding: Size = derived(lambda c: c.d_model)
     scales_embedding: bool = key("scale_embedding", True)
-    # layers
-    n_layers: Size = key("num_hidden_layers")
     norm_first: bool = fixed(True)
+    norm_weights: bool = fixed(True)
+    no_final_norm: bool = fixed(False)
     bias: bool = fixed(True)
-    # attention
-    n_heads: Size = key("num_attention_heads")
-    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    # feed-forward
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
-    # head
-    tied: bool = key("tie_word_embeddings", True)
 
-    ignored = frozenset({"activation_dropout", "attention_probs_dropout_prob", "layer_norm_eps", "layerdrop"})
-
-    def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
-
-    def norm(self, x: Array, w: Weights, name: str) -> Array:
-        """Layer norm; the config's epsilon is not read."""
-        return layer_norm(x, w, name, 1e-5)
+    # Of its norms, none reads the epsilon of the config.
+    ignored = OPT.ignored | {"activation_dropout", "attention_probs_dropout_prob", "layer_norm_eps"}
 
 
 @architecture("biogpt", config=BioGPT)

@@ -109,6 +109,4 @@ def mixture_of_experts(x: Array, w: Weights, c: DeepSeekMoE) -> Array:
     act, fit = activation(c.activation), linear(x, w, "gate", c.n_experts)
     chosen, shares = softmax_routing(fit, c.n_experts_per_token, normalise=c.normalise, scale=c.routed_scale)
     routed = combine(gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act), shares)
-    if not c.n_shared_experts:
-        return routed
     return routed + shared_experts(x, w.at("shared_experts"), c.n_shared_experts * c.d_ff_expert, act, bias=c.mlp_bias)
