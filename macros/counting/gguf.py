@@ -85,7 +85,7 @@ class GgufFile:
         if model_type not in BY_TYPE:
             why = f": {WITHOUT[model_type]}" if model_type in WITHOUT else ""
             raise Problem(
-                f"{shorten(model_type)} has no GGUF format here{why}",
+                f"no GGUF format is known for {shorten(model_type)}{why}",
                 "ask for another format, such as bfloat16 or int4",
             )
         weights = tuple(weights)
@@ -99,7 +99,7 @@ class GgufFile:
         if symbols.get("n_decoder_layers", 0) > symbols.get("n_encoder_layers", 0):
             raise Problem(
                 "llama.cpp's converter takes no more decoder layers than encoder layers",
-                "ask for another format than GGUF",
+                "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
