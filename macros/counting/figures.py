@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from .conditions import Conditions
 from .costs import Costs
@@ -461,6 +462,6 @@ FIGURES: dict[str, Figure] = {
 ALIASES = {"parameters": "total"}
 
 
-def figure(name: str) -> Figure | None:
+def figure(name: Any) -> Figure | None:
     """The figure with this name, or None."""
     return FIGURES.get(ALIASES.get(name, name)) if isinstance(name, str) else None

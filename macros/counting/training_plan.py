@@ -90,10 +90,13 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
 
 def names(option: str, value: Any) -> tuple[str, ...]:
     """Names of modules from comma-separated text or from a list. Raises `Problem`."""
+    several: Any = value
     if isinstance(value, str):
         parts: list[Any] = value.split(",")
+    elif isinstance(value, (list, tuple)):
+        parts = list(several)
     else:
-        parts = list(value) if isinstance(value, (list, tuple)) else [value]
+        parts = [several]
     found = tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
     if not found or len(found) > MOST_TARGETS or any(not isinstance(part, str) for part in parts):
         raise Problem(f"{option} = {shorten(value)}: no names of modules", "write them as in q_proj,v_proj")
