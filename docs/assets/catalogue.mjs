@@ -41,8 +41,8 @@ function mount(table, sort) {
     th.append(button)
   })
 
-  // A column of numbers starts with the largest, a cost with the smallest, one of words with A; a third click gives back
-  // the page's own order.
+  // A column of numbers starts with the largest, a cost with the smallest, one of words with A; a third click gives
+  // back the page's own order.
   const first = (/** @type {Element} */ th) =>
     th.classList.contains("num") && !COST.test(th.textContent) ? "descending" : "ascending"
   function next(/** @type {Element} */ th) {

@@ -99,7 +99,7 @@ def names(option: str, value: Any) -> tuple[str, ...]:
         parts = [several]
     found = tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
     if not found or len(found) > MOST_TARGETS or any(not isinstance(part, str) for part in parts):
-        raise Problem(f"{option} = {shorten(value)}: no names of modules", "write them as in q_proj,v_proj")
+        raise Problem(f"{option} = {shorten(several)}: no names of modules", "write them as in q_proj,v_proj")
     return found
 
 

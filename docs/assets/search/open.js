@@ -9,7 +9,8 @@
   /** @type {Promise<(question?: string) => void> | undefined} */
   let show
 
-  const open = async (/** @type {string | undefined} */ question) => {
+  /** @param {string} [question] */
+  const open = async question => {
     try {
       show ??= import(`${new URL("dialog.mjs", script)}`).then(({ make }) => make(root, catalogue))
       ;(await show)(question)

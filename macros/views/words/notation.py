@@ -24,6 +24,7 @@ SYMBOLS = (
     Symbol("S", "S", "context: the tokens that the last new one sees, itself included", "n"),
     Symbol("vocab_size", "V", "tokens in the vocabulary", "V"),
     Symbol("n_positions", "P", "rows of a learned position table, the longest text it allows", "n_{ctx}"),
+    Symbol("padding", "", "id of the padding token, after which positions start"),
     Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
     Symbol("n_source", "M", "tokens, or vectors of sound, that an encoder reads", "n, m"),
     Symbol("n_bands", "", "bands of sound whose loudness each moment of a spectrogram has"),
