@@ -97,7 +97,7 @@ def with_few_models(folder: Path) -> None:
             path.unlink()
     said = yaml.safe_load((folder / "mkdocs.yml").read_text("utf-8"))
     (models,) = (entry["Models"] for entry in said["nav"] if "Models" in entry)
-    for family in list(models[1:]):
+    for family in [entry for entry in models if isinstance(entry, dict)]:
         ((name, listed),) = family.items()
         family[name] = [p for p in listed if (p if isinstance(p, str) else next(iter(p.values()))) in pages]
         if not family[name]:

@@ -106,10 +106,10 @@ export function mount(walk, number) {
     start.focus()
   }
 
-  // The arrows of somebody who has pressed nothing yet.
+  // The keys of somebody who has pressed nothing yet.
   function arrows(/** @type {KeyboardEvent} */ event) {
     if (!panel.isConnected) return document.removeEventListener("keydown", arrows)
-    if (event.target !== document.body || !["ArrowLeft", "ArrowRight"].includes(event.key) || panel.hidden) return
+    if (event.target !== document.body || panel.hidden || !/^(Arrow(Left|Right)|Escape)$/.test(event.key)) return
     const { top, bottom } = panel.getBoundingClientRect(),
       middle = innerHeight / 2
     if (top < middle && bottom > middle) keys(event)

@@ -15,7 +15,7 @@ ASKED = {  # what is typed into the field: where the first result leads, and wha
     "8,030,261,248": ("models/llama/llama3-8b/", "8,030,261,248"),
     "8030261248": ("models/llama/llama3-8b/", "8,030,261,248"),
     "llama 3 8b license": ("models/llama/llama3-8b/", "License"),
-    "llama 3 70b on 8 h100": ("tools/fits/?", "Llama 3 70B"),
+    "llama 3 70b on 8 h100": ("tools/", "Llama 3 70B"),
 }
 
 

@@ -29,6 +29,7 @@ def outside(page):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_symbol_says_what_it_is_where_it_is_pointed_at(open_page, site, width):
     page = open_page(urljoin(site, "real-numbers/step-by-step/"), viewport={"width": width, "height": 700})
+    page.get_by_role("button", name="All steps").click()
     symbol = page.locator("ol.ep-walk var[title]").first
     said = symbol.get_attribute("title")
     symbol.scroll_into_view_if_needed()
@@ -46,6 +47,7 @@ def test_a_symbol_says_what_it_is_where_it_is_pointed_at(open_page, site, width)
 
 def test_it_goes_when_the_pointer_or_the_page_moves_on(open_page, site):
     page = open_page(urljoin(site, "real-numbers/step-by-step/"))
+    page.get_by_role("button", name="All steps").click()
     symbols = page.locator("ol.ep-walk li:nth-child(2) var[title]")
     texts = symbols.evaluate_all("all => all.slice(0, 2).map(e => e.title)")
     first, second = symbols.nth(0).element_handle(), symbols.nth(1).element_handle()

@@ -250,7 +250,7 @@ ARRAYS = {
     "dates": (npy(np.full(SOUND.shape, np.datetime64("2024-01-01"))), "holds 'datetime64[D]'"),
     "complex": (npy(SOUND.astype(complex)), "holds 'complex128'"),
     "truths": (npy(SOUND > 0), "holds 'bool'"),
-    "records": (npy(np.zeros(SOUND.shape, [("a", "f4")])), "and no fractions"),
+    "records": (npy(np.zeros(SOUND.shape, [("a", "f4")])), "not floating-point or whole numbers"),
     "objects": (npy(SOUND.astype(object)), "holds 'object'"),
     "NaN": (npy(np.where(SOUND > 0, np.nan, SOUND)), "holds NaN, infinity"),
     "too large for float32": (

@@ -43,7 +43,8 @@ WORD = re.compile(r"[^\W_]+")
 # What a page says, laid out: drawings, formulas and what is no content are left out, what is behind a click is not.
 SAID = """() => {
   const article = document.querySelector("article")
-  const away = "svg, math, script, style, form, template, .headerlink, .diagram-source, .md-content__button, .ep-cite"
+  const away = "svg, math, script, style, form, template, .headerlink, .diagram-source, .md-content__button, " +
+    ".ep-cite, .ep-bibtex"
   for (const one of article.querySelectorAll(away)) one.replaceWith(" ")
   for (const one of article.querySelectorAll("sup, sub")) one.before(" ")
   for (const one of article.querySelectorAll("details")) one.open = true

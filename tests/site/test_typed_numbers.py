@@ -19,7 +19,7 @@ PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.
 # What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be
 # found is an error.
 ALLOWED = {
-    "costs/engines.md": {"256": "llama.cpp's padding"},
+    "costs/engines.md": {"256": "llama.cpp's padding", "512": "bytes that PyTorch's allocator rounds up to"},
     "costs/formats.md": {"128": "inputs of a group, as GPTQ has them", "256": "weights of a block of llama.cpp's"},
     "costs/training-memory.md": {"256": "numbers of a block of 8-bit optimizers"},
     "checked-claims.md": {

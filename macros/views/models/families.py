@@ -60,7 +60,8 @@ def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is."""
     released = released_of(model)
-    line = disclosure.models(family_members(presets.preset(model.slug).family))
+    family = presets.preset(model.slug).family  # its files alone are read: a page depends on no other family
+    line = disclosure.models(slug for slug, spelt in presets.spellings(family).items() if spelt == family)
     earlier = [m for m in line if is_earlier(released_of(m), released)]
 
     def kind(m: Model) -> tuple[bool, bool]:
