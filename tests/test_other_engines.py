@@ -80,7 +80,8 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypat
 def article(page: Path) -> str:
     """What stands on a page, as text; a tag is a break."""
     (html,) = re.findall(r"<article\b.*?</article>", page.read_text("utf-8"), re.S)
-    html = re.sub(r'<p class="ep-cite">.*?</p>|<(script|style)\b.*?</\1>', "", html, flags=re.S)
+    away = r'<p class="ep-cite">.*?</p>|<details class="ep-bibtex">.*?</details>|<(script|style)\b.*?</\1>'
+    html = re.sub(away, "", html, flags=re.S)
     return unescape(re.sub(r"<[^>]*>", "\n", html))
 
 

@@ -45,7 +45,7 @@ def _one(model: Model, key: str, said: str, formula: str) -> Html:
     page = page_paths.model_page(model.slug).removesuffix(".md")
     checked = "equal to the published total" if key == "total" and _is_published(model) else "see “What was checked”"
     at = f"{SITE}{_version()}, {page}/#cite-{key} (formula: #{formula}; {checked})"
-    return tag("pre", tag("code", f"{said}. {at}."), id=f"cite-{key}")
+    return tag("div", tag("pre", tag("code", f"{said}. {at}.")), id=f"cite-{key}", cls="highlight")
 
 
 def _is_published(model: Model) -> bool:
