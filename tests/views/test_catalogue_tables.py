@@ -155,7 +155,7 @@ def test_a_headline_names_every_count_that_gives_it_and_no_other(slug):
     used = {counts.active, counts.active_excluding_input_embedding} if said[0] == "A" else set()
     lines = [as_int(n) for n in re.findall(r": ([\d,]{7,})", shown)]
     if not lines:
-        assert not any(map(gives, whole | used)) and "no count here gives it" in shown
+        assert not any(map(gives, whole | used)) and "no count gives it" in shown
     assert all(map(gives, lines))
     for n in filter(gives, whole | used):
         assert any(abs(n - line) <= n * 0.01 for line in lines), (slug, n)

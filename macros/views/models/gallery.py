@@ -121,7 +121,7 @@ def architecture_gallery(models: object = None, link: Link | None = None) -> Htm
 def _card(entry: Entry, link: Link | None) -> Html:
     model, preset = entry.model, entry.model.preset
     kind, attention = experts_and_attention(model)
-    types = joined(map(code, (entry.model_type, *entry.others)), ", ")
+    types = joined(map(_type_name, (entry.model_type, *entry.others)), ", ")
     if preset:
         facts = [f"{n_layers(model)} layers", experts(model) and f"{experts(model)} experts"]
         more = f", {rounding.grouped(entry.n_models)} models" if entry.n_models > 1 else ""
@@ -129,9 +129,9 @@ def _card(entry: Entry, link: Link | None) -> Html:
         name = linked(preset.name, model.slug, link)
         said = [html("{} · {}", when, ", ".join(filter(None, facts))), kind, html("{}{}", types, more)]
     else:
-        name, said = code(entry.model_type), [html("no model in the catalog"), kind]
+        name, said = _type_name(entry.model_type), [html("no model in the catalog"), kind]
         if entry.others:
-            said.append(html("also {}", joined(map(code, entry.others), ", ")))
+            said.append(html("also {}", joined(map(_type_name, entry.others), ", ")))
     said[1] = html("{}, {}", kind, attention) if attention else html("{}", kind)
     return tag(
         "li",
@@ -144,6 +144,11 @@ def _card(entry: Entry, link: Link | None) -> Html:
         data_year=entry.year,
         data_names=" ".join([entry.model_type, *entry.others, preset.family if preset else ""]),
     )
+
+
+def _type_name(model_type: str) -> Html:
+    """A model type, with places to break it: it may be wider than a card."""
+    return tag("code", joined(model_type.split("_"), html("_<wbr>")))
 
 
 def _drawing(entry: Entry) -> Html:
