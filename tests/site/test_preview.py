@@ -565,8 +565,8 @@ def test_a_save_that_the_system_does_not_tell_is_found(serve):
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
-    until(lambda: "the server restarts" in server.log.read_text(), 20)
-    until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 30)
+    until(lambda: "the server restarts" in server.log.read_text(), 120)
+    until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 120)
 
 
 def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
