@@ -269,8 +269,8 @@ PRESETS = {
         f'{TOML}licence = "MIT"\n',
         r"licence: unknown key; it belongs above the first table",
     ),
-    "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has leading, trailing or double spaces"),
-    "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has leading, trailing or double spaces"),
+    "spaces in a name": ('"Tiny"', '"Tiny "', r"name: 'Tiny ' has leading, trailing"),
+    "an accent in a family alone": ('family = "Llama"', 'family = "Lláma "', r"family: 'Lláma ' has leading, trailing"),
     "published without config": ("[config]", "[sources.x]", r"sources\.x: unknown key"),
 }
 
