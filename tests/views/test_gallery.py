@@ -131,7 +131,7 @@ def test_every_type_is_a_card_and_leads_to_a_model_of_the_catalog():
         is_listed = entry.model.preset is not None
         assert (
             f'<a href="../{entry.model.slug}/">' in card
-        ) == is_listed and f"<code>{entry.model_type}</code>" in card
+        ) == is_listed and f"<code>{entry.model_type}</code>" in card.replace("<wbr>", "")
         assert entry.model.model_type == entry.model_type and f'data-year="{entry.year}"' in card
         said = re.search(r"<desc>(.*?)</desc>", card)[1]
         assert 'role="img"' in card and "<title>" in card and "LM head" in said
