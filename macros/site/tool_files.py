@@ -59,10 +59,13 @@ def _script(name: str) -> str:
 
 
 def _listed() -> list[str]:
-    """The models that a page may start from, family by family."""
+    """The models that a page may start from, family by family, each from the smallest to the largest."""
     wrong = model_pages.problems()
-    slugs = [slug for members in model_pages.families().values() for slug in members]
-    return [slug for slug in slugs if slug not in wrong and presets.preset(slug).config is not None]
+    counted = (
+        [slug for slug in members if slug not in wrong and presets.preset(slug).config is not None]
+        for members in model_pages.families().values()
+    )
+    return [slug for slugs in counted for slug in sorted(slugs, key=lambda slug: presets.model(slug).counts.total)]
 
 
 @memoized

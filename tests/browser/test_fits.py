@@ -22,7 +22,15 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/kit.mjs", "tools/fits.mjs", "fitting.mjs"),
+    *(
+        "model.mjs",
+        "tools.mjs",
+        "tools/elements.mjs",
+        "tools/find.mjs",
+        "tools/kit.mjs",
+        "tools/fits.mjs",
+        "fitting.mjs",
+    ),
     *("engine/python.mjs", "engine/engine.mjs", "engine/data.json"),
     *("engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 # Of scripts and data of a tool's page, compressed, besides what every page has; 4 kB of it are for the formats of
 # quantizers and for caches in blocks, and 3 kB for llama.cpp's files of more architectures and for several devices.
 MOST_BYTES = 160_000
-SHARED = ("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/kit.mjs")
+SHARED = ("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs")
 ASSETS = (*SHARED, "engine/python.mjs", "engine/engine.mjs", "engine/data.json")
 PAGES = ("tools/what-if.mjs", "tools/map.mjs"), ("tools/compare.mjs",)  # and what each alone has
 
@@ -260,6 +260,37 @@ def test_models_stand_side_by_side(tool):
     assert "models=qwen3-8b%2Cllama3.1-8b%2Cgpt2" in page.url
     page.locator("select[name=model2]").select_option("deepseek-v3")
     page.get_by_text("TP 16, EP 16").wait_for()
+
+
+def test_a_model_is_found_by_typing_part_of_its_name(tool):
+    """By the keys alone: the list has families, each from the smallest model to the largest; Back undoes the choice."""
+    page = tool("what-if")
+    field, options = page.get_by_role("combobox", name="Model", exact=True), page.locator(".ep-find [role=option]")
+    assert field.input_value() == "Llama 3 8B"
+    field.focus()
+    page.keyboard.press("ArrowDown")
+    family = page.locator(".ep-find [aria-label=Llama] [role=option]")
+    family.first.wait_for()
+    totals = [presets.model(slug).counts.total for slug in family.evaluate_all("all => all.map(e => e.dataset.value)")]
+    assert len(totals) > 5 and totals == sorted(totals) and options.count() > 150
+    assert accessibility(page) == []
+    page.keyboard.type("zzz")
+    options.get_by_text("No match").wait_for()
+    assert options.count() == 1 and field.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    assert not options.first.is_visible() and field.input_value() == "Llama 3 8B"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("qwen3 235b")
+    options.filter(has_text="Qwen3-VL 235B-A22B").wait_for()
+    assert options.first.inner_text() == "Qwen3 235B-A22B"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?model=qwen3-235b-a22b")
+    assert field.input_value() == "Qwen3 235B-A22B" and field.get_attribute("aria-expanded") == "false"
+    page.go_back()
+    until(page, "name => document.querySelector('.ep-find input').value === name", "Llama 3 8B")
+    field.click()
+    options.get_by_text("Llama 3.2 1B", exact=True).click()
+    page.wait_for_url("**/?model=llama3.2-1b")
 
 
 def test_drawings_stand_side_by_side_and_differences_are_marked(tool):

@@ -9,18 +9,18 @@ import {
   count,
   data,
   exact,
+  finder,
   grouped,
-  labelled,
   machineFields,
   make,
   modelOf,
   modelsByFamily,
   one,
   oneListed,
+  put,
   refusals,
   replace,
   said,
-  select,
   show,
   steps,
   TITLES,
@@ -99,10 +99,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const given = new URLSearchParams(location.search),
       [values, wrong] = accepted(given, rules, defaults)
     Object.assign(state, values)
-    for (const name of Object.keys(rules)) {
-      const field = fieldOf(name)
-      if (field) field.value = state[name]
-    }
+    for (const name of Object.keys(rules)) put(fieldOf(name), state[name])
     machines.show(state.on)
     chosen = []
     for (const slug of (given.get("models") ?? "").split(",").filter(Boolean))
@@ -127,14 +124,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
     replace(
       picks,
       chosen.map((slug, i) =>
-        labelled(
-          `Model ${i + 1}`,
-          select(`model${i}`, modelsByFamily(models), slug, {
-            oninput: (/** @type {{ target: HTMLSelectElement }} */ event) => {
-              chosen[i] = event.target.value
-            },
-          }),
-        ),
+        finder(`Model ${i + 1}`, `model${i}`, modelsByFamily(models), slug, {
+          oninput: (/** @type {{ target: HTMLSelectElement }} */ event) => {
+            chosen[i] = event.target.value
+          },
+        }),
       ),
       chosen.length < MOST
         ? make("button", { type: "button", onclick: () => change([...chosen, ...another()]) }, "Add model")

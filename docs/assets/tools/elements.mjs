@@ -49,6 +49,12 @@ export function select(name, groups, value, attributes = {}) {
     ),
   )
 }
+// Gives a field a value that its reader did not choose there; what is drawn for it hears of it.
+export function put(/** @type {HTMLInputElement | HTMLSelectElement | null} */ field, /** @type {string} */ value) {
+  if (!field) return
+  field.value = value
+  field.dispatchEvent(new Event("put"))
+}
 /**
  * @param {Children} text
  * @param {Children} field

@@ -15,10 +15,11 @@ import {
   shorten,
 } from "../model.mjs"
 import { mount, order } from "../tables.mjs"
-import { labelled, lines, make, replace, select, table } from "./elements.mjs"
+import { labelled, lines, make, put, replace, select, table } from "./elements.mjs"
 import { bytes, grouped, written } from "./figures.mjs"
 
 export * from "./elements.mjs"
+export { finder } from "./find.mjs"
 export * from "./figures.mjs"
 
 // Conditions
@@ -152,10 +153,7 @@ export function stateIn(form, machines) {
     problem,
     fieldOf,
     write(/** @type {Record<string, string>} */ state) {
-      for (const [name, value] of Object.entries(state)) {
-        const field = fieldOf(name)
-        if (field) field.value = value
-      }
+      for (const [name, value] of Object.entries(state)) put(fieldOf(name), value)
       machines.show(state.on)
     },
     /**

@@ -9,7 +9,7 @@ import {
   conditionFields,
   conditionRules,
   data,
-  labelled,
+  finder,
   machineFields,
   make,
   modelOf,
@@ -18,7 +18,6 @@ import {
   refusals,
   replace,
   said,
-  select,
   show,
   stateIn,
   steps,
@@ -129,7 +128,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     notes = make("p", { class: "ep-conventions" }),
     own = make("fieldset", { class: "ep-row" })
   const shared = {
-    model: [labelled("Model", select("model", modelsByFamily(models), ""))],
+    model: [finder("Model", "model", modelsByFamily(models), "")],
     on: machines.fields,
     ...Object.fromEntries(Object.entries(conditionFields()).map(([name, field]) => [name, [field]])),
   }

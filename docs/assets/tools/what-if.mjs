@@ -30,21 +30,22 @@ import {
   data,
   difference,
   exact,
+  finder,
   grouped,
   json,
   labelled,
   lower,
+  machineFields,
   make,
   modelOf,
-  machineFields,
   modelsByFamily,
   one,
   oneListed,
   percent,
+  put,
   refusals,
   replace,
   said,
-  select,
   show,
   steps,
   TITLES,
@@ -150,9 +151,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   const form = make(
     "form",
     { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-    isOwn
-      ? dropped()
-      : make("div", { class: "ep-row" }, labelled("Model", select("model", modelsByFamily(models), state.model))),
+    isOwn ? dropped() : make("div", { class: "ep-row" }, finder("Model", "model", modelsByFamily(models), state.model)),
     ways,
     make(
       "fieldset",
@@ -213,10 +212,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const { chosen, wrong } = recalled()
     if (json(chosen.own) !== json(state.own)) area.value = chosen.own ? json(chosen.own) : ""
     Object.assign(state, chosen)
-    for (const name of NAMES) {
-      const field = fieldOf(name)
-      if (field) field.value = state[name]
-    }
+    for (const name of NAMES) put(fieldOf(name), state[name])
     machines.show(state.on)
     await update(false, wrong)
     refused.show(wrong)
@@ -333,10 +329,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isAny = Boolean(others.length || state.set.size || state.way)
     for (const name of isAll ? [...state.set.keys()] : sets) state.set.delete(name)
     if (isAll) state.way = null
-    for (const name of isAll ? others : named) {
-      const field = fieldOf(name)
-      if (field) field.value = defaults[name]
-    }
+    for (const name of isAll ? others : named) put(fieldOf(name), defaults[name])
     return isAny
   }
 

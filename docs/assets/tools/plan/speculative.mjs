@@ -3,8 +3,8 @@
 import { M } from "../../engine/engine.mjs"
 import "../../engine/speculative.mjs"
 import { asked } from "../../model.mjs"
-import { grouped, labelled, make, modelsByFamily, oneListed, orNull } from "./fields.mjs"
-import { Problem, py, seconds, secondsOf, select, written } from "./fields.mjs"
+import { finder, grouped, make, modelsByFamily, oneListed, orNull } from "./fields.mjs"
+import { Problem, py, seconds, secondsOf, written } from "./fields.mjs"
 
 const { best_of, lengths, speculated, vocabularies_differ, MOST_DRAFTED } = M["counting.speculative"]
 
@@ -19,10 +19,7 @@ export const DEFAULTS = {
   acceptance: "0.8",
 }
 export const fields = (/** @type {import("../plan.mjs").Site} */ { models }) => [
-  labelled(
-    "Draft model",
-    select("draft", [[FREE, "free drafts (n-grams)"], ...modelsByFamily(models)], DEFAULTS.draft),
-  ),
+  finder("Draft model", "draft", [[FREE, "free drafts (n-grams)"], ...modelsByFamily(models)], DEFAULTS.draft),
   written("Draft tokens", "draft_tokens", { inputmode: "numeric", placeholder: "best" }),
   written("Acceptance rate", "acceptance", { inputmode: "decimal" }),
 ]
