@@ -31,7 +31,7 @@ LISTED = (
         "tools/fits.mjs",
         "fitting.mjs",
     ),
-    *("engine/python.mjs", "engine/engine.mjs", "engine/data.json"),
+    *("fitting.mjs", "engine/python.mjs", "engine/engine.mjs", "engine/data.json"),
     *("engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )
 
