@@ -356,6 +356,7 @@ ELSEWHERE = {
     "python_example": lambda call, slug: call(f"ep.load({slug!r})"),
     "fits_table": lambda call, slug: call(10**6, context=1024, most=len(SLUGS)),
     "traffic_table": lambda call, slug: call(slug, devices=1),
+    "cache_peers": lambda call, slug: call(slug),
     "choice_chart": lambda call, slug: call("KV cache"),
     "formula_error_chart": lambda call, slug: call("cache-all-heads"),
 }

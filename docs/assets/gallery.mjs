@@ -159,7 +159,7 @@ function compare(/** @type {HTMLElement[]} */ [one, other]) {
 
 function start() {
   /** @type {NodeListOf<HTMLUListElement>} */
-  const lists = document.querySelectorAll("ul.ep-gallery")
+  const lists = document.querySelectorAll("ul.ep-gallery:not(.ep-then-now)")
   lists.forEach(mount)
 }
 const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) : start())

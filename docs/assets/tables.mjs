@@ -1,5 +1,5 @@
-// Every table can be taken along, as CSV or as Markdown, copied or saved: buttons at its upper right, over room that
-// the styles keep. A heading sorts what stands below it where that means something: a column of numbers in one kind of
+// Every table can be taken along, as CSV or as Markdown, copied or saved: a menu at its upper right, over room that the
+// styles keep. A heading sorts what stands below it where that means something: a column of numbers in one kind of
 // unit, and the names beside it.
 
 const COST = /cache|memory|time|prefill|decode|flop/i // a column of these begins with the smallest
@@ -80,33 +80,53 @@ export function mount(/** @type {HTMLTableElement} */ table) {
   const frame = table.closest(".ep-scroll"),
     row = document.createElement("div")
   row.className = "ep-copy"
-  row.setAttribute("role", "group")
-  const name = table.caption ? words(table.caption) : frame?.getAttribute("aria-label")
-  row.setAttribute("aria-label", `Copy the table ${name ? `“${name}”` : ""}`.trim())
-  /**
-   * @param {string} text
-   * @param {string} title
-   * @param {() => void} onclick
-   */
-  const button = (text, title, onclick) =>
-    row.appendChild(
-      Object.assign(document.createElement("button"), { type: "button", textContent: text, title, onclick }),
-    )
-  for (const [name, format, ending, type] of FORMATS) {
-    const copying = button(name, `Copy this table as ${name}`, async () => {
-      await copy(format(cells(table)))
-      copying.textContent = "Copied"
-      setTimeout(() => {
-        copying.textContent = name
-      }, 1500)
-    })
-    button("↓", `Save this table as ${name}`, () =>
-      save(format(cells(table)), `${titled(table)}.${ending}`, type),
-    ).setAttribute("aria-label", `Save as ${name}`)
-  }
+  row.append(...menu(table, frame?.getAttribute("aria-label") ?? ""))
   if (frame) frame.prepend(row)
   else (table.closest(".md-typeset__scrollwrap") ?? table).before(row)
 }
+
+/**
+ * The button of a table, and what it opens: buttons that copy or save the rows that are shown.
+ * @param {HTMLTableElement} table
+ * @param {string} label of its frame
+ */
+function menu(table, label) {
+  const name = table.caption ? words(table.caption) : label,
+    title = `Copy the table ${name ? `“${name}”` : ""}`.trim()
+  const panel = document.createElement("div"),
+    opening = buttonOf("Copy", () => {})
+  panel.popover = "auto"
+  panel.setAttribute("role", "group")
+  panel.setAttribute("aria-label", title)
+  opening.setAttribute("aria-label", title)
+  opening.popoverTargetElement = panel
+  const ways = () =>
+    FORMATS.flatMap(([name, format, ending, type]) => [
+      buttonOf(`Copy as ${name}`, async () => {
+        const text = format(cells(table))
+        panel.hidePopover()
+        await copy(text)
+        opening.textContent = "Copied"
+        setTimeout(() => {
+          opening.textContent = "Copy"
+        }, 1500)
+      }),
+      buttonOf(`Save as ${name}`, () => {
+        panel.hidePopover()
+        save(format(cells(table)), `${titled(table)}.${ending}`, type)
+      }),
+    ])
+  panel.addEventListener("beforetoggle", ({ newState }) => {
+    if (newState !== "open") return
+    if (!panel.childElementCount) panel.append(...ways())
+    const { bottom, right } = opening.getBoundingClientRect()
+    panel.style.top = `${scrollY + bottom + 2}px`
+    panel.style.right = `${document.documentElement.clientWidth - right}px`
+  })
+  return [opening, panel]
+}
+const buttonOf = (/** @type {string} */ text, /** @type {() => void} */ onclick) =>
+  Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick })
 
 // Sorting
 

@@ -185,7 +185,7 @@ def model_page(slug: str) -> str:
     return header(preset.name, description) + paragraphs(
         f"<p>{macro_call('model_intro', slug)}</p>",
         macro_call("model_sheet", slug),
-        section("What it costs to run", macro_call("memory_chart", slug)),
+        section("What it costs to run", macro_call("memory_chart", slug), macro_call("cache_peers", slug)),
         folded_section(slug, "By context", macro_call("costs", slug), level=3),
         folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
         folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
@@ -208,8 +208,7 @@ def model_page(slug: str) -> str:
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
         "## What was checked",
         macro_call("model_checked", slug),
-        "## Sources",
-        macro_call("model_sources", slug),
+        folded_section(slug, "Sources", macro_call("model_sources", slug)),
         folded_section(slug, "Cite a number", macro_call("cite_numbers", slug)),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )

@@ -45,6 +45,7 @@ from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
 from ..views.models import (
     atlas,
     cache_kinds,
+    cache_peers,
     catalogue,
     cited_numbers,
     fact_sheet,
@@ -81,6 +82,7 @@ VIEWS = {
     atlas: "choice_chart timeline",
     bytes_moved: "bytes_table",
     cache_kinds: "cache_kinds_chart",
+    cache_peers: "cache_peers",
     capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at sentence_table",
     catalogue: "catalogue",
     catalogue_charts: "shape_history_chart size_chart",

@@ -16,31 +16,38 @@ def test_a_table_is_copied_as_csv_and_as_markdown(open_page, site):
     page = open_page(urljoin(site, "models/llama/llama3-8b/"), permissions=["clipboard-read", "clipboard-write"])
     page.wait_for_load_state("networkidle")
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
-    row = page.get_by_role(
-        "group", name="Copy the table “Every tensor of Llama 3 8B, in the order of the forward pass”"
-    )
-    assert row.evaluate("row => row.getBoundingClientRect().height") == 0  # nothing moves when they come
-    frame, buttons = (
-        row.locator("xpath=ancestor::*[@role='group' or @role='region'][1]"),
-        row.get_by_role("button").all(),
-    )
-    boxes, around = [button.bounding_box() for button in buttons], frame.bounding_box()
-    assert len(boxes) == 4 and all(min(box["width"], box["height"]) >= 24 for box in boxes)
-    assert boxes[-1]["x"] + boxes[-1]["width"] <= around["x"] + around["width"]  # within the table's frame
-    row.get_by_title("Copy this table as CSV").click()
-    row.get_by_role("button", name="Copied").wait_for()
+    of = "Copy the table “Every tensor of Llama 3 8B, in the order of the forward pass”"
+    opening = page.get_by_role("button", name=of, exact=True)
+    row = opening.locator("..")
+    assert row.evaluate("row => row.getBoundingClientRect().height") == 0  # nothing moves when it comes
+    box, around = opening.bounding_box(), row.locator("..").bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    assert box["x"] + box["width"] <= around["x"] + around["width"]  # within the table's frame
+    opening.focus()
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("group", name=of, exact=True)
+    ways = panel.get_by_role("button")
+    assert ways.all_inner_texts() == ["Copy as CSV", "Save as CSV", "Copy as Markdown", "Save as Markdown"]
+    assert all(way.bounding_box()["height"] >= 24 for way in ways.all())
+    under = panel.bounding_box()
+    assert 0 <= under["y"] - (opening.bounding_box()["y"] + box["height"]) < 5
+    assert accessibility(page, "light") == []
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    row.get_by_text("Copied").wait_for()
+    assert not panel.is_visible()
     rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
     assert len({len(cells) for cells in rows}) == 1 and rows[0][0] == "Tensor"
     counts = {cells[0].partition(" ")[0]: cells[rows[0].index("Parameters")] for cells in rows}
     assert counts["model.embed_tokens.weight"] == "525336576"
     assert counts["Total"] == str(presets.model("llama3-8b").counts.total)  # the last row
-    row.get_by_role("button", name="CSV", exact=True).wait_for()  # it says “Copied” for a while
-    row.get_by_title("Copy this table as Markdown").click()
-    row.get_by_role("button", name="Copied").wait_for()
+    row.get_by_text("Copy", exact=True).wait_for()  # it says “Copied” for a while
+    opening.click()
+    ways.filter(has_text="Copy as Markdown").click()
+    row.get_by_text("Copied").wait_for()
     lines = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert lines[1] == "| --- | --- | --- | --- | --- | --- |" and len(lines) == len(rows) + 1
     assert any(line.startswith("| model.embed_tokens.weight ") and "525,336,576" in line for line in lines)
-    assert not accessibility(page, "light")
 
 
 def test_a_heading_sorts_what_stands_between_sums(open_page, site):

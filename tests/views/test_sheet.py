@@ -12,7 +12,7 @@ from macros.site import model_pages
 from macros.views.charts import area_map, treemap
 from macros.views.costs import memory_chart
 from macros.views.kit import rounding
-from macros.views.models import fact_sheet, model_changes, traits
+from macros.views.models import cache_peers, fact_sheet, model_changes, traits
 from macros.views.tables import parameters
 from macros.views.trace import walkthrough
 from macros.views.trace.parts import groups
@@ -178,6 +178,29 @@ def test_the_changes_of_a_model_are_those_of_its_traits(slug):
     start = f"{model.name} beside {common.name}" if slug in ("mixtral-8x7b", "mamba-2.8b") else f"to {model.name}"
     assert f"{start}: {len(changed)} change" in said
     assert ("Router" in said) == (slug in ("mixtral-8x7b", "deepseek-v3"))
+
+
+@pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "deepseek-v3", "qwen3-8b"])
+def test_a_cache_stands_beside_those_of_its_peers(slug):
+    """Models of the family and Llama 3 8B, in the order of their caches, each bar as long as its cache is large."""
+    said = cache_peers.cache_peers(slug)
+    model, rows = presets.model(slug), re.findall(r"<tr><th[^>]*>(.*?)</th>(.*?)</tr>", said.split("<tbody>")[1])
+    names = {p.name: s for s in presets.paths() if (p := presets.preset(s)).config}
+    found = [names[unescape(re.sub(r"<[^>]+>", "", name))] for name, _ in rows]
+    sizes = [presets.model(s).counts.cache_bytes_per_token() for s in found]
+    assert {slug, "llama3-8b"} <= {*found} and sizes == sorted(sizes) and 2 <= len(found) <= 6
+    assert {presets.preset(s).family for s in found} <= {presets.preset(slug).family, "Llama"}
+    for (_, cells), size in zip(rows, sizes):
+        assert f">{size:,}<" in cells
+    widths = [float(w) for w in re.findall(r'<rect[^>]* width="([\d.]+)"', said.split("</svg>")[0])]
+    longest = max(widths)
+    assert [round(w / longest, 2) for w in widths] == [round(size / max(sizes), 2) for size in sizes]
+    assert model.name in unescape(said) and sizes[found.index(slug)] == model.counts.cache_bytes_per_token()
+
+
+@pytest.mark.parametrize("slug", ["mamba-2.8b", "bert-base"])
+def test_a_model_that_caches_no_token_has_no_peers(slug):
+    assert presets.model(slug).counts.cache_bytes_per_token() == 0 and cache_peers.cache_peers(slug) == ""
 
 
 @pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "mamba-2.8b", "bert-base"])

@@ -209,6 +209,11 @@ def _which_number(model: Model) -> Html:
     return joined(filter(None, said), ", ")
 
 
+def _sources(model: Model) -> Html:
+    sources = presets.preset(model.slug).sources
+    return html("{}; last verified {}", sources.config, values.date(sources.verified))
+
+
 def _by_context(model: Model) -> Html:
     weights, cache = (rounding.decimal_bytes(_figure(model, name)) for name in ("weight_bytes", "cache_bytes"))
     return html("{} of weights, {} of KV cache at {:,} tokens", weights, cache, _context_of_results(model))
@@ -241,5 +246,6 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Where the FLOPs go": _where_the_flops_go,
     "Memory": _memory,
     "Which number is meant": _which_number,
+    "Sources": _sources,
     "Cite a number": _cited,
 }

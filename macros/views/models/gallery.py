@@ -83,6 +83,24 @@ def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
     return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in disclosure.models(slugs))
 
 
+def beside_common(model: Model, link: Link | None = None) -> Html:
+    """Llama 3 8B and a model as small drawings; boxes that Llama’s layers do not have are marked."""
+    return _beside_common(model.slug, link(COMMON) if link else None)
+
+
+@memoized
+def _beside_common(slug: str, address: str | None) -> Html:
+    both = presets.model(COMMON), presets.model(slug)
+    outlines = [outline(model) for model in both]
+    implied = implied_words(outlines)
+    entries = [Entry(m.model_type, m, 1, (), one.but(implied)) for m, one in zip(both, outlines)]
+    cards = (_card(entry, {COMMON: address}.get) for entry in entries)
+    return block(
+        tag("ul", *cards, cls="ep-gallery ep-then-now"),
+        conventions(html("Orange boxes differ from the layers of {}.", both[0].name)),
+    )
+
+
 def _release(model: Model) -> tuple[str, int]:
     """What has no date stands behind what has one."""
     return (str(model.preset.released), model.counts.total) if model.preset else ("later", 0)

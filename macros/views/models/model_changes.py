@@ -12,6 +12,7 @@ from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, anchor, block, conventions, html, joined, tag
 from ..trace.layers import layers_by_kind
 from ..trace.operations import sections
+from . import gallery
 from .catalogue import COMPARE
 from .families import is_earlier, predecessor, released_of
 from .traits import TRAITS, trait_values
@@ -20,7 +21,7 @@ COMMON = "llama3-8b"  # the layer that most later decoders start from
 
 
 @disclosure.view("what it changed")
-def model_changes(model: Model, page_link: Link | None = None) -> Html:
+def model_changes(model: Model, link: Link | None = None, page_link: Link | None = None) -> Html:
     """What differs from Llama 3 8B, and from the earlier model of its line: traits, the steps of a layer, sizes."""
     olds = [presets.model(COMMON)] if model.slug != COMMON and COMMON in presets.paths() else []
     older = predecessor(model)
@@ -29,7 +30,8 @@ def model_changes(model: Model, page_link: Link | None = None) -> Html:
         return tag("p", html("{} is the first of its family.", model.name))
     first, *others = (_changes(old, model, page_link) for old in olds)
     folded = (tag("details", tag("summary", said), items, cls="wide") for said, items in others)
-    return block(tag("p", tag("strong", first[0])), first[1], *folded, conventions(caveat([model.slug])))
+    drawn = gallery.beside_common(model, link) if olds[0].slug == COMMON else ""
+    return block(tag("p", tag("strong", first[0])), first[1], drawn, *folded, conventions(caveat([model.slug])))
 
 
 def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Html]:
