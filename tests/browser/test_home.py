@@ -16,6 +16,10 @@ ASKED = {  # what is typed into the field: where the first result leads, and wha
     "8030261248": ("models/llama/llama3-8b/", "8,030,261,248"),
     "llama 3 8b license": ("models/llama/llama3-8b/", "License"),
     "llama 3 70b on 8 h100": ("tools/", "Llama 3 70B"),
+    "roofline of a 70b on eight cards": ("costs/time/", "Llama 3 70B on 8 × H100"),
+    "attention with real numbers": ("real-numbers/", "One score by hand"),
+    "sort models by cache": ("models/", "KV cache"),
+    "drop a config": ("tools/config/", "config.json"),
 }
 
 
