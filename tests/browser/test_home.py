@@ -16,7 +16,6 @@ ASKED = {  # what is typed into the field: where the first result leads, and wha
     "8030261248": ("models/llama/llama3-8b/", "8,030,261,248"),
     "llama 3 8b license": ("models/llama/llama3-8b/", "License"),
     "llama 3 70b on 8 h100": ("tools/", "Llama 3 70B"),
-    "roofline of a 70b on eight cards": ("costs/time/", "Llama 3 70B on 8 × H100"),
     "attention with real numbers": ("real-numbers/", "One score by hand"),
     "sort models by cache": ("models/", "KV cache"),
     "drop a config": ("tools/config/", "config.json"),
@@ -67,6 +66,17 @@ def test_a_number_is_cited_in_two_choices(home):
     home.locator("details", has=home.locator("#cite-total")).locator("summary").first.click()
     total = presets.model("llama3-8b").counts.total
     assert f"Llama 3 8B has {total:,} parameters" in home.locator("#cite-total").inner_text()
+
+
+def test_the_roofline_of_a_70b_on_eight_cards_is_two_choices_away(home, site):
+    home.get_by_label("A model, a machine or a number").fill("roofline of a 70b on eight cards")
+    home.get_by_role("button", name="Look up").click()
+    home.get_by_role("option").first.click()
+    home.wait_for_url(urljoin(site, "costs/time/#the-bound-as-a-picture"))
+    home.get_by_text("Llama 3 70B on several devices").click()
+    home.locator("figure").get_by_text("Llama 3 70B on 8 × H100 SXM, tensor parallel 8").locator(
+        "visible=true"
+    ).wait_for()
 
 
 def test_from_disk_and_without_scripts_the_field_leads_to_all_models(open_page, site):
