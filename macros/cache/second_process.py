@@ -54,7 +54,7 @@ class SecondProcess:
         self.tasks, self.number = tasks, {name: n for n, name in enumerate(tasks)}
         self.states = mmap.mmap(-1, max(len(tasks), 1))
         self.places = mmap.mmap(-1, max(len(tasks), 1) * PLACE)
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115  both processes have it open
+        self.file = tempfile.TemporaryFile()  # which both processes have open
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a copy of NumPy's threads, which it ends before
             self.process = os.fork()
@@ -73,7 +73,7 @@ class SecondProcess:
         os.dup2(silence, 2)
         complaints.replace_all()
         at = 0
-        for n, (name, compute) in reversed([*enumerate(self.tasks.items())]):
+        for n, compute in reversed([*enumerate(self.tasks.values())]):
             if self.states[n] != FREE or os.getppid() != first:
                 continue
             self.states[n] = THEIRS
