@@ -1,5 +1,5 @@
-"""A second process computes a part of a build's results: from the last to the first, while this one computes them from
-the first to the last, until they meet.
+"""A second process computes a part of a build's results: in an order of its own, while this one computes them in the
+build's, until they meet.
 
 It begins as a copy of this one, with all presets read. What fails there, or logs a warning, is computed here once more:
 an error is raised and told where it would be without a second process. PROCESSES=1 turns it off.
@@ -66,14 +66,14 @@ class SecondProcess:
     # there
 
     def _work(self, rest: Callable[[int], None]) -> None:
-        """Computes what is free, from the last to the first; ends with the process that it is a copy of."""
+        """Computes what is free; ends with the process that it is a copy of."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         first, silence, complaints = os.getppid(), os.open(os.devnull, os.O_WRONLY), _Complaints()
         os.dup2(silence, 1)
         os.dup2(silence, 2)
         complaints.replace_all()
         at = 0
-        for n, compute in reversed([*enumerate(self.tasks.values())]):
+        for n, compute in enumerate(self.tasks.values()):
             if self.states[n] != FREE or os.getppid() != first:
                 continue
             self.states[n] = THEIRS
@@ -90,7 +90,7 @@ class SecondProcess:
             self.places[n * PLACE : (n + 1) * PLACE] = at.to_bytes(8, "big") + len(content).to_bytes(8, "big")
             self.states[n] = DONE
             at += len(content)
-            rest(len(self.tasks) - n)
+            rest(n + 1)
 
     # here
 
@@ -147,7 +147,7 @@ _under_way: list[SecondProcess] = []
 
 
 def start(tasks: Mapping[str, Callable[[], Any]], rest: Callable[[int], None]) -> None:
-    """Begin with these tasks, by their names, in the order in which `computed` will ask for them."""
+    """Begin with these tasks, by their names: first those that `computed` will ask for last."""
     end()
     if is_worthwhile():
         with suppress(OSError):  # no room for a process or a file: one is enough

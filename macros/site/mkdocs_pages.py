@@ -22,7 +22,7 @@ from ..cache import disk, second_process
 from ..catalogue import page_paths, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
-from . import model_pages, tool_files
+from . import data_files, model_pages, tool_files
 from .editors import is_an_editors
 from .preview import preview
 from .preview.inputs import Inputs
@@ -166,15 +166,19 @@ def kept_page(markdown: str, page, config, files) -> str:
 
 
 def on_nav_late(nav, config, files):
-    """Start a second process, where there is a core for it: the generated pages, and the data files after them."""
-    tasks: dict[str, Callable[[], str | bytes]] = {}
-    for file in files.documentation_pages():
-        if isinstance(file, Generated):
-            tasks[task_of(file)] = partial(read_page, file, config, files)
-    for file in files:
-        if isinstance(file, Generated) and not file.is_documentation_page() and "_content" not in vars(file):
-            tasks[file.src_uri] = file.make
-    second_process.start(tasks, clear)
+    """The generated pages, the last ones first, each with the data of its model: the same counts serve both."""
+    data = {file.src_uri: file for file in files if not file.is_documentation_page()}
+    tasks: list[tuple[str, Callable[[], str | bytes]]] = []
+    for page in reversed([file for file in files.documentation_pages() if isinstance(file, Generated)]):
+        tasks.append((task_of(page), partial(read_page, page, config, files)))
+        slug = Path(page.src_uri).stem
+        tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
+    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]), clear)
+
+
+def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:
+    """The generated files among these whose content is not there yet, as tasks."""
+    return [(one.src_uri, one.make) for one in files if isinstance(one, Generated) and "_content" not in vars(one)]
 
 
 def task_of(file: File) -> str:

@@ -41,7 +41,7 @@ def test_both_compute_until_they_meet():
         return process()
 
     tasks = {f"page {n}": slow for n in range(20)}
-    at_work(tasks)
+    at_work(dict(reversed(tasks.items())))
     numbers = [by(*task) for task in tasks.items()]
     assert numbers[0] == HERE and numbers[-1] != HERE and len(set(numbers)) == 2
     assert numbers == sorted(numbers, key=lambda number: number != HERE)
