@@ -65,12 +65,12 @@ class Devices(Training):
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
         totals = [0] * split.pipeline
-        alike: dict[tuple[str, int], int] = {}  # bytes of a part by the number of its layers
+        alike: dict[Weight, dict[int, int]] = {}  # bytes of a part by the number of its layers
         for stage, w, shape, here, members in self.parts_by_stage(split):
-            size = alike.get((w.name, len(here))) if format in FORMATS else None
-            if size is None:
-                size = alike[w.name, len(here)] = self.formats.part_size(w, format, shape, here, members)
-            totals[stage] += size
+            of_weight = alike.setdefault(w, {})
+            if len(here) not in of_weight or format not in FORMATS:
+                of_weight[len(here)] = self.formats.part_size(w, format, shape, here, members)
+            totals[stage] += of_weight[len(here)]
         return totals
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
