@@ -1,4 +1,6 @@
-"""How the tests are run: which, in what order, and what they share: one built site, a browser that reports."""
+"""How the tests are run: which, in what order, and what they share: compiled modules, one built site, a browser that
+reports.
+"""
 
 import contextlib
 import functools
@@ -13,6 +15,7 @@ import threading
 import time
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +29,7 @@ SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
 FEW = 20  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
+SLOWEST = 20  # tests that .ci/run names at its end
 MOST = 60  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
 
 
@@ -42,9 +46,23 @@ def pytest_configure(config):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
             (Path(folder) / "site").mkdir()
             config.site = folder, stack.enter_context(served(Path(folder) / "site"))
+            if sys.dont_write_bytecode:  # each of many processes would compile every module: what comes goes at the end
+                stack.callback(remove_compiled, set(compiled()))
+                os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+                sys.dont_write_bytecode = False
             config.add_cleanup(stack.pop_all().close)
     else:
         config.site = config.workerinput["site"]
+
+
+def compiled() -> Iterator[Path]:
+    """The folders of compiled modules."""
+    return (path for room in ("macros", "tests") for path in (ROOT / room).rglob("__pycache__"))
+
+
+def remove_compiled(before: set[Path]) -> None:
+    for path in {*compiled()} - before:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def pytest_report_header():
@@ -118,19 +136,26 @@ def allowed(item) -> int:
 
 
 def share_of_many(items, most):
-    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says.
+    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says, of
+    its cases or of all those of a pool.
 
     The commit says which ones.
     """
     cases = defaultdict(list)
     for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
+        cases[pool(item)].append(item)
 
     def share(of_one):
         said = of_one[0].get_closest_marker("share")
         return said.args[0] if said else -(-len(of_one) // max(most, 1))
 
     return [case for name, of_one in cases.items() for case in sampled(of_one, share(of_one), name)]
+
+
+def pool(item) -> str:
+    """The tests whose cases are taken together: one test, or all that say the same."""
+    said = item.get_closest_marker("share")
+    return said.kwargs.get("of", "") if said and "of" in said.kwargs else item.nodeid.partition("[")[0]
 
 
 def few_of_each(items, few):
@@ -154,7 +179,31 @@ def pytest_testnodedown(node):
         node.config.stash[LEFT_OUT] = Counter(left_out)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A report says what its test protects: the first paragraph of its docstring, or else of its module's."""
+    report = yield
+    said = item.function.__doc__ or item.module.__doc__ or ""
+    report.protects = " ".join(said.strip().partition("\n\n")[0].split())
+    return report
+
+
+def slowest(terminalreporter, number: int) -> Iterator[str]:
+    """The tests that took longest, with what each protects."""
+    seconds, protects = Counter(), {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "protects"):
+                seconds[report.nodeid] += report.duration
+                protects[report.nodeid] = report.protects
+    return (f"{taken:6.1f} s {name}: {protects[name]}" for name, taken in seconds.most_common(number))
+
+
 def pytest_terminal_summary(terminalreporter, config):
+    if CI:
+        terminalreporter.section("slowest tests")
+        for line in slowest(terminalreporter, SLOWEST):
+            terminalreporter.write_line(line)
     if left_out := +config.stash[LEFT_OUT]:
         why = "; ".join(f"{n} {reason}" for reason, n in left_out.items())
         terminalreporter.write_line(f"{left_out.total()} checks left out, which .ci/run makes ({why})")
@@ -396,7 +445,7 @@ NO_FADES = """() => {
 
 
 def accessibility(page, *schemes):
-    """What axe-core finds, a line each, in these colour schemes, or in both in .ci/run and else in one.
+    """What axe-core finds, a line each, in these colour schemes, or in one: in .ci/run in that of the commit.
 
     Contrast takes most of its time, and a long table has few looks: it is measured once for each.
     """
@@ -407,7 +456,7 @@ def accessibility(page, *schemes):
     lines = []
     until(page, ALL_LAID)
     page.evaluate(NO_FADES)
-    for scheme in schemes or (("light", "dark") if CI else ("dark",)):
+    for scheme in schemes or (sampled(("light", "dark"), 2, page.title()) if CI else ("dark",)):
         page.emulate_media(color_scheme=scheme)
         until(
             page,

@@ -25,13 +25,14 @@ PAGES = {
     "models/index.md": "# Models\n\n{{ catalogue() }}\n",
 }
 NOT_IN_NAV = "/guide/three.md"
+BEING_WRITTEN = "*.pyc.*"  # a compiled module, by another process
 NAV = f"\nnot_in_nav: |\n  {NOT_IN_NAV}\n  /guide/new*.md\n"
 NAV += "\nnav:\n  - Home: index.md\n  - guide/one.md\n  - guide/two.md\n  - Models:\n      - models/index.md\n"
 
 
 def small_site(folder: Path, presets: tuple[str, ...] = PRESETS, pages: dict[str, str] = PAGES, nav: str = NAV) -> Path:
     """A copy of the site with a few presets and pages."""
-    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets", "__pycache__"))
+    shutil.copytree(ROOT / "macros", folder / "macros", ignore=shutil.ignore_patterns("presets", BEING_WRITTEN))
     for name in presets:
         (folder / f"macros/presets/{name}.toml").parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / f"macros/presets/{name}.toml", folder / f"macros/presets/{name}.toml")
@@ -49,14 +50,15 @@ def whole(folder: Path, *more: str) -> Path:
     """A copy of the macros, the pages and the settings, and of more files or folders."""
     for name in ("macros", "docs", "mkdocs.yml", *more):
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("node_modules"))
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("node_modules", BEING_WRITTEN))
         else:
             shutil.copy(ROOT / name, folder / name)
     return folder
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **more}
+    quiet = {"NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **quiet, "PROCESSES": "1", **more}  # other tests use the other cores
 
 
 def build(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess:

@@ -178,6 +178,7 @@ def test_a_project_that_nothing_is_wrong_with_passes(project):
         clean(gate(script, project))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "script, source, complaint",
     [

@@ -30,6 +30,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 States = Mapping[Path, tuple[str, tuple[int, ...]]]  # each file's digest, and (when it was written, in ns, …)
 
+Record = tuple[bytes, object, list[Dependency]]  # a result's key, itself, its dependencies
+
 PRESETS = Path(__file__).parent.parent / "presets"
 STARTED = time.time_ns()
 
@@ -101,6 +103,14 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             self.now = None
             self.drop_if_damaged(error)
+
+    def is_empty(self) -> bool:
+        """Whether it has nothing of this code."""
+        if self.database is None:
+            return True
+        with suppress(sqlite3.Error):
+            return self.database.execute("SELECT 1 FROM results WHERE code = ?", (self.code,)).fetchone() is None
+        return True
 
     def seen(self, root: Path) -> Iterable[str]:
         """The other things that a result may depend on besides presets: for a page, its existence."""
@@ -182,7 +192,8 @@ def decode(content: bytes) -> Any:
 
 
 _wholes: list[str] = []  # under way
-_stores: list[Store] = []  # of the build under way, if it keeps results
+_unused: list[Store] = []  # of the process that this one is a copy of: closed here, one would write there
+_stores: list[Store | Records] = []  # of the build under way, if it keeps results
 
 
 def open_store(
@@ -190,7 +201,7 @@ def open_store(
 ) -> None:
     """Open the store for a build, except with KEPT=no; `how` are further parts of the key. A live preview's builds of
     one state share one store."""
-    if is_preview and _stores and _stores[-1].files == states:
+    if is_preview and any(isinstance(one, Store) and one.files == states for one in _stores):
         return
     _stores.clear()  # of a build that failed: nothing of it is kept
     if os.environ.get("KEPT") != "no":
@@ -200,7 +211,44 @@ def open_store(
 def close_store() -> None:
     """Close the store at the end of the build."""
     while _stores:
-        _stores.pop().close()
+        if isinstance(store := _stores.pop(), Store):
+            store.close()
+
+
+class Records:
+    """In place of a store, in a process that has none of its own: what it would put there."""
+
+    is_preview = False
+
+    def __init__(self):
+        self.found: list[Record] = []
+
+    def get(self, key: bytes) -> None:
+        pass
+
+    def put(self, key: bytes, value: object, used: Iterable[Dependency]) -> None:
+        self.found.append((key, value, list(used)))
+
+
+def is_cold() -> bool:
+    """Whether nothing is kept from earlier builds."""
+    return not any(isinstance(one, Store) and not one.is_empty() for one in _stores)
+
+
+def record() -> list[Record]:
+    """From now on, in a copy of the process: what it would put into the store, which is not open there."""
+    if not _stores:
+        return []
+    _unused.extend(one for one in _stores if isinstance(one, Store))
+    records = Records()
+    _stores[:] = [records]
+    return records.found
+
+
+def take_over(records: Iterable[Record]) -> None:
+    """Put what another process has computed into the store."""
+    for one in records if _stores else ():
+        _stores[-1].put(*one)
 
 
 def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:

@@ -1,5 +1,4 @@
-"""The commands: `describe`, `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `check`, `run`, `add`,
-`totals`, `schema`, `diff`, `publish-check`.
+"""The command line: `describe` and `check`; `other_commands` has the others.
 
 A call that cannot be answered gives exit status 2 and one line on standard error.
 """
@@ -11,46 +10,20 @@ import errno
 import gc
 import io
 import itertools
-import json
 import os
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TextIO
 
-from ..api.changes import changed
-from ..api.choices import Choices, best_format, machines_that_hold, models_that_fit
-from ..api.comparison import as_compared, as_what_if, side
-from ..api.conditions import accelerator
-from ..api.engines import EngineFit, engine_named
-from ..api.fits import Memory, amount, as_machine, fit, memory, served
-from ..api.offloading import Offloaded, host_memory, offloaded
-from ..api.parallel import as_data as as_splits
-from ..api.parallel import every_spread
-from ..api.sharing import speculated, vocabularies_differ
-from ..api.training import as_data as training_as_data
-from ..api.training import plan
-from ..catalogue import checks, preset_schema, presets
-from ..catalogue.presets import Model
-from ..counting.asked import share
-from ..counting.conditions import Conditions
-from ..counting.fitting import BEST
-from ..counting.formats import PUBLISHED
-from ..counting.training_plan import asked as training_asked
+from ..catalogue import checks, presets
 from ..data.costs import USUAL, Asked
-from ..data.model import CSV_PATTERNS, CSV_TENSORS, beyond, csv_pieces, json_pieces, line
-from ..engine.errors import Problem, named, placed, seen
-from ..engine.files import place, write
-from . import differences, engines, fits, parallel, publish_check, sides
-from . import training as trained
+from ..data.model import CSV_PATTERNS, CSV_TENSORS, csv_pieces, json_pieces
+from ..engine.errors import Problem, placed, seen
 from .arguments import PROGRAM, parser
 from .describe import as_table
 from .printing import show
-from .run import predict
-from .settings import read
-from .skeleton import skeleton
-from .totals import totals as published_totals
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         options = parser().parse_args(arguments)
-        status = COMMANDS[options.command](options)
+        status = command(options.command)(options)
         sys.stdout.flush()
         return status
     except Problem as problem:
@@ -79,6 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
         _discard(sys.stdout)
         why = "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
         return fail(Problem(f"cannot write: {why}", "check the disk and the path"))
+
+
+def command(name: str) -> Callable[[Namespace], int]:
+    """The function of a command; most come with what only they need."""
+    return HERE.get(name) or import_module(".other_commands", __package__).COMMANDS[name]
 
 
 def fail(problem: Problem) -> int:
@@ -115,177 +93,10 @@ def describe(options) -> int:
     return status
 
 
-def compare(options) -> int:
-    """Print models side by side, one column each."""
-    if len(options.models) < 2:
-        raise Problem("compare needs two models or more", f"for {named(options.models[0])} alone, use describe")
-    on = memory(options.on) if options.on else None
-    given = conditions(options, on)
-    models = [loaded(name, options.context) for name in options.models]
-    columns = [side(model, given, on) for model in models]
-    if options.format == "json":
-        print_json(as_compared(columns, given, on))
-    else:
-        show(sides.blocks(columns, options.models, given))
-    return 0
-
-
-def what_if(options) -> int:
-    """Print a model before and after a change of hyperparameters."""
-    on = memory(options.on) if options.on else None
-    given = conditions(options, on)
-    model = loaded(options.model, options.context)
-    other = changed(model, read(options.set))
-    before, after = side(model, given, on), side(other, given, on)
-    if options.format == "json":
-        print_json(as_what_if(before, after, given, on))
-    else:
-        show([other.name, *sides.blocks([before, after], ["before", "after"], given)])
-    return 0
-
-
-def fitting(options) -> int:
-    """Whether each model fits; 1 if any does not. Without a model, the models that fit; without a machine, the machines
-    that hold it; 1 if there is none."""
-    wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
-    options.weights = PUBLISHED if wanted == BEST else wanted
-    on = memory(options.on) if options.on else None
-    given = conditions(options, on)
-    engine = engine_named(options.engine) if options.engine else None
-    if engine and not (options.models and on):
-        raise Problem("--engine needs a model and a machine", "such as fits llama3-8b --on 24GB --engine vllm")
-    host = None if options.host is None else host_memory(options.host)
-    for name, value in (("--gpu-layers", options.gpu_layers), ("--n-cpu-moe", options.n_cpu_moe)):
-        if host is None and value is not None:
-            raise Problem(f"{name} without --host", "say what the host has, such as --host 64GB,2xDDR5-5600")
-    if host and not (options.models and on):
-        raise Problem("--host needs a model and a machine", "such as fits llama3-70b --on 24GB --host 64GB,2xDDR5-5600")
-    if host and engine:
-        raise Problem("--host with --engine", "give one of the two")
-    if host and given.devices > 1:
-        raise Problem(
-            "--host with --devices", "give one of the two: layers in a host's memory are counted for one device"
-        )
-    if not options.models:
-        if on is None:
-            raise Problem("fits needs a model or a machine", "such as fits llama3-8b, or fits --on 24GB")
-        return chosen(options.format, models_that_fit(as_machine(on), wanted, given))
-    if options.format == "csv" and (on or len(options.models) > 1):
-        raise Problem("--format csv is for one list", "leave out MODEL or --on, or take json")
-    status = 0
-    for name in options.models:
-        try:
-            model = loaded(name, options.context)
-            if on is None:
-                status = chosen(options.format, machines_that_hold(model, wanted, given)) or status
-                continue
-            at = replace(given, format=best_format(model, given, on.size)) if wanted == BEST else given
-            if host:
-                answer = offloaded(model, at, on, host, options.gpu_layers, options.n_cpu_moe)
-            else:
-                answer = fit(model, at, on) if engine is None else served(model, at, on, engine)
-        except Problem as problem:
-            status = fail(problem)
-            continue
-        if options.format == "json":
-            print_json(answer.to_dict())
-        else:
-            if isinstance(answer, Offloaded):
-                show(parallel.offloaded(answer))
-            else:
-                show(engines.blocks(answer) if isinstance(answer, EngineFit) else fits.blocks(answer))
-            print()
-        status = status or int(not answer.is_enough)
-    return status
-
-
-def chosen(format: str, choices: Choices) -> int:
-    """The models or machines that fit; 1 if there is none."""
-    if format == "json":
-        print_json(choices.to_dict())
-    elif format == "csv":
-        print(choices.to_csv(), end="")
-    else:
-        show(fits.choice_blocks(choices))
-        print()
-    return int(not choices)
-
-
-def split(options) -> int:
-    """The splits over devices, or one of them; 1 if none fits."""
-    on = memory(options.on)
-    given = conditions(options, on)
-    model = loaded(options.model, options.context)
-    degrees = None
-    if options.tensor or options.pipeline or options.data:
-        degrees = options.tensor or 1, options.pipeline or 1, options.data or 1
-    found = every_spread(model, given, options.dispatch, degrees)
-    given = replace(given, devices=found[0].split.devices)
-    if options.format == "json":
-        print_json(as_splits(model, given, on, found))
-    else:
-        show(parallel.splits(model, given, on, found))
-    return int(all(one.total > on.size for one in found))
-
-
-def speculative(options) -> int:
-    """The bound on speculative decoding."""
-    given = replace(conditions(options, None), accelerator=accelerator(options.on))
-    target = loaded(options.target, options.context)
-    draft = None if options.draft is None else loaded(options.draft, options.context)
-    warn(options.target, vocabularies_differ(target, draft))
-    acceptance = share("acceptance", options.acceptance, may_be_zero=True)
-    answer = speculated(target, draft, given, acceptance, options.draft_tokens)
-    if options.format == "json":
-        print_json(answer.to_dict())
-    else:
-        show(parallel.speculated(answer))
-    return 0
-
-
-def training(options) -> int:
-    """The cost of training each model; 1 if any does not fit on the machine."""
-    on = memory(options.on) if options.on else None
-    setup, adapter = training_asked(options)
-    status = 0
-    for name in options.models:
-        try:
-            run = (options.on, options.tokens, options.utilization, options.watts)
-            answer = plan(loaded(name, options.sequence), setup, adapter, on, *run)
-        except Problem as problem:
-            status = fail(problem)
-            continue
-        if options.format == "json":
-            print_json(training_as_data(answer))
-        else:
-            show(trained.blocks(answer))
-            print()
-        status = status or int(not answer)
-    return status
-
-
-def conditions(options, on: Memory | None) -> Conditions:
-    """The conditions of an answer, from the options."""
-    accelerator = on.accelerator if on else None
-    return Conditions(options.context, options.batch, options.weights, options.cache, options.devices, accelerator)
-
-
-def loaded(name: str, context: int) -> Model:
-    """A model, after its warnings are printed on standard error."""
-    model = presets.load(name)
-    warn(name, (*model.warnings, *beyond(model, Asked((context,)))))
-    return model
-
-
 def warn(name: str, warnings: Iterable[str]) -> None:
     """Print each line on standard error."""
     for warning in warnings:
         print(f"{PROGRAM}: {placed(name)}: {seen(warning)}", file=sys.stderr)
-
-
-def print_json(data: dict) -> None:
-    """Print one object on one line."""
-    print(line(data), end="")
 
 
 def check(options) -> int:
@@ -307,66 +118,6 @@ def check(options) -> int:
     return status or int(off > 0)
 
 
-def run(options) -> int:
-    """Print the most likely next tokens by a checkpoint's real weights."""
-    predict(options, warn)
-    return 0
-
-
-def add(options) -> int:
-    """Write the skeleton of a preset for a config.json, into its folder if a family is given."""
-    made = skeleton(options.config, options.slug, options.family, options.hub)
-    output = Path(options.output) if options.output else made.path
-    if output is None:
-        warn(options.config, made.warnings)
-        print(made.text, end="")
-        return 0
-    write(output, made.text, is_new=True, with_folders=not options.output)
-    warn(place(output), made.warnings)
-    return 0
-
-
-def totals(options) -> int:
-    """Print the published number of parameters, from a checkpoint's headers or its index."""
-    lines, said, is_same = published_totals(options.path, options.hub, options.preset, options.strict)
-    warn(options.path, said)
-    if not options.preset:
-        print(f"\n{lines}", end="")
-    return 0 if is_same else 1
-
-
-def schema(options) -> int:
-    """Print the JSON Schema of presets."""
-    text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
-    if options.output is None:
-        print(text, end="")
-        return 0
-    write(Path(options.output), text, with_folders=True)
-    return 0
-
-
-def diff(options) -> int:
-    """Print every figure that differs between two states of the data."""
-    found = differences.compared(options.before, options.after)
-    if options.format == "json":
-        print_json(differences.as_data(found))
-    elif options.format == "markdown":
-        print(differences.as_markdown(found), end="")
-    else:
-        show(differences.blocks(found))
-    return 0
-
-
-def published(options) -> int:
-    """Print the problems of a built site, one line each; 1 if there is any."""
-    count = 0
-    for problem in publish_check.finds(Path(options.site), amount(options.largest, "--largest")):
-        count += 1
-        print(problem)
-    print(f"{count} found" if count else "nothing found")
-    return int(count > 0)
-
-
 def _stand_in_for_closed() -> None:
     """Replace a closed standard stream (`>&-`) by one that rejects writes. Otherwise the next file that is opened takes
     its number, and standard error ends up in it."""
@@ -383,19 +134,5 @@ def _discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-COMMANDS = {
-    "describe": describe,
-    "compare": compare,
-    "what-if": what_if,
-    "fits": fitting,
-    "split": split,
-    "speculative": speculative,
-    "train": training,
-    "check": check,
-    "run": run,
-    "add": add,
-    "totals": totals,
-    "schema": schema,
-    "diff": diff,
-    "publish-check": published,
-}
+# Those that are here; the others come with what only they need.
+HERE = {"describe": describe, "check": check}

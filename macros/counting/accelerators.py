@@ -126,9 +126,15 @@ def read(path: Path) -> Listed:
 Kind = TypeVar("Kind", Accelerator, Source)
 
 
+@cache
+def _names(kind: type[Accelerator] | type[Source]) -> list[str]:
+    """The keys of an entry of a kind."""
+    return [field.name for field in msgspec.structs.fields(kind)]
+
+
 def _converted(slug: str, entry: object, kind: type[Kind], path: Path) -> Kind:
     """An entry of the file as an object. Raises `Problem`."""
-    known = [field.name for field in msgspec.structs.fields(kind)]
+    known = _names(kind)
     keys = [str(key) for key in cast(Mapping[object, object], entry)] if isinstance(entry, Mapping) else []
     if unknown := [key for key in keys if key not in known]:
         raise Problem(

@@ -133,7 +133,7 @@ class Compute:
     @cached_property
     def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
         """Each step with FLOPs: its layer, the step, FLOPs in one layer, and its contractions over pairs."""
-        pairs = {id(p.leaf): p for p in self._pairs}
+        pairs = {id(p.leaf): p for p in self.pair_contractions}
         return [
             (top, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs])
             for top, step in cut(self.trace)
@@ -157,7 +157,7 @@ class Compute:
         values = self._values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
         for layer, latent in self.latents.items():
-            for p in (p for p in self._pairs if layer in p.leaf.path()):
+            for p in (p for p in self.pair_contractions if layer in p.leaf.path()):
                 width = latent.written_out(p.leaf)
                 if width is not None:
                     flops = p.flops(values) * (p.share(values) if causal else 1)
@@ -184,7 +184,7 @@ class Compute:
         values = self._values(new, context)
         written_out = pairs
         for layer, latent in self.latents.items():
-            for p in (p for p in self._pairs if layer in p.leaf.path()):
+            for p in (p for p in self.pair_contractions if layer in p.leaf.path()):
                 if (width := latent.written_out(p.leaf)) is not None:
                     flops = p.flops(values) * p.share(values)
                     written_out -= int(flops - flops * Fraction(int(width), int(latent.rank)))
@@ -202,7 +202,7 @@ class Compute:
         return Fraction(3 * (self.expanded_flops(context, context, causal=causal) + (context - 1) * head), context)
 
     @cached_property
-    def _pairs(self) -> tuple[_Pairs, ...]:
+    def pair_contractions(self) -> tuple[_Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows, or
         with an encoder's input."""
         new = Poly.of(self.trace.root.inputs[0].shape[0])

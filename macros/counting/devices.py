@@ -12,7 +12,7 @@ from ..engine.dims import Dim
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .conditions import Conditions
-from .formats import ItemBytes, is_matrix
+from .formats import FORMATS, ItemBytes, is_matrix
 from .splits import WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
@@ -65,8 +65,12 @@ class Devices(Training):
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
         totals = [0] * split.pipeline
+        alike: dict[Weight, dict[int, int]] = {}  # bytes of a part by the number of its layers
         for stage, w, shape, here, members in self.parts_by_stage(split):
-            totals[stage] += self.formats.part_size(w, format, shape, here, members)
+            of_weight = alike.setdefault(w, {})
+            if len(here) not in of_weight or format not in FORMATS:
+                of_weight[len(here)] = self.formats.part_size(w, format, shape, here, members)
+            totals[stage] += of_weight[len(here)]
         return totals
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
@@ -118,10 +122,15 @@ class Devices(Training):
         if w.routed is not None:
             parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
             return parts, 1 if w.members is None else int(w.members) // split.expert
-        at = weight_axis(w)
+        at = self._axes[w]
         if at is not None:
             shape[at] = w.shape[at].expr.at(cuts)
         return shape, 1 if w.members is None else int(w.members)
+
+    @cached_property
+    def _axes(self) -> dict[Weight, int | None]:
+        """The dimension along which each weight is cut."""
+        return {w: weight_axis(w) for w in (*self.counts.weights, *self.counts.buffers)}
 
     def _by_stage(self, layers: tuple[int, ...], stages: int) -> list[tuple[int, ...]]:
         """The subset of these layers in each stage."""

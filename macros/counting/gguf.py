@@ -141,8 +141,8 @@ class GgufFile:
     def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
         """Every tensor with its types in a format of `FORMATS`; `has_matrix` if an importance matrix is given."""
         found: list[Stored] = []
-        for tensor, numbers in zip(self.tensors, self._numbers):
-            if format in PLAIN or not is_quantized(tensor):
+        for tensor, zones in zip(self.tensors, self._zones):
+            if format in PLAIN or zones is None:
                 # what no format touches is as in an F16 file
                 found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
                 continue
@@ -151,14 +151,24 @@ class GgufFile:
                 found.append(Stored(tensor, self._type(tensor, -1, 0, mix, has_matrix), tensor.layers))
                 continue
             types: dict[str, list[int]] = {}
-            alike: dict[tuple[int, ...], str] = {}  # types by what the conditions of a mix ask of a layer
+            for number, layers in zones:
+                types.setdefault(self._type(tensor, layers[0], number, mix, has_matrix), []).extend(layers)
+            found += [Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()]
+        return tuple(found)
+
+    @cached_property
+    def _zones(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...] | None, ...]:
+        """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
+        `_numbers` of the first of them."""
+        found: list[tuple[tuple[int, tuple[int, ...]], ...] | None] = []
+        for tensor, numbers in zip(self.tensors, self._numbers):
             of = self._values if use_of(tensor.name) == "values" else self.layers
+            alike: dict[tuple[int, ...], tuple[int, list[int]]] = {}
             for layer, number in zip(tensor.layers or (-1,), numbers):
                 zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
-                if zone not in alike:
-                    alike[zone] = self._type(tensor, layer, number, mix, has_matrix)
-                types.setdefault(alike[zone], []).append(layer)
-            found += [Stored(tensor, name, tensor.layers and tuple(layers)) for name, layers in types.items()]
+                alike.setdefault(zone, (number, []))[1].append(layer)
+            zones = tuple([(number, tuple(layers)) for number, layers in alike.values()])
+            found.append(zones if is_quantized(tensor) else None)
         return tuple(found)
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:

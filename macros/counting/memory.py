@@ -44,11 +44,11 @@ class Memory(CacheCosts):
         at = self._evaluated(new, context)
         operations = (
             (leaf, sum(number * at(varying) for varying, number in elements.items()))
-            for elements, leaf in self._operations(pairs=pairs)
+            for elements, leaf in self.operations(pairs=pairs)
         )
         return max(operations, key=lambda operation: operation[1])
 
-    def _operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
+    def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
         The first of several with the same number; none that is never larger than another."""
         operations: list[tuple[Elements, Node]] = []

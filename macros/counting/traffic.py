@@ -29,7 +29,7 @@ class Traffic(Compute):
         The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
         tokens choose the same ones.
         """
-        always, tables, routed = self._read_by(format)
+        always, tables, routed = self.read_by(format)
         if first:
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
@@ -44,7 +44,7 @@ class Traffic(Compute):
             int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
         )
 
-    def _read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
+    def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,
         used)."""
         tables, head = (
@@ -90,7 +90,7 @@ class Traffic(Compute):
                 elements = k.seen_elements.at(values)
             else:
                 rows = k.seen.expr.at(values)
-                picked = self._picked.get((k.holds, k.layers))
+                picked = self.picked_rows.get((k.holds, k.layers))
                 if picked is not None:
                     rows = min(rows, picked.at(values) * new)
                 elements = rows * k.elements_per_row.at(values)
@@ -102,12 +102,14 @@ class Traffic(Compute):
 
         The cache of an encoder's input is written in the first step.
         """
+        if batch != 1:
+            return self.cache_bytes_written(new, context, 1, item_bytes) * batch
         values, total = self._values(new, context), 0
         for k in self.trace.kept:
             size = k.elements.at(values) - (k.seen_elements.at(values) if k.holds in OF_SOURCE else 0)
             size = min(size, k.elements_per_token.at(values) * new) if k.row is not None else size
             total += cached_bytes(size, k.item_bytes or item_bytes)
-        return total * batch
+        return total
 
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
         """Bytes of weights and cache that a step reads and writes, each once; experts are the expected or the `least`
@@ -123,7 +125,7 @@ class Traffic(Compute):
         return Fraction(self.least_flops(new, given.tokens) * given.batch, self.bytes_moved(new, given))
 
     @cached_property
-    def _picked(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
+    def picked_rows(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
         """For each kept entry from which a step takes only picked rows, the number per new token."""
         picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
         for layer in self.trace.root.children:

@@ -65,6 +65,7 @@ class WeightFormats:
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
+        self._names: dict[str, list[str]] = {}  # in files, by the weight's own
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -258,18 +259,12 @@ class WeightFormats:
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight in each format of a quantization, or with the rest."""
         kind = self.kinds[w]
+        if kind is Kind.REST:
+            return ((rest, _copies(w, layers)),)
         if kind is Kind.EXPERT and quantization.experts_unknown:
             raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
-        formats = {
-            Kind.EXPERT: quantization.expert,
-            Kind.LINEAR: quantization.linear,
-            Kind.HEAD: quantization.head,
-            Kind.TABLE: quantization.table,
-            Kind.ROUTER: quantization.router,
-            Kind.GATE: quantization.gate,
-        }
-        otherwise = formats.get(kind)
-        is_linear = kind in (Kind.EXPERT, Kind.LINEAR, Kind.HEAD)
+        otherwise = _otherwise(quantization, kind)
+        is_linear = kind is Kind.EXPERT or kind is Kind.LINEAR or kind is Kind.HEAD
         is_left = kind is Kind.LINEAR and (
             (w.layers is None and not quantization.outside) or (w in self._transposed and not quantization.transposed)
         )
@@ -280,9 +275,7 @@ class WeightFormats:
         numbers = _numbers(w, layers)
         members = 1 if w.members is None else int(w.members)
         copies = (1 if has_numbers else len(numbers)) * (1 if has_members else members)
-        called = [w.name]
-        if quantization.listed and self.architecture is not None:
-            called = names_in_files(w.name, self.architecture)
+        called = self._called(w) if quantization.listed else [w.name]
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:
             for member in range(members if has_members else 1):
@@ -292,6 +285,14 @@ class WeightFormats:
                     form = rest
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())
+
+    def _called(self, w: Weight) -> list[str]:
+        """The possible names of a weight in files."""
+        if self.architecture is None:
+            return [w.name]
+        if w.name not in self._names:
+            self._names[w.name] = names_in_files(w.name, self.architecture)
+        return self._names[w.name]
 
     def _typed(self, w: Weight, layers: tuple[int, ...] | None) -> Copies:
         """The same from the headers of the files. Raises `Problem` for a type that only a quantization explains."""
@@ -357,6 +358,19 @@ class WeightFormats:
                 stacks = [origin(x).source for x in node.inputs]
                 found.update(w for w in stacks if isinstance(w, Weight) and int(w.shape[-2]) != width)
         return frozenset(found)
+
+
+def _otherwise(quantization: Quantization, kind: Kind) -> Format | None:
+    """The format of the weights of a kind that are not listed."""
+    if kind is Kind.LINEAR:
+        return quantization.linear
+    if kind is Kind.EXPERT:
+        return quantization.expert
+    if kind is Kind.HEAD:
+        return quantization.head
+    if kind is Kind.TABLE:
+        return quantization.table
+    return quantization.router if kind is Kind.ROUTER else quantization.gate
 
 
 def _numbered(name: str, layer: int | None, member: int) -> str:

@@ -11,7 +11,7 @@ from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import presets
 from ..counting.capacity import ROW
-from ..counting.costs import Costs
+from ..counting.costs import Costs, of
 from ..counting.fitting import LADDER
 from ..counting.formats import FORMATS, GGUF_TYPES, Format
 from ..engine.dims import Call, Poly, smallest_poly
@@ -23,18 +23,21 @@ from ..engine.tensors import Weight
 @cached_on_disk
 def capacity(slug: str) -> dict[str, Any]:
     """A model's polynomials, and its weights in the formats of the ladder."""
-    return Packing(presets.model(slug).counts).packed()
+    return Packing(of(presets.model(slug).counts)).packed()
 
 
 @memoized
 @cached_on_disk
 def weights(slug: str, format: str) -> list[Any] | None:
     """A model's weights in another format; None if it has none."""
-    return Packing(presets.model(slug).counts).weights_in(format)
+    return Packing(of(presets.model(slug).counts)).weights_in(format)
 
 
-class Packing(Costs):
+class Packing:
     """A model's costs for one new token per sequence on one device, as polynomials in the context."""
+
+    def __init__(self, costs: Costs):
+        self.costs, self.counts, self.trace = costs, costs.counts, costs.trace
 
     def packed(self) -> dict[str, Any]:
         """The data of a `Capacity`."""
@@ -51,15 +54,15 @@ class Packing(Costs):
 
     def weights_in(self, format: str) -> list[Any] | None:
         """The data of the `Weights` in a format."""
-        if not self.is_there(format):
+        if not self.costs.is_there(format):
             return None
-        always, tables, routed = self._read_by(format)
+        always, tables, routed = self.costs.read_by(format)
         return [
-            self.weight_bytes(format),
+            self.costs.weight_bytes(format),
             always + sum(size * used // members for (members, used), size in routed.items()),
-            list(self.formats.types(format)),
-            [_table(form, int(copies), w) for w in tables for form, copies in self.formats.of(w, format)],
-            sum(self.formats.size(w, format) for w in self.of_first_step),
+            list(self.costs.formats.types(format)),
+            [_table(form, int(copies), w) for w in tables for form, copies in self.costs.formats.of(w, format)],
+            sum(self.costs.formats.size(w, format) for w in self.costs.of_first_step),
         ]
 
     def _moved(self) -> Iterable[tuple[int | None, Poly]]:
@@ -70,19 +73,19 @@ class Packing(Costs):
             elif k.row is None:
                 yield k.item_bytes, k.seen_elements
             else:
-                rows, picked = k.seen.expr, self._picked.get((k.holds, k.layers))
+                rows, picked = k.seen.expr, self.costs.picked_rows.get((k.holds, k.layers))
                 yield k.item_bytes, (rows if picked is None else smallest_poly(rows, picked)) * k.elements_per_row
             written = k.elements - (k.seen_elements if k.holds in OF_SOURCE else 0)
             yield k.item_bytes, written if k.row is None else smallest_poly(written, k.elements_per_token)
 
     def _forms(self) -> list[tuple[Poly, Poly]]:
         """Like `forms`: the mask hides nothing from the newest token."""
-        whole, pairs = self.counts.flops, Poly.sum(p.leaf.flops * p.layers for p in self._pairs)
-        if not self.latents:
+        whole, pairs = self.counts.flops, Poly.sum(p.leaf.flops * p.layers for p in self.costs.pair_contractions)
+        if not self.costs.latents:
             return [(whole - pairs, pairs)]
         expanded, written_out = whole, pairs
-        for layer, latent in self.latents.items():
-            for p in (p for p in self._pairs if layer in p.leaf.path()):
+        for layer, latent in self.costs.latents.items():
+            for p in (p for p in self.costs.pair_contractions if layer in p.leaf.path()):
                 if (width := latent.written_out(p.leaf)) is not None:
                     saved = p.leaf.flops * (p.layers * (1 - Fraction(int(width), int(latent.rank))))
                     expanded, written_out = expanded - saved, written_out - saved
@@ -93,7 +96,7 @@ class Packing(Costs):
     def _largest(self) -> list[list[Any]]:
         """The operations that may be the largest, each once, without those that are never larger than another."""
         found: list[Poly] = []
-        for elements, _ in self._operations(pairs=True):
+        for elements, _ in self.costs.operations(pairs=True):
             poly = self._in_numbers(Poly.sum(varying * number for varying, number in elements.items()))
             if not any(_covers(other, poly) for other in found):
                 found = [*(other for other in found if not _covers(poly, other)), poly]

@@ -31,6 +31,9 @@ def csv_address(slug: str) -> str:
     return f"{FOLDER}/{slug}.csv"
 
 
+OF_MODEL = json_address, csv_address
+
+
 def files(slugs: Iterable[str]) -> Iterator[tuple[str, Callable[[], str]]]:
     """Each file's address and the function that computes its content, for the models of these presets."""
     listed = tuple(slugs)

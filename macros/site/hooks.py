@@ -49,6 +49,7 @@ preview = the_preview()
 ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
 # And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
 PUBLISHED = "macros.site.mkdocs_published", "macros.site.content_security"
+SECOND = "macros.cache.second_process"  # of a build that has one
 OUTPUT = "macros.site.mkdocs_output"  # and of one that replaces what stands in its folder
 is_replacing = False
 
@@ -134,6 +135,8 @@ def on_serve(server, config, builder):
 
 def on_shutdown():
     preview.on_shutdown()
+    if second := sys.modules.get(SECOND):
+        second.end()
     if output := sys.modules.get(OUTPUT):
         output.end()
 

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,14 +18,15 @@ from mkdocs.structure.nav import Section
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from ..cache import disk
+from ..cache import disk, second_process
 from ..catalogue import page_paths, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
-from . import model_pages, tool_files
+from . import data_files, model_pages, tool_files
 from .editors import is_an_editors
 from .preview import preview
 from .preview.inputs import Inputs
+from .preview.pages import clear
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -93,7 +94,8 @@ def on_files(files, config):
     for one in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
         if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
             file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
-            file.inclusion, file.generated_by, file.make = InclusionLevel.NOT_IN_NAV, "macros.site", one.make
+            file.inclusion, file.generated_by = InclusionLevel.NOT_IN_NAV, "macros.site"
+            file.make = partial(second_process.computed, one.path, one.make)
             file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)
     return files
@@ -135,6 +137,19 @@ def on_page_markdown_early(markdown, page, config, files):
     """A generated page is cached as a whole, after macros and Markdown; a preview caches each step."""
     if preview.serving or not isinstance(page.file, Generated):
         return None
+    said, _, page.content = second_process.computed(
+        task_of(page.file), lambda: kept_page(markdown, page, config, files)
+    ).partition("\n")
+    contents, title, anchors, links = json.loads(said)
+    page._title_from_render, page.present_anchor_ids = title, set(anchors)
+    page.toc = TableOfContents([_anchor(*one) for one in contents])
+    page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
+    page.render = lambda config, files: None
+    return ""
+
+
+def kept_page(markdown: str, page, config, files) -> str:
+    """A generated page's HTML, after a line of what rendering sets on the page."""
 
     def made() -> str:
         plugin = config.plugins["macros"]
@@ -147,13 +162,34 @@ def on_page_markdown_early(markdown, page, config, files):
         said = [contents, page._title_from_render, sorted(page.present_anchor_ids), links]
         return f"{json.dumps(said)}\n{page.content}"  # one text, for most of it is the HTML
 
-    said, _, page.content = disk.get_or_compute_whole("page", (page.file.src_uri, markdown), made).partition("\n")
-    contents, title, anchors, links = json.loads(said)
-    page._title_from_render, page.present_anchor_ids = title, set(anchors)
-    page.toc = TableOfContents([_anchor(*one) for one in contents])
-    page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
-    page.render = lambda config, files: None
-    return ""
+    return disk.get_or_compute_whole("page", (page.file.src_uri, markdown), made)
+
+
+def on_nav_late(nav, config, files):
+    """The generated pages, the last ones first, each with the data of its model: the same counts serve both."""
+    data = {file.src_uri: file for file in files if not file.is_documentation_page()}
+    tasks: list[tuple[str, Callable[[], str | bytes]]] = []
+    for page in reversed([file for file in files.documentation_pages() if isinstance(file, Generated)]):
+        tasks.append((task_of(page), partial(read_page, page, config, files)))
+        slug = Path(page.src_uri).stem
+        tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
+    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]), clear)
+
+
+def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:
+    """The generated files among these whose content is not there yet, as tasks."""
+    return [(one.src_uri, one.make) for one in files if isinstance(one, Generated) and "_content" not in vars(one)]
+
+
+def task_of(file: File) -> str:
+    return f"page {file.src_uri}"
+
+
+def read_page(file: File, config, files) -> str:
+    """The same as `kept_page`, of a page that MkDocs has not read."""
+    page = file.page or Page(None, file, config)
+    page.read_source(config)
+    return kept_page(page.markdown or "", page, config, files)
 
 
 CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.macro_call` writes it
@@ -237,5 +273,6 @@ def put_back() -> None:
 
 
 def on_post_build_late(config):
+    second_process.end()
     if preview.first is None:
         disk.close_store()

@@ -11,10 +11,11 @@ from urllib.parse import urljoin
 from mkdocs.structure.files import File
 
 from ..browser.bundle import without_comments
-from ..cache import disk, memory
+from ..cache import disk, memory, second_process
 from ..views.kit.mathml import without_tex
 from . import hashed, links
 from .mkdocs_markdown import title_text
+from .mkdocs_pages import made_later
 from .plain_markdown import markdown
 from .preview.pages import clear
 from .published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
@@ -51,6 +52,7 @@ def on_files(files, config):
     one = File.generated(config, hashed.STYLES, content=styles)
     files.append(one)
     own = [f for f in files if (f.generated_by or f.src_dir == config.docs_dir) and hashed.is_moved(f.src_uri)]
+    second_process.start(dict(made_later(reversed(own))), clear)
     for file in own:
         if hashed.is_written_here(file.src_uri):
             file.content_string = without_comments(file.content_string)

@@ -182,6 +182,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("given, said", HOSTILE)
 def test_what_an_address_says_and_cannot_be_is_said(tool, given, said):
     page = tool(given)
@@ -210,6 +211,7 @@ def test_without_scripts_usual_machines_stand(tool):
     assert fits("llama3.3-70b", "48GB", context=8192, weights="best").given.format in row
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("given", ["?on=24GB&context=32768", "?model=llama3-70b&on=h100&context=8192"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_on_a_phone_and_for_everybody(tool, given, width):

@@ -28,6 +28,7 @@ def test_a_filter_shows_the_drawings_that_fit_and_stands_in_the_address(open_pag
     assert "gpt_oss" in " ".join(shown(again).all_inner_texts()) and shown(again).count() < 10
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_two_drawings_stand_beside_or_over_each_other(open_page, site, width):
     page = open_page(urljoin(site, "models/gallery/"), viewport={"width": width, "height": 844})

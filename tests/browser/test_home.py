@@ -29,6 +29,7 @@ def home(open_page, site):
     return page
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("question", ASKED)
 def test_the_field_answers(home, site, question):
     address, said = ASKED[question]

@@ -329,6 +329,7 @@ COUNTED = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("task", COUNTED)
 @pytest.mark.timeout(600)
 def test_the_browser_plans_what_python_plans(tool, task):
@@ -432,6 +433,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("given, said", HOSTILE)
 def test_what_an_address_says_and_cannot_be_is_said(tool, given, said):
     page = tool(given)

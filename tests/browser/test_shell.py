@@ -190,6 +190,7 @@ def test_nothing_is_wider_than_a_phone(open_page, shell, path):
     assert overflow(page) == 0
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("path", ["", "deep/page/"])
 def test_axe_finds_nothing(open_page, shell, path, width):

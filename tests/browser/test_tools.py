@@ -421,6 +421,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name, asked, said", HOSTILE)
 def test_what_an_address_says_and_cannot_be_is_said(tool, name, asked, said):
     page = tool(name, asked, answers=name != "config")
@@ -519,6 +520,7 @@ def test_without_scripts_a_table_stands(tool):
     assert "every-parameter describe" in tool("config", java_script_enabled=False).content()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["what-if", "compare"])
 def test_on_a_phone_and_for_everybody(tool, name):
     """With the drawings side by side too, which scroll and so can be reached."""

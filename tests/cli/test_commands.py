@@ -32,7 +32,8 @@ from macros.cache import memory
 from macros.catalogue import preset_file, presets
 from macros.catalogue.checkpoints import SHIPPED
 from macros.catalogue.stored import BITS, INDEX, header
-from macros.cli.commands import COMMANDS
+from macros.cli.commands import HERE
+from macros.cli.other_commands import COMMANDS
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.files import write, writing
@@ -1050,7 +1051,7 @@ def test_what_is_no_safetensors_file_is_said(run, tmp_path, data, found):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("describe",), *((name, "--help") for name in COMMANDS), ("--help",)],
+    [(), ("describe",), *((name, "--help") for name in (*HERE, *COMMANDS)), ("--help",)],
     ids=str,
 )
 def test_help(run, arguments):

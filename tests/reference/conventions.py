@@ -93,7 +93,7 @@ def not_picked(ours: Model, new: int, context: int) -> int:
     """Scores and averages over the tokens, entries or blocks that the indexer did not pick; of latents, written out."""
     costs, values = costs_of(ours.counts), ours.counts.values(T=new, S=context)
     more = 0
-    for p in costs._pairs:
+    for p in costs.pair_contractions:
         latent = next((of_layer for layer, of_layer in costs.latents.items() if layer in p.leaf.path()), None)
         picked, theirs = p.keys.at(values), p.flops(values)
         if latent and not p.leaf.is_inside(Role.INDEXER):
@@ -156,7 +156,7 @@ def pools_ahead(ours: Model, new: int, context: int) -> int:
     if ours.model_type != "qwen4_exp_text":
         return 0
     more, values = 0, ours.counts.values(T=new, S=context)
-    for p in costs_of(ours.counts)._pairs:
+    for p in costs_of(ours.counts).pair_contractions:
         if isinstance(p.mask, Compressed):
             more -= int(p.flops(values) * (1 - p.share(values)))
     return more

@@ -2,6 +2,7 @@
 and mends.
 """
 
+import functools
 import html
 import logging
 import pathlib
@@ -21,7 +22,6 @@ import pytest
 from copies import ROOT, environment, small_site
 from fuzz.saves import Serve, after_saves, clean_build, until
 from mkdocs.exceptions import PluginError
-from sampling import sampled
 
 from macros.cache import memory
 from macros.cache.memory import Packed
@@ -70,11 +70,17 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
-LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes")
-RARE = pytest.mark.slow("a preview of its own for what happens rarely")
+SOME = pytest.mark.share(3, of="previews of their own")
+LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes"), SOME
+RARE = pytest.mark.slow("a preview of its own for what happens rarely"), SOME
 
 
-@pytest.mark.parametrize("seed, rounds", [(0, 1), *(pytest.param(seed, 3, marks=LONG) for seed in sampled((1, 2), 2))])
+def marked(marks):
+    """A test with all of these marks."""
+    return lambda function: functools.reduce(lambda so_far, mark: mark(so_far), marks, function)
+
+
+@pytest.mark.parametrize("seed, rounds", [(0, 1), *(pytest.param(seed, 3, marks=LONG) for seed in (1, 2))])
 def test_after_any_saves_the_preview_is_a_clean_build(serve, seed, rounds):
     after_saves(serve(), seed, rounds)
 
@@ -262,7 +268,7 @@ def test_a_packed_text_is_the_text():
     assert len(Packed(texts[-1]).content) < 10_000
 
 
-@RARE
+@marked(RARE)
 def test_a_full_disk_stops_nothing(serve):
     """While nothing can be written the last good page is served; at the next save after that, the new one is."""
     server = serve()
@@ -294,7 +300,7 @@ def test_an_address_that_cannot_be_had_is_one_line(tmp_path, port):
     assert done.returncode and "Traceback" not in done.stderr
 
 
-@RARE
+@marked(RARE)
 def test_no_file_makes_the_server_hang(serve, as_it_was):
     """A file that becomes a folder, a page of another encoding, a page of the site that is a draft, a `mkdocs.yml` cut
     in the middle.
@@ -318,7 +324,7 @@ def test_no_file_makes_the_server_hang(serve, as_it_was):
     server.becomes(as_it_was(server))
 
 
-@RARE
+@marked(RARE)
 def test_a_page_that_is_back_is_seen_by_its_tab(serve):
     """Pages that are not found reload like any other, in whatever spelling they were asked for."""
     server = serve()
@@ -334,7 +340,7 @@ def test_a_page_that_is_back_is_seen_by_its_tab(serve):
         assert f"releasedX{n} " in server.get("guide/%C3%BCber%20uns/")
 
 
-@RARE
+@marked(RARE)
 def test_what_is_written_back_during_a_build_is_not_kept(serve, as_it_was):
     """A preset that is wrong for a moment, while everything is read anew."""
     server = serve()
@@ -510,7 +516,6 @@ def test_broken_saves_show_their_line_and_mend(serve, as_it_was, chosen):
     server.becomes(as_it_was(server))
 
 
-@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "what",
     [
@@ -529,7 +534,7 @@ def test_a_broken_first_build_recovers(serve, as_it_was, what):
     server.becomes(as_it_was(server))
 
 
-@RARE
+@marked(RARE)
 def test_the_preview_waits_for_its_own_modules(serve):
     """Wrong at the very first start: there is no server yet that could show it, so the terminal does, and all begins at
     the mend.
@@ -550,7 +555,7 @@ def test_the_preview_waits_for_its_own_modules(serve):
     assert told and "<h1" in server.get("guide/two/")
 
 
-@RARE
+@marked(RARE)
 def test_a_save_that_the_system_does_not_tell_is_found(serve):
     """As on a drive of another machine."""
     server = serve(
@@ -561,7 +566,7 @@ def test_a_save_that_the_system_does_not_tell_is_found(serve):
     server.shows("guide/two/", "Two and more")
 
 
-@RARE
+@marked(RARE)
 def test_an_edit_of_the_preview_starts_it_again(serve):
     server = serve()
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
