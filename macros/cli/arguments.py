@@ -47,6 +47,19 @@ class Types(argparse.Action):
         parser.exit()
 
 
+class Version(Types):
+    """Prints the version of the installed package, like `--help`."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(PROGRAM, version(PROGRAM))
+        except PackageNotFoundError:
+            parser.error(f"{PROGRAM} is not installed, and only an installed package has a version; pip install -e .")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command; `command` is its name."""
     whole = Parser(
@@ -67,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
         '  every-parameter run capitals --text "The capital of France is"\n'
         "  every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny\n",
     )
+    whole.add_argument("--version", action=Version, help="print the version and exit")
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _describe(commands)
     _compare(commands)

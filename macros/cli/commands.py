@@ -11,7 +11,6 @@ import errno
 import gc
 import io
 import itertools
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -337,11 +336,10 @@ def totals(options) -> int:
 
 def schema(options) -> int:
     """Print the JSON Schema of presets."""
-    text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
     if options.output is None:
-        print(text, end="")
+        print(preset_schema.schema_text(), end="")
         return 0
-    write(Path(options.output), text, with_folders=True)
+    write(Path(options.output), preset_schema.schema_text(), with_folders=True)
     return 0
 
 

@@ -890,24 +890,6 @@ def test_what_is_no_text_is_not_printed():
         assert page_errors.printable(right, "docs/a.md") is right
 
 
-@pytest.mark.parametrize(
-    "source, line",
-    [
-        ('{{ value("a"', "two braces are opened and not closed: }} is missing"),
-        ('{{ value("a") } x', "two braces are opened and not closed: }} is missing"),
-        ('a {{ value("a" }} b', "a call is not closed: ) is missing"),
-        ('{{ value(["a"), 1 }}', "a call is not closed: ] is missing"),
-        ('{{ value("a }}', "a text is not closed: a quotation mark is missing"),
-        ('{{ value("a") b }}', "unexpected 'b' after the call, between the braces"),
-        ("{{ a ? b }}", "unexpected char '?' at"),
-    ],
-)
-def test_what_is_wrong_with_braces_is_said_in_plain_words(source, line):
-    with pytest.raises(jinja2.TemplateSyntaxError) as raised:
-        jinja2.Environment().from_string(source)
-    assert page_errors.in_plain_words(raised.value.message).startswith(line)
-
-
 def test_every_macro_says_what_its_arguments_are():
     """Mend: annotate the parameter with a kind of macros/site/page_arguments.py."""
     for name, function in page_macros.macros(Env()).items():
