@@ -126,11 +126,13 @@ def wheel(tmp_path_factory) -> Path:
 @pytest.mark.slow("builds the wheel")
 @pytest.mark.timeout(300)
 def test_the_wheel_carries_every_file_once(wheel):
-    """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else."""
+    """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else: not the
+    README's pictures."""
     ours = {}
     for source, target in ((ROOT / "macros", "every_parameter"), (ROOT / "docs/assets", "every_parameter/assets")):
         for path in source.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
+            is_left_out = path.name.startswith((".", "readme-")) or "__pycache__" in path.parts
+            if path.is_file() and not is_left_out:
                 ours[f"{target}/{path.relative_to(source).as_posix()}"] = path.read_bytes()
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}

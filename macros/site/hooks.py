@@ -98,7 +98,9 @@ def on_startup(command, dirty=False, **kwargs):
     is_replacing = command != "serve" and not dirty
     logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
     # The empty build before the server is there is none that anybody waits for.
-    logging.getLogger("mkdocs.commands.build").addFilter(lambda line: not preview.is_first or line.levelno > logging.INFO)
+    logging.getLogger("mkdocs.commands.build").addFilter(
+        lambda line: not preview.is_first or line.levelno > logging.INFO
+    )
     preview.on_startup(command)
 
 

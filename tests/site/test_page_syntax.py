@@ -12,7 +12,11 @@ from macros.site.page_syntax import Mend, front_matter_mend, syntax_mend, withou
 TEXT = "write {% raw %} around"
 CASES = {
     '{{ value("a"': (1, "two braces are opened and not closed: }} is missing", f"close the braces, or {TEXT} them"),
-    '{{ value("a") } x': (1, "two braces are opened and not closed: }} is missing", f"close the braces, or {TEXT} them"),
+    '{{ value("a") } x': (
+        1,
+        "two braces are opened and not closed: }} is missing",
+        f"close the braces, or {TEXT} them",
+    ),
     "{{ a %} b": (1, "two braces are opened and not closed: }} is missing", f"close the braces, or {TEXT} them"),
     'a {{ value("a" }} b': (1, "a call is not closed: ) is missing", "add it"),
     '{{ value(["a"), 1 }}': (1, "a list is not closed: ] is missing", "add it"),
@@ -26,9 +30,17 @@ CASES = {
     "10{%qqqq%}": (1, "there is no tag {% qqqq %}", f"{TEXT} a tag that is meant as text"),
     "a\n{% endraw %}": (2, "{% endraw %} without {% raw %}", "delete it, or open {% raw %} before its text"),
     "{% elif x %}": (1, "{% elif %} without {% if %}", "delete it, or open {% if %}"),
-    "{% for a in b %}{% endif %}": (1, "{% endif %} stands where {% for %} is not closed", "add {% endfor %} before it"),
+    "{% for a in b %}{% endif %}": (
+        1,
+        "{% endif %} stands where {% for %} is not closed",
+        "add {% endfor %} before it",
+    ),
     "{% if x }\na": (1, "a tag is opened and not closed: %} is missing", f"close the tag, or {TEXT} it"),
-    "{% if x }}{{ a }}{% endif %}": (1, "a tag is opened and not closed: %} is missing", f"close the tag, or {TEXT} it"),
+    "{% if x }}{{ a }}{% endif %}": (
+        1,
+        "a tag is opened and not closed: %} is missing",
+        f"close the tag, or {TEXT} it",
+    ),
     "{% if a = 1 %}b{% endif %}": (1, "unexpected '=' in the tag", f"correct the tag, or {TEXT} it"),
     "{% for x of y %}{% endfor %}": (1, "expected token 'in', got 'of'", f"correct the tag, or {TEXT} it"),
     "a\n{% raw %}\nb": (2, "{% raw %} is not closed", "add {% endraw %} behind the text"),
@@ -62,7 +74,14 @@ def test_metadata_that_mkdocs_would_print_are_told(text, line, what):
 
 @pytest.mark.parametrize(
     "text",
-    ["# A\n", "---\ntitle: A\n---\n# A\n", "---\n\nA line across\n\n---\n", "---\ntitle: A\n...\n# A\n", "---\nA rule\n", ""],
+    [
+        "# A\n",
+        "---\ntitle: A\n---\n# A\n",
+        "---\n\nA line across\n\n---\n",
+        "---\ntitle: A\n...\n# A\n",
+        "---\nA rule\n",
+        "",
+    ],
 )
 def test_other_beginnings_of_a_page_are_none(text):
     assert front_matter_mend(text) is None
@@ -76,4 +95,6 @@ def test_a_build_is_refused_with_the_line(tmp_path):
     built: subprocess.CompletedProcess = build(site)
     assert built.returncode == 1 and not (site / "site").exists()
     (said,) = [line for line in built.stderr.splitlines() if "docs/guide" in line]
-    assert "docs/guide/two.md:2: the metadata above the page are not YAML: mapping values are not allowed here; " in said
+    assert (
+        "docs/guide/two.md:2: the metadata above the page are not YAML: mapping values are not allowed here; " in said
+    )
