@@ -2,7 +2,8 @@
 
     python .ci/for_the_index.py https://github.com/owner/name v0.2.0 [https://example.org/site/]
 
-The repository does not say where it is hosted; whoever releases it knows. Changes README.md and pyproject.toml in place.
+The repository does not say where it is hosted; whoever releases it knows. README.md and pyproject.toml are changed in
+place.
 """
 
 import re
