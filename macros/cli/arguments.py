@@ -92,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands)
     _run(commands)
     _add(commands)
+    _scaffold(commands)
     _totals(commands)
     _schema(commands)
     _diff(commands)
@@ -368,6 +369,20 @@ def _add(commands) -> None:
         metavar="FILE",
         help="write to this file instead of the preset's place or standard output; never overwrites a file",
     )
+
+
+def _scaffold(commands) -> None:
+    scaffolding = _command(
+        commands,
+        "scaffold",
+        "write the files of a new architecture, and list what is still open",
+        "Copies the forward pass of a similar type into a module of its own, with a small config, the stub of a\n"
+        "closed form and the statement that no library has the type. Works in a clone of the repository. For a type\n"
+        "that is there, it lists what is still open.",
+        "every-parameter scaffold my_llama --like llama",
+    )
+    scaffolding.add_argument("type", metavar="TYPE", help="the new model_type")
+    scaffolding.add_argument("--like", metavar="TYPE", help="a similar type, whose code is copied")
 
 
 def _totals(commands) -> None:

@@ -1,5 +1,5 @@
 """The commands: `describe`, `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `check`, `run`, `add`,
-`totals`, `schema`, `diff`, `publish-check`.
+`scaffold`, `totals`, `schema`, `diff`, `publish-check`.
 
 A call that cannot be answered gives exit status 2 and one line on standard error.
 """
@@ -47,6 +47,7 @@ from .arguments import PROGRAM, parser
 from .describe import as_table
 from .printing import show
 from .run import predict
+from .scaffold import scaffold, still_open
 from .settings import read
 from .skeleton import skeleton
 from .totals import totals as published_totals
@@ -325,6 +326,15 @@ def add(options) -> int:
     return 0
 
 
+def scaffolding(options) -> int:
+    """Write the files of a new architecture, and list what is still open."""
+    written = scaffold(options.type, options.like)
+    print(*(f"wrote {path}" for path in written), sep="\n", end="\n\n" if written else "")
+    left = still_open(options.type)
+    print(*(["still open:", *left] if left else ["nothing is open"]), sep="\n")
+    return 0
+
+
 def totals(options) -> int:
     """Print the published number of parameters, from a checkpoint's headers or its index."""
     lines, said, is_same = published_totals(options.path, options.hub, options.preset, options.strict)
@@ -392,6 +402,7 @@ COMMANDS = {
     "check": check,
     "run": run,
     "add": add,
+    "scaffold": scaffolding,
     "totals": totals,
     "schema": schema,
     "diff": diff,
