@@ -87,11 +87,11 @@ def small_config(model_type: str) -> dict[str, Any]:
     for raw in json.loads(read_text(SMALL)):
         if raw["model_type"] == model_type:
             return raw
-    for path in sorted((ROOT / "tests/golden").glob("*.npz")):
-        if path.stem.startswith(model_type):
-            raw = json.loads(str(np.load(path)["config_json"]))
-            if raw["model_type"] == model_type:
-                return raw
+    files = sorted((ROOT / "tests/golden").glob("*.npz"))
+    for path in sorted(files, key=lambda path: not path.stem.startswith(model_type)):
+        raw = json.loads(str(np.load(path)["config_json"]))
+        if raw["model_type"] == model_type:
+            return raw
     raise Problem(f"--like {model_type} has no small config", "name a type with a checkpoint in tests/golden")
 
 
@@ -110,9 +110,8 @@ def with_form(text: str, model_type: str, like: str) -> str:
         f'    return FORMS["{like}"](c)\n\n\nFORMS["{model_type}"] = {name}\n\n'
     )
     text = with_line(text, r"^\n(?=(?:#.*\n)*ALIASES = \{)", f"\n{stub}")
-    return with_line(
-        text, r"^(?=def test_every_form_meets_random_configs)", f'RANDOM["{model_type}"] = RANDOM["{like}"]\n\n\n'
-    )
+    drawn = f'RANDOM["{model_type}"] = RANDOM["{like}"]\n\n\n'
+    return with_line(text, r"^(?=def test_every_type_with_a_form_meets_random_configs)", drawn)
 
 
 def with_line(text: str, before: str, line: str) -> str:
@@ -215,6 +214,10 @@ def still_open(model_type: str) -> list[str]:
         found += [f"{shown(SMALL)}: {model_type}: {key}: the config does not read it" for key in unread]
         if any({**raw, "model_type": other} == small_config(other) for other in others(model_type)):
             found.append(f"{shown(SMALL)}: {model_type}: give the keys that are new unusual values")
+        if json.loads(read_text(DRAWN)).get(model_type, raw) != raw:
+            found.append(
+                f"{shown(DRAWN)}: {model_type}: the gallery has another config: python -m tests.reference.unlisted"
+            )
     forms = read_text(FORMS)
     if stub := re.search(rf'^def {model_type}\(c\):\n    """{OPEN}', forms, re.M):
         line = forms[: stub.start()].count("\n") + 1

@@ -18,7 +18,7 @@ from macros.engine.architectures import architectures
 MADE = comparison()
 
 
-def test_every_registered_type_is_compared_or_says_why_not():
+def test_every_type_is_compared_or_says_why_not():
     why_not = "or say why not in ABSENT of tests/reference/configs.py"
     small = "add one to tests/reference/configs.json"
     each_has(architectures().keys() - configs().keys() - ABSENT.keys(), "has no small config", f"{small}, {why_not}")

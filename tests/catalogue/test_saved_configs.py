@@ -36,12 +36,10 @@ def load(tmp_path):
     return load
 
 
-def test_every_type_is_among_them():
+def test_every_type_has_a_saved_config():
     types = {row["config"]["model_type"] for row in SAVED.values()}
     lacking = set(architectures()) - set(ABSENT) - types
-    written = (
-        "python -m tests.reference.checkpoints tests/golden TYPE, or ABSENT of tests/reference/configs.py says why"
-    )
+    written = "python -m tests.reference.checkpoints tests/golden TYPE, or ABSENT of reference/configs.py says why"
     each_has(lacking, "has no config of transformers in tests/golden/saved_configs.json", written)
     assert set(ABSENT) <= set(architectures()) - types
 

@@ -39,7 +39,7 @@ def config_of(name):
     return configs()[name] if text is None else {"model_type": name, "text_config": configs()[text]}
 
 
-def test_every_small_model_was_saved():
+def test_every_type_was_saved_by_transformers():
     lacking = configs().keys() - LAYOUTS.keys()
     each_has(lacking, "has no row in tests/golden/layouts.json", "python -m tests.reference.layouts TYPE")
     assert len(OTHERS) > 40
