@@ -10,7 +10,10 @@ from copies import NAV, PAGES, build, small_site
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-TOOLS = {"tools/fits.md": "# What fits\n\n{{ what_fits() }}\n", "tools/config.md": "# Any config\n\n{{ any_config() }}\n"}
+TOOLS = {
+    "tools/fits.md": "# What fits\n\n{{ what_fits() }}\n",
+    "tools/config.md": "# Any config\n\n{{ any_config() }}\n",
+}
 
 
 @pytest.fixture(scope="module")
