@@ -41,7 +41,7 @@ from macros.engine.trace import Trace
 from macros.site import page_arguments, page_errors, page_macros
 from macros.views.costs import bytes_moved, flops, kv_cache, memory, overview, time_bounds
 from macros.views.diagrams import model_diagrams
-from macros.views.guide import matmul, model_size
+from macros.views.guide import matmul, model_size, tools
 from macros.views.kit import context_limits, disclosure, equations, mathml, rounding, values
 from macros.views.kit import html as kit
 from macros.views.kit.html import tag, text
@@ -888,6 +888,13 @@ def test_what_is_no_text_is_not_printed():
             page_errors.printable(wrong, "docs/a.md")
     for right in ("text", 3, None, 2.5, [1], tag("b", "bold"), jinja2.Undefined()):
         assert page_errors.printable(right, "docs/a.md") is right
+
+
+def test_a_change_that_adds_a_window_still_keeps_tokens():
+    """What a token adds until the window is full, not only after that."""
+    shown = re.sub(r"<[^>]+>", "|", str(tools.changes_table("llama3-8b")))
+    (window,) = re.findall(r"Sliding window.*?(?=Weights in)", shown, re.S)
+    assert "131 kB, later 0 B" in window and shown.count("later") == 1
 
 
 def test_every_macro_says_what_its_arguments_are():
