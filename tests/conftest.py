@@ -400,7 +400,8 @@ CAME = """
 """
 ALL_CAME = """() => {
     const later = [...document.querySelectorAll("body > template")].map(e => [...e.content.querySelectorAll("script")])
-    return later.flat().every(one => came.has(new URL(one.getAttribute("src"), location).href))
+    const isRun = one => location.protocol !== "file:" || one.type !== "module"
+    return later.flat().filter(isRun).every(one => came.has(new URL(one.getAttribute("src"), location).href))
 }"""
 
 

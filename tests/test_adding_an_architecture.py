@@ -24,10 +24,10 @@ BY_PROGRAMS = {"macros/catalogue/independent.toml", "tests/golden/saved_configs.
 # These ask of every type for something, whichever types there are.
 OF_EVERY_TYPE = (
     "tests/catalogue/test_independent.py",
-    "tests/catalogue/test_saved_configs.py::test_every_type_is_among_them",
-    "tests/counting/test_closed_forms.py::test_every_architecture_has_a_form",
-    "tests/engine/test_layouts.py::test_every_small_model_was_saved",
-    "tests/test_package.py::test_the_list_of_reference_logits_is_that_of_the_checkpoints",
+    "tests/catalogue/test_saved_configs.py::test_every_type_has_a_saved_config",
+    "tests/counting/test_closed_forms.py::test_every_type_has_a_closed_form",
+    "tests/engine/test_layouts.py::test_every_type_was_saved_by_transformers",
+    "tests/test_package.py::test_every_type_with_a_checkpoint_is_listed",
     "tests/test_prose.py::test_the_conventions_list_what_the_counter_counts",
     "tests/views/test_coverage.py",
 )
@@ -111,6 +111,8 @@ def test_from_nothing_to_exact(tmp_path):
         said += "".join(run(tmp_path, command) for command in ([] if block.file else commands(block)))
     run(tmp_path, [sys.executable, "-m", "pytest", "-n0", "-m", "quick", *OF_EVERY_TYPE])
     assert "fill in: organization, released" in said
+    assert "wrote macros/engine/architectures/sandwich_llama.py" in said
+    assert "tests/golden/sandwich_llama.npz: no logits to compare with: python -m tests.reference.own " in said
     assert "1 model, 0 as published, 1 without a published total, 0 undisclosed, 0 off" in said
     of_the_engine, of_all = map(int, re.findall(r"^=+ (\d+) passed", said, re.M))
     assert 4 < of_the_engine < of_all

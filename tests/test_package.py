@@ -22,7 +22,7 @@ from copies import environment as environment_without_warnings
 from copies import small_site
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from reference import golden, goldens
+from reference import each_has, golden, goldens
 from sampling import sampled
 
 from macros.catalogue import presets
@@ -99,9 +99,11 @@ def test_what_is_imported_is_declared():
                 assert providers & allowed.keys(), f"{path}: {name} is of {providers}, which nothing declares"
 
 
-def test_the_list_of_reference_logits_is_that_of_the_checkpoints():
+def test_every_type_with_a_checkpoint_is_listed():
     """Mend: add the model type to macros/catalogue/reference_logits.toml, or take it out."""
-    assert presets.goldens() == {golden(name).model_type for name in goldens()}
+    compared = {golden(name).model_type for name in goldens()}
+    each_has(compared - presets.goldens(), "has a checkpoint in tests/golden", "add TYPE to reference_logits.toml")
+    each_has(presets.goldens() - compared, "has no checkpoint in tests/golden", "take it out of reference_logits.toml")
     listed = tomllib.loads(presets.REFERENCE_LOGITS.read_text("utf-8"))["model_types"]
     assert listed == sorted(set(listed))
 
@@ -126,11 +128,13 @@ def wheel(tmp_path_factory) -> Path:
 @pytest.mark.slow("builds the wheel")
 @pytest.mark.timeout(300)
 def test_the_wheel_carries_every_file_once(wheel):
-    """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else."""
+    """Modules and data of macros/, whatever their folder, and the site's styles and scripts; and nothing else: not the
+    README's pictures."""
     ours = {}
     for source, target in ((ROOT / "macros", "every_parameter"), (ROOT / "docs/assets", "every_parameter/assets")):
         for path in source.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
+            is_left_out = path.name.startswith((".", "readme-")) or "__pycache__" in path.parts
+            if path.is_file() and not is_left_out:
                 ours[f"{target}/{path.relative_to(source).as_posix()}"] = path.read_bytes()
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}

@@ -157,7 +157,7 @@ def test_the_tag_of_the_version_starts_a_release_with_its_entry():
     assert fnmatch(tag := f"v{PROJECT['version']}", pattern)
     status, said = says(NOTES, tag)
     assert status == 0, said
-    entry = CHANGELOG.split("\n## ")[1].partition("\n")[2]
+    entry = CHANGELOG.split(f"\n## {PROJECT['version']} (")[1].split("\n## ")[0].partition("\n")[2]
     assert re.sub(r"\W", "", said) == re.sub(r"\W", "", re.sub(r"\]\([^)]*\)", "", entry))
     assert "](" not in said and said.count("\n- ") == entry.count("\n- ")
     assert all(line.startswith("- ") or not line or line in entry.split("\n") for line in said.split("\n"))
@@ -172,6 +172,38 @@ def test_a_release_needs_the_tests():
     assert writing == {"release", "index"}
     assert all(set(jobs[name]["needs"]) == {"tests", "build"} for name in writing)
     assert "vars.TRUSTED_PUBLISHING == 'true'" in jobs["index"]["if"]
+
+
+def test_changes_since_the_release_are_named_as_such():
+    """Mend: new lines of the changelog stand below "## Unreleased", above the version that was released last."""
+    headings = re.findall(r"^## (.*)$", CHANGELOG, re.M)
+    dated = [re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", heading) for heading in headings]
+    assert all(dated[1:]) and (dated[0] or headings[0] == "Unreleased")
+
+
+def test_a_released_package_says_where_the_project_is(tmp_path):
+    """Every link of its README is a whole address, of a file that is there; and so is its picture's."""
+    repository, tag = "https://github.com/someone/every-parameter", f"v{PROJECT['version']}"
+    for name in (".ci/for_the_index.py", "pyproject.toml", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    command = tmp_path / ".ci/for_the_index.py", repository, tag
+    assert says(*command) == says(*command) == (0, ""), "twice as once"
+    readme = (tmp_path / "README.md").read_text("utf-8")
+    links = [*re.findall(r"\]\(([^)]+)\)", readme), *re.findall(r'(?:src|srcset)="([^"]+)"', readme)]
+    files = [link.removeprefix(f"{repository}/") for link in links]
+    assert len(links) > 10 and {link.partition("/")[0] for link in files} == {"blob", "raw"}
+    for link in files:
+        kind, at, path = link.split("/", 2)
+        assert (kind, at) == ("raw" if path.endswith(".webp") else "blob", tag) and (ROOT / path).is_file(), link
+    urls = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
+    assert urls["Homepage"] == urls["Repository"] == repository and urls["Changelog"].startswith(
+        f"{repository}/blob/{tag}/"
+    )
+    assert set(urls) == {"Homepage", "Repository", "Issues", "Changelog"}
+    assert any(".ci/for_the_index.py" in step.get("run", "") for step in workflow("release")["jobs"]["build"]["steps"])
+    status, said = says(tmp_path / ".ci/for_the_index.py", "someone/every-parameter", tag)
+    assert status == 1 and said.endswith("is no address of a repository: https://github.com/owner/name\n")
 
 
 def test_a_release_whose_tag_or_entry_is_missing_ends_with_a_line(tmp_path):

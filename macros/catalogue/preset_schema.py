@@ -7,11 +7,13 @@ hyperparameters.
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Set
 from typing import Any
 
 import msgspec
 
+from ..cache.memory import memoized
 from ..engine.architectures import Architecture, architectures
 from ..engine.architectures.config import COMMON_IGNORED, Config, Key, fields_of, keys_of
 from .preset_file import KINDS, NULL, Preset
@@ -26,6 +28,12 @@ RELEASED: Schema = {
     "description": 'a day, such as 2024-04-18, or "2024-04" or "2024" where it is not established',
     "anyOf": [{"type": "string", "format": "date"}, {"type": "string", "pattern": r"^(19|20)\d\d(-(0[1-9]|1[0-2]))?$"}],
 }
+
+
+@memoized
+def schema_text() -> str:
+    """The schema as a file's text."""
+    return json.dumps(schema(), ensure_ascii=False, indent=1) + "\n"
 
 
 def schema() -> Schema:

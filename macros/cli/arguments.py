@@ -47,6 +47,19 @@ class Types(argparse.Action):
         parser.exit()
 
 
+class Version(Types):
+    """Prints the version of the installed package, like `--help`."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(PROGRAM, version(PROGRAM))
+        except PackageNotFoundError:
+            parser.error(f"{PROGRAM} is not installed, and only an installed package has a version; pip install -e .")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command; `command` is its name."""
     whole = Parser(
@@ -67,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
         '  every-parameter run capitals --text "The capital of France is"\n'
         "  every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny\n",
     )
+    whole.add_argument("--version", action=Version, help="print the version and exit")
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _describe(commands)
     _compare(commands)
@@ -78,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands)
     _run(commands)
     _add(commands)
+    _scaffold(commands)
     _totals(commands)
     _schema(commands)
     _diff(commands)
@@ -354,6 +369,20 @@ def _add(commands) -> None:
         metavar="FILE",
         help="write to this file instead of the preset's place or standard output; never overwrites a file",
     )
+
+
+def _scaffold(commands) -> None:
+    scaffolding = _command(
+        commands,
+        "scaffold",
+        "write the files of a new architecture, and list what is still open",
+        "Copies the forward pass of a similar type into a module of its own, with a small config, the stub of a\n"
+        "closed form and the statement that no library has the type. Works in a clone of the repository. For a type\n"
+        "that is there, it lists what is still open.",
+        "every-parameter scaffold my_llama --like llama",
+    )
+    scaffolding.add_argument("type", metavar="TYPE", help="the new model_type")
+    scaffolding.add_argument("--like", metavar="TYPE", help="a similar type, whose code is copied")
 
 
 def _totals(commands) -> None:

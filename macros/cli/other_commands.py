@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from . import training as trained
 from .commands import fail, warn
 from .printing import show
 from .run import predict
+from .scaffold import scaffold, still_open
 from .settings import read
 from .skeleton import skeleton
 from .totals import totals as published_totals
@@ -226,6 +226,15 @@ def add(options) -> int:
     return 0
 
 
+def scaffolding(options) -> int:
+    """Write the files of a new architecture, and list what is still open."""
+    written = scaffold(options.type, options.like)
+    print(*(f"wrote {path}" for path in written), sep="\n", end="\n\n" if written else "")
+    left = still_open(options.type)
+    print(*(["still open:", *left] if left else ["nothing is open"]), sep="\n")
+    return 0
+
+
 def totals(options) -> int:
     """Print the published number of parameters, from a checkpoint's headers or its index."""
     lines, said, is_same = published_totals(options.path, options.hub, options.preset, options.strict)
@@ -237,11 +246,10 @@ def totals(options) -> int:
 
 def schema(options) -> int:
     """Print the JSON Schema of presets."""
-    text = json.dumps(preset_schema.schema(), ensure_ascii=False, indent=1) + "\n"
     if options.output is None:
-        print(text, end="")
+        print(preset_schema.schema_text(), end="")
         return 0
-    write(Path(options.output), text, with_folders=True)
+    write(Path(options.output), preset_schema.schema_text(), with_folders=True)
     return 0
 
 
@@ -276,6 +284,7 @@ COMMANDS = {
     "train": training,
     "run": run,
     "add": add,
+    "scaffold": scaffolding,
     "totals": totals,
     "schema": schema,
     "diff": diff,

@@ -46,6 +46,7 @@ def the_preview():
 
 
 preview = the_preview()
+logging.getLogger("mkdocs.config").addFilter(importlib.import_module("macros.site.preview.lines").Settings())
 ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
 # And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
 PUBLISHED = "macros.site.mkdocs_published", "macros.site.content_security"
@@ -97,6 +98,10 @@ def on_startup(command, dirty=False, **kwargs):
     global is_replacing
     is_replacing = command != "serve" and not dirty
     logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
+    # The empty build before the server is there is none that anybody waits for.
+    logging.getLogger("mkdocs.commands.build").addFilter(
+        lambda line: not preview.is_first or line.levelno > logging.INFO
+    )
     preview.on_startup(command)
 
 

@@ -13,7 +13,10 @@ from pathlib import Path
 from markupsafe import escape
 from mkdocs.exceptions import PluginError
 
+from ..cache.memory import depends_on
+from ..engine.errors import Problem
 from .extensions.glossary import Entry, entries, tooltips
+from .page_syntax import front_matter_mend, without_front_matter
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
@@ -57,6 +60,18 @@ def place_in_docs(what: str) -> str:
     formula = what[what.find("$") + 1 : what.rfind("$")].split("\n")[0]
     number = next((n for n, line in enumerate(lines, 1) if formula and formula in " ".join(line.split())), None)
     return f"docs/{source}" + (f":{number}" if number else "")
+
+
+def on_page_markdown_early(markdown, page, config, files):
+    """Refuse metadata that MkDocs would print as text; under live preview, tell them above the page's text."""
+    if page.meta or not (mend := front_matter_mend(page.file.content_string)):
+        return None
+    problem = Problem(mend.what, mend.how, f"docs/{page.file.src_uri}:{mend.line}")
+    if not config.plugins["macros"].config["on_error_fail"]:
+        depends_on("error")
+        log.error(problem)
+        return f"    {problem}\n\n{without_front_matter(page.file.content_string)}"
+    raise PluginError(str(problem))
 
 
 def on_page_markdown(markdown, page, config, files):

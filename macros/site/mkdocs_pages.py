@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,9 +20,10 @@ from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
 from ..cache import disk, second_process
-from ..catalogue import page_paths, presets
+from ..catalogue import page_paths, preset_schema, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
+from ..engine.files import write
 from . import data_files, model_pages, tool_files
 from .editors import is_an_editors
 from .preview import preview
@@ -31,6 +33,7 @@ from .preview.pages import clear
 log = logging.getLogger("mkdocs.macros.site")
 
 KEPT = ".cache/views.sqlite"
+SCHEMA = ".cache/preset.schema.json"
 
 
 class Generated(File):
@@ -276,3 +279,14 @@ def on_post_build_late(config):
     second_process.end()
     if preview.first is None:
         disk.close_store()
+        folder = Path(config.config_file_path).parent
+        if preview.serving and (folder / "macros/presets").is_dir():
+            keep_schema(folder / SCHEMA)
+
+
+def keep_schema(path: Path) -> None:
+    """Editors complete and check presets by this file, which .taplo.toml names: a live preview keeps it up to date."""
+    text = preset_schema.schema_text()
+    with suppress(OSError, Problem):
+        if not path.is_file() or path.read_text("utf-8") != text:
+            write(path, text, with_folders=True)

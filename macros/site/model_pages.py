@@ -57,8 +57,14 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
 
 
 def data() -> list[Generated]:
-    """The site as data, without wrong presets."""
-    return [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if not problem(slug))]
+    """The site as data; in place of a wrong preset's files, to which pages may link, its error."""
+    wrong = problems()
+    of_models = [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if slug not in wrong)]
+    return of_models + [
+        Generated(address(slug), partial(str, wrong[slug]))
+        for slug in wrong
+        for address in (data_files.json_address, data_files.csv_address)
+    ]
 
 
 def page(slug: str) -> str:

@@ -11,6 +11,7 @@ from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 from ..cache import memory as remember
 from ..engine.errors import Problem, nearest
 from .links import current_source
+from .page_syntax import syntax_mend
 
 FOLDER = Path(__file__).parent.parent
 OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
@@ -80,14 +81,8 @@ def register(names: set[str], only_ours: bool = False) -> None:
         return line(page, str(error), mend, line_of(error, markdown, page))
 
     def syntax(error, markdown, page):
-        lines = markdown.splitlines()
-        source = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
-        return line(
-            page,
-            f"{in_plain_words(error.message or '')}: {source[:100]}",
-            "close the braces, or write {% raw %} around them",
-            error.lineno + header_lines(markdown, page),
-        )
+        mend = syntax_mend(error.message or "", markdown, error.lineno)
+        return line(page, mend.what, mend.how, mend.line + header_lines(markdown, page))
 
     format_error.register(Problem, problem)
     if only_ours:
@@ -95,19 +90,6 @@ def register(names: set[str], only_ours: bool = False) -> None:
     format_error.register(Exception, unexpected)
     format_error.register(UndefinedError, undefined)
     format_error.register(TemplateSyntaxError, syntax)
-
-
-def in_plain_words(message: str) -> str:
-    """Jinja's message about braces, in plain words."""
-    if message.startswith("unexpected end of template") or message == "unexpected '}'":
-        return "two braces are opened and not closed: }} is missing"
-    if expected := re.fullmatch(r"unexpected '.+', expected '(.)'", message):
-        return f"a call is not closed: {expected[1]} is missing"
-    if re.match("""unexpected char ('"'|"'")""", message):
-        return "a text is not closed: a quotation mark is missing"
-    if behind := re.fullmatch("expected token 'end of print statement', got (.+)", message):
-        return f"unexpected {behind[1]} after the call, between the braces"
-    return message
 
 
 def header_lines(markdown: str, page) -> int:

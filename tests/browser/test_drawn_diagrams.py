@@ -11,7 +11,7 @@ from fuzzing import CI
 from sampling import sampled
 
 from macros.catalogue import presets
-from macros.views.diagrams import model_diagrams
+from macros.views.diagrams import model_diagrams, outline
 from macros.views.diagrams.drawing import laid_out
 from macros.views.kit import text_width
 
@@ -66,6 +66,46 @@ def test_every_label_is_inside_its_box(open_page, site):
         })
     }).map(node => node.textContent)""")
     assert not outside
+
+
+# The texts that are wider than their box: in diagrams, in the groups of these, in the gallery's outlines.
+OUTSIDE = r"""() => {
+    const boxes = path => [...path.getAttribute("d").matchAll(/M(-?\d+) (-?\d+)h(\d+)v(\d+)/g)]
+        .map(([, x, y, width, height]) => ({ x: +x, y: +y, width: +width, height: +height }))
+    const around = (drawing, { x, y, width, height }) => [...drawing.querySelectorAll(".p, .a")].flatMap(boxes)
+        .find(box => Math.abs(box.x + box.width / 2 - x - width / 2) < 3 && box.y < y + height / 2
+            && y + height / 2 < box.y + box.height)
+    return [...document.querySelectorAll(".node, .ep-boxes > g, .ep-outline")].flatMap(node =>
+        [...node.querySelectorAll("text:not(.g)")].filter(text => {
+            const own = text.getBBox()
+            const shape = node.querySelector("rect") ?? node.querySelector("path, circle")
+            const box = node.matches(".ep-outline") ? around(node, own) : shape.getBBox()
+            return !box || own.x < box.x || own.x + own.width > box.x + box.width
+        }).map(text => text.textContent))
+}"""
+
+
+def outlined(model: presets.Model) -> str:
+    drawn = outline.drawn(outline.outline(model))
+    box = f"-4 -4 {drawn.width} {drawn.height}"
+    return f'<svg class="ep-outline" viewBox="{box}" width="{drawn.width}">{drawn.content}</svg>'
+
+
+@pytest.mark.parametrize("font", ['"DejaVu Sans", Verdana', "monospace", "serif"])
+def test_every_label_is_inside_its_box_in_any_font(browser, font):
+    """As where the site's own font comes late, and none that is about as wide is installed."""
+    drawings = []
+    for slug in ("gpt2", "llama3-8b", "deepseek-v3.2", "jamba-v0.1", "qwen3-next-80b-a3b", "gemma3-4b", "bert-base"):
+        model = presets.model(slug)
+        drawings += [model_diagrams.pipeline(slug), outlined(model)]
+        drawings += [model_diagrams.block(slug, kind) for kind in model_diagrams.layer_kinds(model)]
+    css = (ROOT / "docs/assets/components.css").read_text("utf-8")
+    page = browser.new_page(viewport={"width": 1600, "height": 900})
+    page.set_content(f"<style>{css} svg, svg * {{ font-family: {font} !important }}</style>{''.join(drawings)}")
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.locator(".node text").count() > 100 and page.locator(".ep-outline text").count() > 50
+    assert page.evaluate(OUTSIDE) == []
+    page.close()
 
 
 def test_the_font_is_as_wide_as_was_counted(open_page, site):

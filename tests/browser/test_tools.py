@@ -155,6 +155,17 @@ def test_a_changed_number_changes_what_follows_and_the_address_keeps_it(tool, op
     assert answer(again) == answer(page) and value(again, "Parameters") == value(page, "Parameters")
 
 
+def test_a_window_does_not_look_as_if_nothing_were_kept(tool):
+    """What a token adds until the window is full has a row of its own, where a model has a window."""
+    early = "KV cache per token until windows are full"
+    page = tool("what-if", "?model=llama3-8b&way=window")
+    assert value(page, early, 0) == value(page, early) == "131,072 bytes"
+    assert value(page, "KV cache per token", 0) == "131,072 bytes" and value(page, "KV cache per token") == "0 bytes"
+    assert tool("what-if", "?model=llama3-8b").get_by_text(early).count() == 0
+    page = tool("compare", "?models=llama3-8b,gemma3-27b")
+    assert page.get_by_text(early).count() == 1
+
+
 MOVED = """
     window.moved = 0
     new PerformanceObserver(all => all.getEntries().forEach(e => moved += e.value)).observe({ type: "layout-shift" })

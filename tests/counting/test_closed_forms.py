@@ -34,7 +34,7 @@ from closed_forms import (
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Golden, checkpoint
+from reference import Golden, checkpoint, each_has
 
 from macros.catalogue import presets
 from macros.engine.architectures import architectures
@@ -1016,10 +1016,12 @@ SLUGS = [
 ]
 
 
-def test_every_architecture_has_a_form():
+def test_every_type_has_a_closed_form():
     known = set(architectures())
-    assert known - set(FORMS) == ALIASES
-    assert set(FORMS) <= known
+    written = "write one into FORMS of tests/counting/test_closed_forms.py, or name the type in ALIASES"
+    each_has(known - set(FORMS) - ALIASES, "has no closed form", written)
+    each_has(ALIASES - known | set(FORMS) - known, "is not there", "remove it from tests/counting/test_closed_forms.py")
+    assert not ALIASES & set(FORMS)
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -1040,7 +1042,11 @@ def test_the_checkpoints(model_type):
     """The catalogue has few of these: each form gives the weights of a tiny model, which is not of our making."""
     golden = Golden(model_type)
     trained = sum(a.size for name, a in golden.tensors.items() if f"b/{name}" not in golden.npz.files)
-    assert FORMS[model_type](golden.raw).total == trained
+    form = FORMS[model_type](golden.raw).total
+    differ = (
+        f"{model_type}: tests/counting/test_closed_forms.py gives {form}, the checkpoint in tests/golden has {trained}"
+    )
+    assert form == trained, f"{differ}; correct the form"
 
 
 # --- random configs: prime sizes, as different as the architecture allows ---------------------------------------------
@@ -1640,8 +1646,10 @@ RANDOM |= {
 }
 
 
-def test_every_form_meets_random_configs():
-    assert set(RANDOM) == set(FORMS)
+def test_every_type_with_a_form_meets_random_configs():
+    written = "write some into RANDOM of tests/counting/test_closed_forms.py"
+    each_has(set(FORMS) - set(RANDOM), "has no random configs", written)
+    assert set(RANDOM) <= set(FORMS)
 
 
 @pytest.mark.parametrize("model_type", RANDOM)
@@ -1651,7 +1659,11 @@ def test_random_configs(model_type):
     def holds(raw):
         counts = presets.make("random", {"model_type": model_type, **raw}).counts
         form = FORMS[model_type](raw)
-        assert counts.total == form.total == counts.total_poly.at(counts.trace.symbols)
+        differ = (
+            f"{model_type}: tests/counting/test_closed_forms.py gives {form.total}, the forward pass {counts.total}"
+        )
+        assert counts.total == form.total, f"{differ}; correct the one that is wrong, by hand"
+        assert form.total == counts.total_poly.at(counts.trace.symbols)
         assert counts.active == form.active
         assert counts.cache_bytes_per_token_uncapped() == 2 * form.cache
 

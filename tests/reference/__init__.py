@@ -65,6 +65,11 @@ def content(tensors):
     return total.hexdigest()
 
 
+def each_has(lacking, what, mend):
+    """Fail with a line for each type that lacks something, and the mend; in it, TYPE is the type."""
+    assert not lacking, "\n" + "\n".join(f"{one}: {what}; {mend.replace('TYPE', one)}" for one in sorted(lacking))
+
+
 @dataclass(frozen=True)
 class Golden:
     """One golden checkpoint: a config, weights, token ids and what they compute."""

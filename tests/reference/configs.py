@@ -99,8 +99,8 @@ def remote(model_type: str) -> dict[str, Any]:
 
 
 @cache
-def configs() -> dict[str, dict]:
-    """The config of each registered type that transformers has."""
+def all_configs() -> dict[str, dict]:
+    """The config of each registered type that has one."""
     by_type = {raw["model_type"]: raw for raw in json.loads((Path(__file__).parent / "configs.json").read_bytes())}
     for name in goldens():
         raw = golden(name).raw
@@ -109,7 +109,13 @@ def configs() -> dict[str, dict]:
     for model_type, text in MULTIMODAL.items():
         tied = {"tie_word_embeddings": by_type[text]["tie_word_embeddings"]}
         by_type[model_type] = {"model_type": model_type, **tied, "text_config": by_type[text]}
-    return {t: by_type[t] for t in architectures() if t not in ABSENT}
+    return {t: by_type[t] for t in architectures() if t in by_type}
+
+
+@cache
+def configs() -> dict[str, dict]:
+    """The config of each registered type that transformers has."""
+    return {t: raw for t, raw in all_configs().items() if t not in ABSENT}
 
 
 def small_config(name: str) -> dict:

@@ -26,8 +26,9 @@ from mkdocs.exceptions import PluginError
 from macros.cache import memory
 from macros.cache.memory import Packed
 from macros.catalogue import page_paths, presets
+from macros.catalogue.preset_schema import schema_text
 from macros.site.editors import is_an_editors
-from macros.site.preview import modules
+from macros.site.preview import lines, modules
 from macros.site.preview.lines import Once
 from macros.site.preview.requests import Hosts, path_of
 from macros.site.preview.server import Served, pages_of_presets
@@ -139,6 +140,9 @@ def test_a_page_that_is_asked_for_comes_before_all_others(serve):
     (server.folder / "go").touch()
     assert "<h1" in server.get("models/claude/")
     server.becomes_a_clean_build()
+    schema = server.folder / ".cache/preset.schema.json"
+    until(lambda: schema.is_file() and schema.read_text("utf-8") == schema_text(), 10)
+    assert server.log.read_text().count("Documentation built in") <= 2, "one at the start, one for the save"
 
 
 def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
@@ -371,6 +375,20 @@ BROKEN = {
         "guide/one/",
         "docs/guide/one.md:5: a call is not closed: ) is missing",
     ),
+    "tag": (
+        "docs/guide/one.md",
+        "# One\n",
+        "# One\n\n{% if x %}\n",
+        "guide/one/",
+        "docs/guide/one.md:3: {% if %} is not closed; add {% endif %} behind what it is for",
+    ),
+    "metadata": (
+        "docs/guide/one.md",
+        "# One\n",
+        "---\ntitle: One: two\n---\n\n# One\n",
+        "guide/one/",
+        "docs/guide/one.md:2: the metadata above the page are not YAML: mapping values are not allowed here; write a ",
+    ),
     "link": (
         "docs/index.md",
         "(guide/one.md#a-section)",
@@ -468,7 +486,14 @@ BROKEN = {
         "site_name:",
         "sight_name:",
         "guide/one/",
-        'mkdocs.yml: sight_name: there is no such setting; did you mean "site_name"?',
+        'mkdocs.yml:1: sight_name: there is no such setting; did you mean "site_name"?',
+    ),
+    "config's setting that need not be there": (
+        "mkdocs.yml",
+        "\ntheme:",
+        "\ntheem:",
+        "guide/one/",
+        'theem: there is no such setting; did you mean "theme"?',
     ),
     "the preview itself": (
         "macros/site/preview/pages.py",
@@ -480,7 +505,7 @@ BROKEN = {
 }
 
 
-COMMON = "macro call", "link", "formula", "preset's total", "syntax of a module", "config"
+COMMON = "macro call", "tag", "metadata", "link", "formula", "preset's total", "syntax of a module", "config"
 
 
 @pytest.mark.parametrize(
@@ -499,10 +524,7 @@ def test_broken_saves_show_their_line_and_mend(serve, as_it_was, chosen):
         server.shows(page, line)
         log = server.log.read_text()[length:]
         told = [x for x in log.splitlines() if x.startswith(("WARNING", "ERROR")) and " code 404" not in x]
-        assert line in told[-1] and len(told) == (2 if what == "config's setting" else 1) and "Traceback" not in log, (
-            what,
-            log,
-        )
+        assert len(told) == 1 and line in told[0] and "Traceback" not in log, (what, log)
         elsewhere = server.get("guide/two/")
         assert "<h1" in elsewhere and line in html.unescape(elsewhere), (
             what
@@ -568,9 +590,19 @@ def test_a_save_that_the_system_does_not_tell_is_found(serve):
 
 @marked(RARE)
 def test_an_edit_of_the_preview_starts_it_again(serve):
-    server = serve()
+    """Also one before the first build reads the files, for which a busy machine takes seconds."""
+
+    def late(folder):
+        rewrite(
+            folder / "macros/site/preview/pages.py",
+            "        self.inputs.begin()\n",
+            "        while not os.path.exists('go'):\n            os.sched_yield()\n        self.inputs.begin()\n",
+        )
+
+    server = serve(late)
     rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
-    until(lambda: "the server restarts" in server.log.read_text(), 120)
+    (server.folder / "go").touch()
+    until(lambda: "the server restarts" in server.log.read_text(), 30)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 120)
 
 
@@ -616,6 +648,49 @@ def test_the_build_of_the_other_pages_tells_nothing_of_a_save_that_was_not_notic
     served.once.lines.clear()
     served.rest, served.state = threading.current_thread(), dict(files)
     assert served.once.filter(told), "what is wrong on the other pages is told"
+
+
+def test_a_page_that_is_being_written_is_told_once():
+    """Not at each of its saves: until the settings or the pages that nothing leads to change."""
+    once = Once("docs")
+
+    def told(*names: str) -> bool:
+        said = lines.OMITTED + "".join(f"\n  - {name}" for name in names)
+        return once.filter(logging.LogRecord("mkdocs.structure.nav", logging.WARNING, "", 0, said, (), None))
+
+    assert told("new.md") and list(once.errors) == [
+        "mkdocs.yml: nav: docs/new.md: nothing leads there; add it, or name it in not_in_nav"
+    ]
+    assert not told("new.md"), "by the build of all pages"
+    for _ in range(2):
+        once.lines.clear()
+        once.errors.clear()
+        assert not told("new.md") and not once.errors
+    once.lines.clear()
+    assert told("new.md", "newer.md") and not told("new.md", "newer.md")
+
+
+def test_a_setting_that_does_not_exist_has_its_line_and_the_one_that_is_meant():
+    """In a build and in the preview."""
+
+    def said(name: str) -> str:
+        text = f"Config value '{name}': Unrecognised configuration name: {name}"
+        record = logging.LogRecord("mkdocs.config", logging.WARNING, "", 0, text, (), None)
+        assert lines.Settings().filter(record)
+        return record.getMessage()
+
+    number = (ROOT / "mkdocs.yml").read_text("utf-8").splitlines().index("hooks:") + 1
+    assert said("hooks") == f'mkdocs.yml:{number}: hooks: there is no such setting; did you mean "hooks"?'
+    assert said("theem") == 'mkdocs.yml: theem: there is no such setting; did you mean "theme"?'
+    assert said("qqqq") == "mkdocs.yml: qqqq: there is no such setting; delete it, or correct its name"
+
+
+def test_a_setting_that_cannot_be_read_is_told_without_a_traceback():
+    why = "Failed to load extension 'tables'.\n  File 'x', line 1, in f\n    f()\nKeyError: 'x'"
+    told = lines.wrong_setting([f"Config value 'markdown_extensions': {why}"])
+    assert told == "mkdocs.yml: markdown_extensions: Failed to load extension 'tables'. KeyError: 'x'; mend the setting"
+    told = lines.wrong_setting(["Config value 'site_name': Required configuration not provided."])
+    assert told == "mkdocs.yml: site_name: Required configuration not provided; mend the setting"
 
 
 def test_what_is_remembered_goes_with_what_it_used():

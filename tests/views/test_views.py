@@ -41,7 +41,7 @@ from macros.engine.trace import Trace
 from macros.site import page_arguments, page_errors, page_macros
 from macros.views.costs import bytes_moved, flops, kv_cache, memory, overview, time_bounds
 from macros.views.diagrams import model_diagrams
-from macros.views.guide import matmul, model_size
+from macros.views.guide import matmul, model_size, tools
 from macros.views.kit import context_limits, disclosure, equations, mathml, rounding, values
 from macros.views.kit import html as kit
 from macros.views.kit.html import tag, text
@@ -890,22 +890,11 @@ def test_what_is_no_text_is_not_printed():
         assert page_errors.printable(right, "docs/a.md") is right
 
 
-@pytest.mark.parametrize(
-    "source, line",
-    [
-        ('{{ value("a"', "two braces are opened and not closed: }} is missing"),
-        ('{{ value("a") } x', "two braces are opened and not closed: }} is missing"),
-        ('a {{ value("a" }} b', "a call is not closed: ) is missing"),
-        ('{{ value(["a"), 1 }}', "a call is not closed: ] is missing"),
-        ('{{ value("a }}', "a text is not closed: a quotation mark is missing"),
-        ('{{ value("a") b }}', "unexpected 'b' after the call, between the braces"),
-        ("{{ a ? b }}", "unexpected char '?' at"),
-    ],
-)
-def test_what_is_wrong_with_braces_is_said_in_plain_words(source, line):
-    with pytest.raises(jinja2.TemplateSyntaxError) as raised:
-        jinja2.Environment().from_string(source)
-    assert page_errors.in_plain_words(raised.value.message).startswith(line)
+def test_a_change_that_adds_a_window_still_keeps_tokens():
+    """What a token adds until the window is full, not only after that."""
+    shown = re.sub(r"<[^>]+>", "|", str(tools.changes_table("llama3-8b")))
+    (window,) = re.findall(r"Sliding window.*?(?=Weights in)", shown, re.S)
+    assert "131 kB, later 0 B" in window and shown.count("later") == 1
 
 
 def test_every_macro_says_what_its_arguments_are():

@@ -25,6 +25,7 @@ import {
   steps,
   TITLES,
   upper,
+  withWindows,
 } from "./kit.mjs"
 
 const MOST = 4
@@ -36,6 +37,7 @@ const SHOWN = [
   "embedding",
   "non_embedding",
   "weight_bytes",
+  "cache_bytes_per_token_uncapped",
   "cache_bytes_per_token",
   "cache_bytes",
   "device_bytes",
@@ -235,7 +237,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       const letters = all[i].costs.least_split(at, on.memory_bytes)?.letters
       return letters ? [cell, make("span", { class: "ep-range" }, ` ${letters}`)].flat() : cell
     }
-    const figures = SHOWN.map(name => {
+    const figures = withWindows(SHOWN, name => all.map(m => figure(m, name, at))).map(name => {
       const f = FIGURES.read(name),
         values = all.map(m => figure(m, name, at))
       const row = marked(cells(values, f.unit), "default_figures", name)

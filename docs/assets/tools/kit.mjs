@@ -11,6 +11,7 @@ import {
   machine,
   OWN_MACHINE,
   Problem,
+  py,
   said,
   shorten,
 } from "../model.mjs"
@@ -210,9 +211,22 @@ export const TITLES = {
   weight_bytes: "weights",
   cache_bytes: "KV cache",
   cache_bytes_per_token: "KV cache per token",
+  cache_bytes_per_token_uncapped: "KV cache per token until windows are full",
   device_bytes: "memory per device while generating",
   decode_seconds: "time per generated token",
   prefill_seconds: "prefill time",
+}
+
+/**
+ * The names of figures without what windows hide, where no model has one: at long context its tokens take no room.
+ * @param {string[]} names
+ * @param {(name: string) => (Engine.Exact | null)[]} values of each model
+ */
+export const withWindows = (names, values) => {
+  const late = values("cache_bytes_per_token"),
+    early = values("cache_bytes_per_token_uncapped"),
+    grows = early.some((value, i) => value !== null && late[i] !== null && py.float(value) > py.float(late[i]))
+  return grows ? names : names.filter(name => name !== "cache_bytes_per_token_uncapped")
 }
 // The first letter in lower or upper case; the rest may be a name.
 export const lower = (/** @type {string} */ text) => text[0].toLowerCase() + text.slice(1)

@@ -50,6 +50,7 @@ import {
   steps,
   TITLES,
   upper,
+  withWindows,
 } from "./kit.mjs"
 
 /** @type {Record<"model" | "context" | "batch" | "weights" | "cache" | "on" | "devices", string>} */
@@ -69,6 +70,7 @@ const SHOWN = [
   "total",
   "active",
   "embedding",
+  "cache_bytes_per_token_uncapped",
   "cache_bytes_per_token",
   "cache_bytes",
   "weight_bytes",
@@ -516,7 +518,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
    */
   function drawResults(now, before, { given, on, terms, needed, left }) {
     const same = now === before
-    const rows = SHOWN.map(n => {
+    const both = same ? [now] : [before, now]
+    const rows = withWindows(SHOWN, n => both.map(m => valueOf(m, n, given))).map(n => {
       const f = FIGURES.read(n),
         a = valueOf(now, n, given),
         b = same ? a : valueOf(before, n, given)

@@ -51,7 +51,7 @@ class Inputs:
                 elif stat.st_size > BIG:
                     states[path] = str(written), written
                 else:
-                    states[path] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(), written
+                    states[path] = digest(path), written
             except OSError:  # deleted meanwhile
                 pass
         self.known, self.known_at = states, now
@@ -76,6 +76,10 @@ class Inputs:
         """A file that was saved while it was being read is not trusted, even if its content is unchanged."""
         now = self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
+
+
+def digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def below(folder: Path) -> Iterator[Path]:

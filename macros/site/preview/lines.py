@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 
 from .modules import PACKAGE, ROOT
@@ -18,6 +19,8 @@ log = logging.getLogger("mkdocs.macros.preview")
 
 # What MkDocs says of a link, an anchor or an image.
 LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
+UNKNOWN = re.compile(r"Config value '.*?': Unrecognised configuration name: (?P<name>.*)")
+BUILT = "Documentation built in"
 OMITTED = 'The following pages exist in the docs directory, but are not included in the "nav" configuration:'
 
 
@@ -34,15 +37,26 @@ class Errors(logging.Handler):
             self.lines.append(record.getMessage())
 
 
+class Settings(logging.Filter):
+    """Replaces MkDocs' line about a setting that does not exist."""
+
+    def filter(self, record) -> bool:
+        if m := UNKNOWN.fullmatch(record.getMessage()):
+            record.msg, record.args = unknown_setting(m["name"]), ()
+        return True
+
+
 class Once(logging.Filter):
     """Prints a line once per save, even if each page that uses a wrong preset has it; replaces MkDocs' lines about the
-    end of a build and about wrong links."""
+    end of a build and about wrong links. Pages that nothing leads to are told again after a change of the settings:
+    one that is being written need not be in the navigation yet."""
 
     def __init__(self, docs_dir: str = "", is_overtaken: Callable[[], bool] = lambda: False):
         super().__init__()
         self.docs_dir, self.is_overtaken = docs_dir, is_overtaken
         self.lines: set[str] = set()
         self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
+        self.omitted = ""  # the pages that nothing leads to, as they were told
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
@@ -53,14 +67,22 @@ class Once(logging.Filter):
         elif is_ours := record.levelno >= logging.WARNING and line.startswith(OMITTED):
             names = ", ".join(f"docs/{name}" for name in line.removeprefix(OMITTED).split(" - ")[1:])
             line = f"mkdocs.yml: nav: {names}: nothing leads there; add it, or name it in not_in_nav"
+            if line == self.omitted and line not in self.lines:
+                return False
+            self.omitted = line
         if is_ours:
             record.msg, record.args = line, ()
         if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
             record.levelno >= logging.ERROR or line.startswith("Page skipped")
         ):
             return False
-        if record.name == "mkdocs.config" and threading.current_thread() is not threading.main_thread():
-            return False  # the build of the other pages: the first one told it
+        if record.name == "mkdocs.config":
+            if ": there is no such setting; " in line:
+                self.errors.setdefault(line, line)
+            if threading.current_thread() is not threading.main_thread():
+                return False  # the build of the other pages: the first one told it
+        if record.levelno == logging.INFO and line.startswith(BUILT):
+            line = BUILT  # of the open pages; that of the others tells nobody anything
         if record.levelno >= logging.WARNING:
             line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
             if self.is_overtaken():
@@ -84,17 +106,30 @@ def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
     return f"docs/{page}{f':{number}' if number else ''}: the link {link} leads nowhere: {why.rstrip('.')}; correct it"
 
 
+def unknown_setting(name: str) -> str:
+    """A setting that MkDocs does not know, with its line and the one that is perhaps meant."""
+    path = ROOT / "mkdocs.yml"
+    lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
+    number = next((n for n, line in enumerate(lines, 1) if re.match(rf"['\"]?{re.escape(name)}['\"]?\s*:", line)), None)
+    meant = difflib.get_close_matches(name, [key for key, _ in MkDocsConfig._schema], n=1)
+    mend = f'did you mean "{meant[0]}"?' if meant else "delete it, or correct its name"
+    return f"mkdocs.yml{f':{number}' if number else ''}: {name}: there is no such setting; {mend}"
+
+
 def wrong_setting(logged: list[str]) -> str | None:
     """MkDocs' message about a setting; if one is missing and another has nearly the same name, that it is
     misspelled."""
+    unknown = [line for line in logged if ": there is no such setting; did you mean " in line]
     said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
-    unknown = [name for name, why in said.items() if why.startswith("Unrecognised configuration name")]
-    name = next((name for name in said if name not in unknown), None)
+    name = next(iter(said), None)
     if name is None:
         return None
-    if misspelt := difflib.get_close_matches(name, unknown, n=1):
-        return f'mkdocs.yml: {misspelt[0]}: there is no such setting; did you mean "{name}"?'
-    return f"mkdocs.yml: {name}: {said[name].rstrip('.')}; mend the setting"
+    if misspelt := next((line for line in unknown if line.endswith(f'did you mean "{name}"?')), None):
+        return misspelt
+    parts = [line.strip() for line in said[name].splitlines() if line.strip()]
+    if any(line.startswith("File ") for line in parts):
+        parts = [parts[0], parts[-1]]  # without the traceback between
+    return f"mkdocs.yml: {name}: {' '.join(parts).rstrip('.')}; mend the setting"
 
 
 def one_line(error: BaseException, logged: list[str]) -> str:

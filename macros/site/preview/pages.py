@@ -44,7 +44,7 @@ from ...cache.memory import (
     stop_tracking,
     tracking,
 )
-from .inputs import Inputs
+from .inputs import Inputs, below, digest
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
 from .server import Abandoned, Served, address
@@ -118,6 +118,9 @@ class Preview:
         context = click.get_current_context(silent=True)
         reloads = context is None or context.params.get("livereload", True)
         self.serving = self.is_first = command == "serve" and reloads
+        if self.serving:  # now: on a busy machine, seconds may pass until a build reads the files
+            kept = (p for p in below(PACKAGE) if p.suffix == ".py" and is_kept(module_name(p)))
+            self.running = {path: digest(path) for path in kept}
 
     def on_config_first(self, config) -> None:
         """Before the server is up: MkDocs would hang if its address is not available."""
@@ -151,12 +154,6 @@ class Preview:
         """A build for the pages at these addresses, or for all."""
         self.error, self.first, self.is_under_way = None, first, False
         self.inputs.begin()
-        if not self.running:
-            self.running = {
-                p: digest
-                for p, (digest, _) in self.inputs.states.items()
-                if p.suffix == ".py" and p.is_relative_to(PACKAGE) and is_kept(module_name(p))
-            }
         try:
             self.start_again([p for p in self.running if self.running[p] != self.inputs.states.get(p, ("",))[0]])
             yield

@@ -243,6 +243,9 @@ class Served:
             return  # the tabs are to reload, it was one save that looked like two, or one that was taken back
         if is_saved:
             self.once.lines.clear()
+            config_file = Path(self.config_file)
+            if state.get(config_file) != self.state.get(config_file):
+                self.once.omitted = ""
         self.stop()
         if is_saved:  # until it ended, the build of the other pages could tell what was wrong before
             self.once.errors.clear()

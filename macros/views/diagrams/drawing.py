@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..kit.html import Html, joined
 from ..kit.svg import element, svg_link
-from ..kit.text_width import text_width
+from ..kit.text_width import held, text_width
 from .dataflow import Box, Drawing, Item
 from .layout import Flow, Group, Layout, Leaf, Line, Rect, lay_out
 
@@ -191,7 +191,13 @@ def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text,
         element("path", d=_shadow(at)) if box.times > 1 else "",
         _rect(at, 4),
         *(
-            element("text", line.content, x=_number(left), y=_number(top + 17 + LINE_HEIGHT[TITLE] * i))
+            element(
+                "text",
+                line.content,
+                x=_number(left),
+                y=_number(top + 17 + LINE_HEIGHT[TITLE] * i),
+                **held(line.content, TITLE, BOLD, at.right - left - 2),
+            )
             for i, line in enumerate(title)
         ),
         font_size=TITLE,
@@ -226,7 +232,7 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
     y -= sum([LINE_HEIGHT[line.size] for line in lines]) / 2
     for line in lines:
         y += LINE_HEIGHT[line.size]
-        texts.append(_line(line, y - 4, line is lines[-1]))
+        texts.append(_line(line, y - 4, line is lines[-1], at.width - 8))
     kind = f"node {item.kind}{' accent' if item.depends else ''}"
     looks = dict(cls=kind, transform=middle, stroke="currentColor")
     if not address:
@@ -235,10 +241,11 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
 
 
 @lru_cache(maxsize=65536)
-def _line(line: Text, y: float, is_last: bool) -> Html:
+def _line(line: Text, y: float, is_last: bool, room: float) -> Html:
     """A line of text in a box."""
     small = dict(cls=line.cls, font_size=SHAPE) if line.cls else dict(font_weight=BOLD)
-    return element("text", line.content, "" if is_last else " ", y=_number(y), **small)
+    width = held(line.content, line.size, BOLD if line.size == TITLE else PLAIN, room)
+    return element("text", line.content, "" if is_last else " ", y=_number(y), **small, **width)
 
 
 def _cylinder(half: float, high: float) -> str:

@@ -21,7 +21,7 @@ from ...engine.array import Node
 from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, Role
 from ..kit.html import Html, joined
 from ..kit.svg import element
-from ..kit.text_width import text_width
+from ..kit.text_width import held, text_width
 from ..trace.layers import layer_title
 from ..trace.operations import Place, is_alibi, is_distance_bias, place_of_norm
 from ..words import descriptions
@@ -342,11 +342,20 @@ def drawn(outline: Outline) -> Drawn:
         for line in lines:
             y += HEIGHT[line.size]
             cls = " ".join(["b"] * (line.size == TITLE) + ["m"] * line.is_marked) or None
-            words.append(element("text", line.content, x=_half(at.left + at.width / 2), y=_half(y - 6), cls=cls))
+            width = held(line.content, line.size, BOLD if line.size == TITLE else PLAIN, at.width - 8)
+            middle = _half(at.left + at.width / 2)
+            words.append(element("text", line.content, x=middle, y=_half(y - 6), cls=cls, **width))
     groups = "".join(map(_box, layout.groups))
     named = [
-        element("text", title, x=_half(x), y=_half(y + HEIGHT[TITLE] - 4), cls="g")
-        for title, (x, y) in zip(titles, layout.titles)
+        element(
+            "text",
+            title,
+            x=_half(x),
+            y=_half(y + HEIGHT[TITLE] - 4),
+            cls="g",
+            **held(title, TITLE, BOLD, at.right - x - 2),
+        )
+        for title, (x, y), at in zip(titles, layout.titles, layout.groups)
     ]
     body = [
         element("path", cls="s", d=groups) if groups else "",

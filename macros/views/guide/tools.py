@@ -25,6 +25,7 @@ from ..costs.speculative import speculative_table
 from ..kit import disclosure, rounding
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, Row, code, conventions, html, linked, number, small, table, tag
+from ..models.model_page import cache_growth
 from ..tables.comparison import comparison
 
 CONTEXT, MACHINE = 8192, "h100"
@@ -70,11 +71,18 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
             html("{}<br>{}", title, small(says)) if says else title,
             rounding.grouped(counts.total),
             rounding.grouped(counts.active),
-            rounding.decimal_bytes(counts.cache_bytes_per_token()),
+            _growth(model),
             rounding.decimal_bytes(memory),
             "fits" if memory <= machine.memory_bytes else "does not fit",
         ]
     )
+
+
+def _growth(model: Model) -> str:
+    """What a token adds to the cache, and what it adds once windows are full."""
+    now, later = cache_growth(model), model.counts.cache_bytes_per_token()
+    said = rounding.decimal_bytes(now)
+    return said if now == later else f"{said}, later {rounding.decimal_bytes(later)}"
 
 
 def what_if(slug: str) -> Html:

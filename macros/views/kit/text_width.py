@@ -22,7 +22,9 @@ _WIDTHS = {
     """,
 }
 WIDTHS = {weight: dict(zip(_CHARACTERS, map(int, widths.split()), strict=True)) for weight, widths in _WIDTHS.items()}
-_ANY_OTHER = 1000  # of another font, which is not known here
+_ANY_OTHER, _USUAL = 1000, 600  # of another font, which is not known here: at most, and about
+WIDER = 1.4  # times as wide is a text in the widest usual font with letters of several widths
+MONOSPACE = 0.62  # of its size is the width of a letter of the widest usual font where all are equal
 
 
 @cache
@@ -30,3 +32,13 @@ def text_width(text: str, size: float, weight: int = 400) -> float:
     """The maximum width of a line of text in px."""
     widths = WIDTHS[weight]
     return size * sum(widths.get(c, _ANY_OTHER) for c in text) / 1000
+
+
+@cache
+def held(text: str, size: float, weight: int, room: float) -> dict[str, object]:
+    """The attributes by which a text has its own width in any font: only where another font could leave its room."""
+    if max(text_width(text, size, weight) * WIDER, size * len(text) * MONOSPACE) <= room:
+        return {}
+    widths = WIDTHS[weight]
+    own = size * sum(widths.get(c, _USUAL) for c in text) / 1000
+    return dict(textLength=f"{own:.1f}", lengthAdjust="spacingAndGlyphs")

@@ -295,7 +295,10 @@ def verification() -> Html:
     figures = [m.published for m in known if m.published]
     n_listed = n_tensors = 0
     for m in known:
-        m.verify()
+        try:
+            m.verify()
+        except Problem as wrong:
+            raise presets.with_file(wrong, m.slug) from None
         if listed := reference(m.slug):
             compare(m.counts, listed)
             n_listed += 1

@@ -1,0 +1,239 @@
+"""The files of a new architecture, made from one that is similar, and the list of what is still open.
+
+Everything is written in a clone of the repository: the module, a small config of unequal sizes, the stub of the closed
+form, and the statement that no reference has the type.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.architectures import Architecture, architectures, find, modules_by_type
+from ..engine.errors import Problem, nearest
+from ..engine.files import PACKAGE, read_text, write
+
+ROOT = PACKAGE.parent
+MODULES = PACKAGE / "engine/architectures"
+FORMS, SMALL = ROOT / "tests/counting/test_closed_forms.py", ROOT / "tests/reference/configs.json"
+ABSENT, INDEPENDENT = ROOT / "tests/reference/configs.py", PACKAGE / "catalogue/independent.toml"
+DRAWN = PACKAGE / "catalogue/small_configs.json"
+OPEN = "Fill in"
+REASON = "an architecture of one’s own: no library has it"
+WIDTH = 118
+
+
+def scaffold(model_type: str, like: str | None) -> list[str]:
+    """Write the files of a new type, as copies of a similar one's. The paths that were written."""
+    if not FORMS.is_file():
+        raise Problem("scaffold writes the module and its tests", "run it in a clone of the repository")
+    if model_type in modules_by_type():
+        if like:
+            raise Problem(f"{model_type} is there already", "leave out --like to see what is still open")
+        return []
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", model_type):
+        raise Problem(f"TYPE = {model_type!r}", "use lower-case letters, digits and _, as in my_llama")
+    if like is None:
+        raise Problem(f"{model_type} is not known", "name a similar architecture with --like, such as --like llama")
+    if like not in architectures():
+        raise Problem(
+            f"--like {like} is not known", nearest(like, architectures(), "describe --types prints the known")
+        )
+    module = MODULES / f"{model_type}.py"
+    if module.exists():
+        raise Problem(f"{shown(module)} exists", "choose another TYPE")
+    aliases = read_text(FORMS).partition("\nALIASES = {")[2].partition("}")[0]
+    if f'"{like}"' in aliases:
+        raise Problem(f"--like {like} is another name of a type", "name the type whose forward pass it has")
+    small = {**small_config(like), "model_type": model_type}
+    forms = read_text(FORMS)
+    drawn = json.loads(read_text(DRAWN)) | {model_type: small}
+    changed = {
+        DRAWN: "{\n" + ",\n".join(f"{json.dumps(t)}: {json.dumps(drawn[t])}" for t in sorted(drawn)) + "\n}\n",
+        SMALL: with_first(read_text(SMALL), small),
+        FORMS: with_form(forms, model_type, like),
+        ABSENT: with_line(
+            read_text(ABSENT),
+            r"^ABSENT = \{\n(?:    .*\n)*?(?=\})",
+            f"    {json.dumps(model_type)}: {json.dumps(REASON, ensure_ascii=False)},\n",
+        ),
+        INDEPENDENT: with_line(
+            read_text(INDEPENDENT),
+            r"^\[absent\]\n(?:.+\n)*",
+            f"{model_type} = {json.dumps(REASON, ensure_ascii=False)}\n",
+        ),
+    }
+    write(module, formatted(module_text(model_type, architectures()[like], like)), is_new=True)
+    for path, text in changed.items():
+        write(path, text)
+    modules_by_type.cache_clear()
+    importlib.invalidate_caches()
+    return [shown(path) for path in (module, *changed)]
+
+
+def small_config(model_type: str) -> dict[str, Any]:
+    """The small config of a type, of prime and unequal sizes: from the list, or from its golden checkpoint."""
+    for raw in json.loads(read_text(SMALL)):
+        if raw["model_type"] == model_type:
+            return raw
+    files = sorted((ROOT / "tests/golden").glob("*.npz"))
+    for path in sorted(files, key=lambda path: not path.stem.startswith(model_type)):
+        raw = json.loads(str(np.load(path)["config_json"]))
+        if raw["model_type"] == model_type:
+            return raw
+    raise Problem(f"--like {model_type} has no small config", "name a type with a checkpoint in tests/golden")
+
+
+def with_first(text: str, small: dict[str, Any]) -> str:
+    """The list of small configs with one more, in lines of its width."""
+    pairs = json.dumps(small, separators=(", ", ":\xa0"))[1:-1]
+    row = textwrap.fill(pairs, WIDTH - 2, break_long_words=False, break_on_hyphens=False).replace(":\xa0", ": ")
+    return text.replace("[\n", "[\n  {\n" + textwrap.indent(row, "    ") + "\n  },\n", 1)
+
+
+def with_form(text: str, model_type: str, like: str) -> str:
+    """The closed forms with a stub: that of the similar type, until somebody writes it by hand."""
+    name = model_type if model_type.isidentifier() else "own"
+    stub = (
+        f'def {name}(c):\n    """{OPEN}: by hand, from the block and the config; until then, the form of {like}."""\n'
+        f'    return FORMS["{like}"](c)\n\n\nFORMS["{model_type}"] = {name}\n\n'
+    )
+    text = with_line(text, r"^\n(?=(?:#.*\n)*ALIASES = \{)", f"\n{stub}")
+    drawn = f'RANDOM["{model_type}"] = RANDOM["{like}"]\n\n\n'
+    return with_line(text, r"^(?=def test_every_type_with_a_form_meets_random_configs)", drawn)
+
+
+def with_line(text: str, before: str, line: str) -> str:
+    """A file with a piece behind what a pattern finds in it."""
+    found = re.search(before, text, re.M)
+    if not found:
+        raise Problem(f"nothing in the file is like {before}", "restore it: git checkout")
+    return text[: found.end()] + line + text[found.end() :]
+
+
+def module_text(model_type: str, architecture: Architecture, like: str) -> str:
+    """The module: a config that is the similar one's, and copies of its forward pass and of the steps in it."""
+    source = sys.modules[architecture.forward.__module__]
+    text = inspect.getsource(source)
+    lines, tree = text.splitlines(), ast.parse(text)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    copied, waiting = set[str](), [architecture.forward.__name__]  # pyright: ignore[reportAttributeAccessIssue]
+    while waiting:
+        name = waiting.pop()
+        if name in functions and name not in copied:
+            copied.add(name)
+            waiting += names_in(functions[name])
+    config = architecture.config.__name__
+    own = "".join(part.capitalize() for part in model_type.split("_"))
+    annotation = inspect.signature(architecture.forward).parameters["c"].annotation
+    pieces = []
+    for name, node in functions.items():
+        if name not in copied:
+            continue
+        decorators = [one for one in node.decorator_list if "architecture" not in names_in(one)]
+        head = [f"@{ast.unparse(one)}" for one in decorators]
+        if name == architecture.forward.__name__:  # pyright: ignore[reportAttributeAccessIssue]
+            head.append(f'@architecture("{model_type}", config={own})')
+        piece = "\n".join([*head, *lines[node.lineno - 1 : node.end_lineno]])
+        pieces.append(re.sub(rf"\bc: {re.escape(annotation)}(?=[,)])", f"c: {own}", piece))
+    body = "\n\n\n".join(pieces)
+    head = (
+        f'"""{OPEN}: what this architecture is, and how it differs from {like}.\n\n'
+        f'Source: {OPEN.lower()}: the code or the paper that it is written from.\n"""\n\n'
+        "from __future__ import annotations\n\n"
+    )
+    class_ = f'@config\nclass {own}({config}):\n    """{OPEN}: the keys that differ from those of {like}."""\n\n\n'
+    used = set(re.findall(r"\w+", f"{body}\n{class_}")) - {own}
+    return head + "\n".join(imports(tree, used, architecture)) + f"\n\n\n{class_}{body}\n"
+
+
+def formatted(text: str) -> str:
+    """A module's text as ruff has it, which the extra `test` installs; as it is where ruff is missing."""
+    for command in ("check", "--fix", "--exit-zero", "--select", "I,F401"), ("format",):
+        ruff = [sys.executable, "-m", "ruff", *command, "--quiet", "--stdin-filename", MODULES / "new.py", "-"]
+        done = subprocess.run(ruff, input=text, capture_output=True, text=True, cwd=ROOT)
+        text = text if done.returncode else done.stdout
+    return text
+
+
+def names_in(node: ast.AST) -> list[str]:
+    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+
+
+def imports(tree: ast.Module, used: set[str], architecture: Architecture) -> Iterator[str]:
+    """The imports that a copy of parts of a module needs: its own, and what stands in it beside them."""
+    found: dict[str, set[str]] = {".": {"architecture"}, ".config": {"config"}}
+    known = set[str]()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = "." * node.level + (node.module or "")
+            named = {name.name + (f" as {name.asname}" if name.asname else "") for name in node.names}
+            known |= {name.rpartition(" ")[2] for name in named}
+            found.setdefault(place, set()).update(name for name in named if name.rpartition(" ")[2] in used)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            named = {name.asname or name.name for name in node.names}
+            if named & used and "annotations" not in named:
+                yield ast.unparse(node)
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            defined |= {name for target in node.targets for name in names_in(target)}
+    config = architecture.config
+    for place, names in (
+        (architecture.forward.__module__, {name for name in defined & used if name != config.__name__}),
+        (config.__module__, {config.__name__}),
+    ):
+        found.setdefault(f".{place.rpartition('.')[2]}", set()).update(names)
+    for place in found:
+        if found[place]:
+            yield f"from {place} import {', '.join(sorted(found[place]))}"
+
+
+def still_open(model_type: str) -> list[str]:
+    """What is to be done before the type is as well checked as the others, with the place of each."""
+    module = MODULES / f"{modules_by_type()[model_type]}.py"
+    found = [
+        f"{shown(module)}:{number}: {line.strip().strip(chr(34))}"
+        for number, line in enumerate(read_text(module).splitlines(), 1)
+        if OPEN.lower() in line.lower()
+    ]
+    small = {raw["model_type"]: raw for raw in json.loads(read_text(SMALL))}
+    if raw := small.get(model_type):
+        unread = find(model_type).config.read(dict(raw))[1]
+        found += [f"{shown(SMALL)}: {model_type}: {key}: the config does not read it" for key in unread]
+        if any({**raw, "model_type": other} == small_config(other) for other in others(model_type)):
+            found.append(f"{shown(SMALL)}: {model_type}: give the keys that are new unusual values")
+        if json.loads(read_text(DRAWN)).get(model_type, raw) != raw:
+            found.append(
+                f"{shown(DRAWN)}: {model_type}: the gallery has another config: python -m tests.reference.unlisted"
+            )
+    forms = read_text(FORMS)
+    if stub := re.search(rf'^def {model_type}\(c\):\n    """{OPEN}', forms, re.M):
+        line = forms[: stub.start()].count("\n") + 1
+        found.append(f"{shown(FORMS)}:{line}: write the closed form by hand: the stub is that of another type")
+    if not (ROOT / f"tests/golden/{model_type}.npz").is_file():
+        found.append(
+            f"tests/golden/{model_type}.npz: no logits to compare with: "
+            f"python -m tests.reference.own {model_type} your_model.py:build"
+        )
+    return found
+
+
+def others(model_type: str) -> list[str]:
+    """The type whose form the stub takes."""
+    return re.findall(rf'^RANDOM\["{model_type}"\] = RANDOM\["(\w+)"\]', read_text(FORMS), re.M)
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
