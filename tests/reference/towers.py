@@ -1,0 +1,233 @@
+"""Small towers with what they make of an image or a sound: `python -m tests.reference.towers FOLDER [NAME ...]`.
+
+As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
+patches, and torch counts the FLOPs. Without a folder, only the differences from ours are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForImageTextToText
+
+from macros.counting.parameters import Counts
+from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.towers import Grid, find, read_config, trace
+
+from . import close
+from .configs import small_config
+from .models import SEED, fill, saved_buffers
+
+VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
+QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
+KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | {
+    name: 4 for name in ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim")
+}
+
+
+def text(name: str) -> dict[str, Any]:
+    """The small text model beside a tower."""
+    return small_config(name)
+
+
+def width(name: str) -> int:
+    return text(name)["hidden_size"]
+
+
+# The whole config of each, the key of the tower's part, and the input's grid.
+TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
+    "qwen3_vl": (
+        lambda: {
+            "model_type": "qwen3_vl",
+            "text_config": text("qwen3_vl_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_vl", "num_position_embeddings": 25, "deepstack_visual_indexes": [3, 0]}
+            | {"out_hidden_size": width("qwen3_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qwen3_5": (
+        lambda: {
+            "model_type": "qwen3_5",
+            "text_config": text("qwen3_5_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_5", "num_position_embeddings": 49, "deepstack_visual_indexes": []}
+            | {"out_hidden_size": width("qwen3_5_text"), "temporal_patch_size": 1, "spatial_merge_size": 3},
+        },
+        "vision_config",
+        Grid(9, 6),
+    ),
+    "gemma3": (
+        lambda: {
+            "model_type": "gemma3",
+            "mm_tokens_per_image": 9,
+            "text_config": text("gemma3_text"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "llama4": (
+        lambda: {
+            "model_type": "llama4",
+            "text_config": text("llama4_text"),
+            "vision_config": VIT
+            | {"model_type": "llama4_vision_model", "hidden_size": 24, "intermediate_size": 96, "image_size": 42}
+            | {"projector_input_dim": 26, "projector_output_dim": 26, "vision_output_dim": 26, "rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "gemma4": (
+        lambda: {
+            "model_type": "gemma4",
+            "audio_config": None,
+            "text_config": text("gemma4_text"),
+            "vision_config": VIT
+            | {"model_type": "gemma4_vision", "hidden_size": 22, "intermediate_size": 34, "num_key_value_heads": 1}
+            | {"head_dim": 8, "position_embedding_size": 13, "pooling_kernel_size": 2, "standardize": True},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "kimi_k25": (
+        lambda: {
+            "model_type": "kimi_k25",
+            "projection_hidden_size": 24,
+            "text_config": KIMI_TEXT,
+            "vision_config": {"model_type": "kimi_k25_vision", "num_hidden_layers": 3, "num_attention_heads": 3}
+            | {"patch_size": 7, "hidden_size": 24, "intermediate_size": 34, "pos_emb_height": 5, "pos_emb_width": 5},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+}
+
+
+def pixels(x: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """The image that patches are cut from: [R·C 3·p²] -> [1 3 R·p C·p]."""
+    side = round((x.shape[1] // 3) ** 0.5)
+    patches = x.reshape(grid.rows, grid.columns, 3, side, side)
+    return patches.permute(2, 0, 3, 1, 4).reshape(1, 3, grid.rows * side, grid.columns * side)
+
+
+def qwen3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.visual(x, grid_thw=torch.tensor([[1, grid.rows, grid.columns]]))
+    return [read.pooler_output, *getattr(read, "deepstack_features", ())]
+
+
+def gemma3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)).pooler_output[0]]
+
+
+def llama4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.multi_modal_projector(model.get_image_features(pixels(x, grid)).last_hidden_state[0])]
+
+
+def gemma4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    i = torch.arange(x.shape[0])
+    places = torch.stack([i % grid.columns, i // grid.columns], dim=-1)[None]
+    return list(model.model.get_image_features(x[None], image_position_ids=places).pooler_output)
+
+
+def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    side = round((x.shape[1] // 3) ** 0.5)
+    sizes = torch.tensor([[1, grid.rows, grid.columns]])
+    read = model.model.vision_tower(x.reshape(-1, 3, side, side), grid_thw=sizes)
+    return [model.model.mm_projector(read.pooler_output).reshape(-1, model.config.text_config.hidden_size)]
+
+
+READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
+    "qwen3_vl": qwen3,
+    "qwen3_5": qwen3,
+    "gemma3": gemma3,
+    "llama4": llama4,
+    "gemma4": gemma4,
+    "kimi_k25": kimi_k25,
+}
+# What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix.
+MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
+    "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
+}
+OF_TEXT = ("language_model.", "lm_head.")
+
+
+def build(raw: dict[str, Any]) -> torch.nn.Module:
+    """The whole model, each weight random."""
+    torch.manual_seed(SEED)
+    keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
+    config = AutoConfig.for_model(raw["model_type"], **keys)
+    return fill(AutoModelForImageTextToText.from_config(config, attn_implementation="eager").eval())
+
+
+def tower(name: str) -> dict[str, np.ndarray]:
+    """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`."""
+    make, part, grid = TOWERS[name]
+    raw = make()
+    model = build(raw)
+    with torch.no_grad():
+        for buffer in saved_buffers(model).values():
+            buffer.normal_()
+    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
+    ours = find(raw["model_type"], part)
+    config, _ = read_config(ours, raw, part)
+    x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        read = READ[name](model, x, grid)
+    flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(grid, raw[part])
+    return (
+        {"config_json": json.dumps(raw), "part": part, "grid": np.array([grid.rows, grid.columns])}
+        | {"input": x.numpy(), "flops": np.array(flops)}
+        | {f"read/{i}": y.numpy() for i, y in enumerate(read)}
+        | {f"w/{n}": p.detach().numpy() for n, p in weights.items()}
+        | {f"b/{n}": b.numpy() for n, b in buffers.items()}
+    )
+
+
+def compare(held: dict[str, Any]) -> float:
+    """The largest difference of our vectors, as a share of the largest number or 1. Raises AssertionError for any
+    other difference: of names, shapes, FLOPs."""
+    raw, part = json.loads(str(held["config_json"])), str(held["part"])
+    ours, grid = find(raw["model_type"], part), Grid(*map(int, held["grid"]))
+    config, unknown = read_config(ours, raw, part)
+    assert not unknown, unknown
+    counts = Counts(trace(ours, config, grid))
+    for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
+        theirs = {name[2:]: list(a.shape) for name, a in held.items() if name.startswith(kind)}
+        assert {name: list(shape) for name, shape in counts.tensors(tensors)} == theirs
+    assert counts.flops_at(1, 1) == int(held["flops"]), f"{counts.flops_at(1, 1)} {held['flops']}"
+    stored = {name[2:]: a for name, a in held.items() if name[:2] in ("w/", "b/")}
+    read = ours.forward(Arrays(stored), held["input"], grid, config, Cache())
+    order = [name for name in held if name.startswith("read/")]
+    assert len(read) == len(order)
+    assert [int(d) for d in counts.trace.root.outputs[0].shape] == list(held["read/0"].shape)
+    for name, here in zip(order, read):
+        close(here, held[name])
+    return max(
+        float(np.abs(here - held[name]).max() / max(1, np.abs(held[name]).max())) for name, here in zip(order, read)
+    )
+
+
+def main(folder: str | None = None, *names: str) -> None:
+    versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
+    for name in names or TOWERS:
+        held = tower(name)
+        print(f"{name}: {compare(held):.1e}")
+        if folder:
+            np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
