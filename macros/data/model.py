@@ -20,7 +20,7 @@ from . import training, weights
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
-    from ..catalogue.preset_file import Preset
+    from ..catalogue.preset_file import Preset, Published
     from ..catalogue.presets import Model
 
 # Beyond this many tensors the lists are not written out.
@@ -108,7 +108,7 @@ def _json(model: Model, tensors: list, asked: Asked) -> str:
             "flops": keyed(costs, "flops", asked),
             "formulas": formulas(model),
             "costs": {**data(costs, asked), **training.data(model, costs)},
-            "sources": sources(model.preset) if model.preset else None,
+            "sources": sources(model.preset, model.published) if model.preset else None,
             "class_defaults": {"keys": list(model.default_keys), "context": model.has_default_context},
             "warnings": [*model.warnings, *beyond(model, asked)],
         }
@@ -152,9 +152,8 @@ def formulas(model: Model) -> dict[str, object]:
     }
 
 
-def sources(preset: Preset) -> dict[str, object]:
+def sources(preset: Preset, published: Published | None) -> dict[str, object]:
     """The maker and date of a model, and the sources of its numbers."""
-    published = preset.published
     return {
         **about(preset),
         "aliases": list(preset.aliases),

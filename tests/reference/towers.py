@@ -28,9 +28,9 @@ from .models import SEED, fill, saved_buffers
 
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
-KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | {
-    name: 4 for name in ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim")
-}
+KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
+    ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
+)
 
 
 def text(name: str) -> dict[str, Any]:
@@ -96,7 +96,8 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
             "text_config": text("gemma4_text"),
             "vision_config": VIT
             | {"model_type": "gemma4_vision", "hidden_size": 22, "intermediate_size": 34, "num_key_value_heads": 1}
-            | {"head_dim": 8, "position_embedding_size": 13, "pooling_kernel_size": 2, "standardize": True},
+            | {"head_dim": 8, "position_embedding_size": 13, "pooling_kernel_size": 2, "standardize": True}
+            | {"use_clipped_linears": True},
         },
         "vision_config",
         Grid(6, 10),
@@ -160,6 +161,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
 MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
+BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 OF_TEXT = ("language_model.", "lm_head.")
 
 
@@ -179,6 +181,9 @@ def tower(name: str) -> dict[str, np.ndarray]:
     with torch.no_grad():
         for buffer in saved_buffers(model).values():
             buffer.normal_()
+        for stored, buffer in saved_buffers(model).items():
+            if stored.endswith(BOUNDS):
+                buffer.fill_(0.9 if stored.endswith("max") else -0.9)
     weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
     buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
     ours = find(raw["model_type"], part)
@@ -205,7 +210,7 @@ def compare(held: dict[str, Any]) -> float:
     assert not unknown, unknown
     counts = Counts(trace(ours, config, grid))
     for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
-        theirs = {name[2:]: list(a.shape) for name, a in held.items() if name.startswith(kind)}
+        theirs = {n[2:]: list(a.shape) for n, a in held.items() if n.startswith(kind) and not n.endswith(BOUNDS)}
         assert {name: list(shape) for name, shape in counts.tensors(tensors)} == theirs
     assert counts.flops_at(1, 1) == int(held["flops"]), f"{counts.flops_at(1, 1)} {held['flops']}"
     stored = {name[2:]: a for name, a in held.items() if name[:2] in ("w/", "b/")}

@@ -1,8 +1,8 @@
 """Towers: the parts of a multimodal model that turn an image or a sound into vectors for its text model.
 
-A tower is a forward pass like that of a text model (`architectures`): run on shapes it leaves a trace, on arrays it gives
-the vectors. A model's config.json names it by the key of its table, such as `vision_config`, and by the type of the
-whole. It is the encoder with everything up to the text model's width: merger, pooling, projector.
+A tower is a forward pass like that of a text model (`architectures`): run on shapes it leaves a trace, on arrays it
+gives the vectors. A model's config.json names it by the key of its table, such as `vision_config`, and by the type of
+the whole. It is the encoder with everything up to the text model's width: merger, pooling, projector.
 """
 
 from __future__ import annotations

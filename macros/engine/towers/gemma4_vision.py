@@ -38,7 +38,7 @@ class Gemma4Vision(TowerConfig):
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     d_head: Size = key("head_dim", lambda c: c.d_model // c.n_heads)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
-    clipped: Literal[False] = key("use_clipped_linears", False)
+    clipped: bool = key("use_clipped_linears", False)
     bias: Literal[False] = key("attention_bias", False)
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_activation", "gelu_pytorch_tanh")
@@ -116,12 +116,13 @@ def layer(x: Array, w: Weights, c: Gemma4Vision, angles: tuple[RopeTable, RopeTa
 def attention(x: Array, w: Weights, c: Gemma4Vision, angles: tuple[RopeTable, RopeTable]) -> Array:
     """Let each patch gather information from all patches; the scores are not scaled: [P D] -> [P D]."""
     q, k, v = (
-        heads(linear(x, w, f"{name}.linear", n * c.d_head), n, c.d_head)
+        heads(clipped_linear(x, w.at(name), n * c.d_head, c.clipped), n, c.d_head)
         for name, n in (("q_proj", c.n_heads), ("k_proj", c.n_kv_heads), ("v_proj", c.n_kv_heads))
     )
     q = turned(rms_norm(q, w, "q_norm", c.norm_eps), angles)
     k = turned(rms_norm(k, w, "k_norm", c.norm_eps), angles)
-    return linear(attend(q, k, unit_norm(v, c.norm_eps), None, 1.0), w, "o_proj.linear", c.d_model)
+    mixed = attend(q, k, unit_norm(v, c.norm_eps), None, 1.0)
+    return clipped_linear(mixed, w.at("o_proj"), c.d_model, c.clipped)
 
 
 def turned(x: Array, angles: tuple[RopeTable, RopeTable]) -> Array:
@@ -133,5 +134,16 @@ def turned(x: Array, angles: tuple[RopeTable, RopeTable]) -> Array:
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Gemma4Vision) -> Array:
     """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P D]."""
-    gate = activation(c.activation)(linear(x, w, "gate_proj.linear", c.d_ff))
-    return linear(gate * linear(x, w, "up_proj.linear", c.d_ff), w, "down_proj.linear", c.d_model)
+    gate = activation(c.activation)(clipped_linear(x, w.at("gate_proj"), c.d_ff, c.clipped))
+    return clipped_linear(
+        gate * clipped_linear(x, w.at("up_proj"), c.d_ff, c.clipped), w.at("down_proj"), c.d_model, c.clipped
+    )
+
+
+def clipped_linear(x: Array, w: Weights, width: int, clipped: bool) -> Array:
+    """A product whose input and output stay between stored bounds, which no published total counts: [P I] -> [P O]."""
+    if not clipped:
+        return linear(x, w, "linear", width)
+    x = np.clip(x, w.buffer("input_min", counted=False), w.buffer("input_max", counted=False))
+    y = linear(x, w, "linear", width)
+    return np.clip(y, w.buffer("output_min", counted=False), w.buffer("output_max", counted=False))

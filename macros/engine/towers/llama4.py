@@ -58,7 +58,9 @@ class Llama4Vision(TowerConfig):
                 f"intermediate_size = {int(self.d_ff)}", "the adapter reads as many numbers as a block of patches has"
             )
         if int(self.d_out) != int(self.d_vision) or int(self.d_adapter) != int(self.d_out):
-            raise Problem("the adapter's widths differ", "correct projector_input_dim, _output_dim or vision_output_dim")
+            raise Problem(
+                "the adapter's widths differ", "correct projector_input_dim, _output_dim or vision_output_dim"
+            )
 
     def grid(self, height: int, width: int) -> Grid:
         side = int(self.image_size) // int(self.patch)

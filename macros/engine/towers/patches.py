@@ -40,8 +40,8 @@ def stretched_positions(
     """The position table, a square of `side`, stretched over the grid: each patch gets a mean of the rows around its
     place, by distance: [P], [P], [side² D] -> [P D].
 
-    `to_corners`: corners lie on corners, otherwise the borders on the borders. `cubic`: of sixteen rows by Keys' kernel,
-    instead of the nearest four.
+    `to_corners`: corners lie on corners, otherwise borders on borders. `cubic`: of sixteen rows by Keys' kernel,
+    not of the nearest four.
     """
     total = np.zeros((1, table.shape[1]), np.float32, like=table)
     down = _taps(row, side, grid.rows, to_corners, cubic)
@@ -75,7 +75,9 @@ def _share(distance: Array, cubic: bool) -> Array:
 def blocks(x: Array, grid: Grid, side: int) -> Array:
     """The patches of each block of `side` × `side` together, block by block: [R·C D] -> [M side² D]."""
     rows, columns, width = grid.rows // side, grid.columns // side, x.shape[1]
-    return x.reshape(rows, side, columns, side, width).transpose(0, 2, 1, 3, 4).reshape(rows * columns, side * side, width)
+    return (
+        x.reshape(rows, side, columns, side, width).transpose(0, 2, 1, 3, 4).reshape(rows * columns, side * side, width)
+    )
 
 
 def whole_blocks(height: int, width: int, patch: int, merge: int) -> Grid:
@@ -106,7 +108,7 @@ def axial_rope(row: Array, column: Array, d_head: int, theta: float) -> RopeTabl
 def joint_attention(
     x: Array, w: Weights, n: int, width: int, table: RopeTable | None, packed: str, output: str, bias: bool = True
 ) -> Array:
-    """Let each patch gather information from all patches, by one matrix for queries, keys and values: [P D] -> [P D]."""
+    """Let each patch gather information from all patches; queries, keys and values by one matrix: [P D] -> [P D]."""
     q, k, v = np.split(linear(x, w, packed, 3 * n * width, bias=bias), 3, axis=-1)
     q, k, v = (heads(part, n, width) for part in (q, k, v))
     if table is not None:
@@ -119,9 +121,7 @@ def separate_attention(
     x: Array, w: Weights, n: int, width: int, output: str, table: RopeTable | None = None, bias: bool = True
 ) -> Array:
     """Let each patch gather information from all patches: [P D] -> [P D]."""
-    q, k, v = (
-        heads(linear(x, w, name, n * width, bias=bias), n, width) for name in ("q_proj", "k_proj", "v_proj")
-    )
+    q, k, v = (heads(linear(x, w, name, n * width, bias=bias), n, width) for name in ("q_proj", "k_proj", "v_proj"))
     if table is not None:
         q, k = apply_rope(q, table), apply_rope(k, table)
     return linear(attend(q, k, v, None, width**-0.5), w, output, x.shape[1], bias=bias)
@@ -133,5 +133,3 @@ def two_maps(
 ) -> Array:
     """Process each vector separately, in a wider space: [P D] -> [P F] -> [P O]."""
     return linear(act(linear(x, w, names[0], wide, bias=bias)), w, names[1], width, bias=bias)
-
-

@@ -16,7 +16,16 @@ from ..ops import gelu, layer_norm
 from ..steps import Role, step
 from ..trace import Trace
 from . import Grid, TowerConfig
-from .patches import axial_rope, embed_patches, in_blocks, joint_attention, places, stretched_positions, two_maps, whole_blocks
+from .patches import (
+    axial_rope,
+    embed_patches,
+    in_blocks,
+    joint_attention,
+    places,
+    stretched_positions,
+    two_maps,
+    whole_blocks,
+)
 
 
 @config
@@ -47,9 +56,7 @@ class Qwen3Vision(TowerConfig):
         activation(self.activation)
         if math.isqrt(int(self.n_positions)) ** 2 != int(self.n_positions):
             raise Problem(f"num_position_embeddings = {int(self.n_positions)} is no square", "correct the value")
-        if len(set(self.deepstack)) != len(self.deepstack) or any(
-            not 0 <= i < self.n_layers for i in self.deepstack
-        ):
+        if len(set(self.deepstack)) != len(self.deepstack) or any(not 0 <= i < self.n_layers for i in self.deepstack):
             raise Problem(f"deepstack_visual_indexes = {self.deepstack}", "give different layers of this tower")
 
     def grid(self, height: int, width: int) -> Grid:
