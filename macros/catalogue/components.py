@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..counting.parameters import Counts
 from ..engine.errors import Problem, shorten
-from ..engine.keys import text_table
+from ..engine.keys import language_part
 from ..engine.rules import ShapeError
 from ..engine.towers import Grid, Tower, TowerConfig, find, read_config, trace
 from .preset_file import Extra, Published
@@ -39,12 +39,17 @@ class Component:
     @property
     def name(self) -> str:
         """What it reads with: vision or audio."""
-        return self.part.removesuffix("_config")
+        return self.part.rpartition(".")[2].removesuffix("_config")
 
     @property
     def reads(self) -> str:
         """An image or a sound."""
         return self.config.reads
+
+    @property
+    def units(self) -> str:
+        """What its input is cut into."""
+        return "patches" if self.reads == "image" else "moments"
 
     @cached_property
     def counts(self) -> Counts:
@@ -99,17 +104,18 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
     """
     found: list[Component] = []
     others: list[str] = []
-    for part, value in whole.items():
-        if not isinstance(value, Mapping) or not part.endswith("_config") or part == text_table(whole):
-            continue
-        tower = find(whole.get("model_type"), part)
+    _, parts = language_part(whole)
+    for name, _ in parts.left_out if parts else ():
+        around, _, part = name.rpartition(".")  # of a whole that also speaks, the part that writes has the towers
+        inner = whole[around] if around else whole
+        tower = find(inner.get("model_type"), part)
         if tower is None:
-            others.append(part)
+            others.append(name)
             continue
         try:
-            found.append(Component(part, tower, *read_config(tower, whole, part)))
+            found.append(Component(name, tower, *read_config(tower, inner, part)))
         except Problem as problem:
-            raise Problem(f"{part}: {problem.what}", problem.mend) from None
+            raise Problem(f"{name}: {problem.what}", problem.mend) from None
     return tuple(found), tuple(others)
 
 

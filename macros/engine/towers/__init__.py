@@ -99,7 +99,7 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     """The config of a tower from the keys of a whole config.json, and the keys that it does not know."""
     known = keys_of(tower.config)
     inner = cast("Mapping[str, Any]", whole[part])
-    text = cast("Mapping[str, Any]", whole.get(text_table(whole) or "", {}))
+    text = cast("Mapping[str, Any]", whole.get(text_table(whole) or "", whole))
     raw = {name: value for name, value in whole.items() if name in known and name not in inner}
     if TEXT_WIDTH in known:
         if "hidden_size" not in text:
