@@ -1,15 +1,20 @@
 """Small towers with what they make of an image or a sound: `python -m tests.reference.towers FOLDER [NAME ...]`.
 
 As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
-patches, and torch counts the FLOPs. Without a folder, only the differences from ours are printed.
+patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
+folder, only the differences from ours are printed.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,6 +70,27 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(9, 6),
+    ),
+    "qwen2_vl": (
+        lambda: {
+            "model_type": "qwen2_vl",
+            "text_config": text("qwen2_vl_text"),
+            "vision_config": {"model_type": "qwen2_vl", "depth": 3, "embed_dim": 24, "num_heads": 3, "patch_size": 7}
+            | {"hidden_size": width("qwen2_vl_text"), "mlp_ratio": 3},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qwen2_5_vl": (
+        lambda: {
+            "model_type": "qwen2_5_vl",
+            "text_config": text("qwen2_5_vl_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen2_5_vl", "window_size": 28, "fullatt_block_indexes": [1, 4]}
+            | {"out_hidden_size": width("qwen2_5_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
     ),
     "gemma3": (
         lambda: {
@@ -152,6 +178,8 @@ def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
+    "qwen2_vl": qwen3,
+    "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
     "llama4": llama4,
     "gemma4": gemma4,
@@ -225,6 +253,73 @@ def compare(held: dict[str, Any]) -> float:
     )
 
 
+IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (5000, 4000))
+
+
+def functions(name: str, *wanted: str) -> dict[str, Any]:
+    """Functions of a model's image processor, whose module needs more than they do."""
+    folder, module = name.split(".")
+    tree = ast.parse((Path(transformers.__file__).parent / "models" / folder / f"{module}.py").read_text("utf-8"))
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in wanted]
+    for node in tree.body:
+        assert isinstance(node, ast.FunctionDef)
+        node.decorator_list, node.returns = [], None
+        for argument in node.args.args:
+            argument.annotation = None
+    found: dict[str, Any] = {"math": math, "torch": torch, "defaultdict": defaultdict}
+    exec(compile(tree, name, "exec"), found)
+    return found
+
+
+def qwen_tokens(patch: int) -> Callable[[int, int], int]:
+    """Without the smallest and largest number of pixels, which stand in no config.json."""
+    resize = functions("qwen2_vl.image_processing_qwen2_vl", "smart_resize")["smart_resize"]
+
+    def tokens(width: int, height: int) -> int:
+        rows, columns = resize(height, width, 2 * patch, 1, 10**12)
+        return rows * columns // (2 * patch) ** 2
+
+    return tokens
+
+
+def llama4_tokens(width: int, height: int) -> int:
+    names = "get_factors", "find_supported_resolutions", "get_best_fit"
+    of = functions("llama4.image_processing_llama4", *names)
+    sizes = torch.tensor(of["find_supported_resolutions"](16, SimpleNamespace(height=336, width=336)))
+    rows, columns = (int(n) // 336 for n in of["get_best_fit"]((height, width), sizes))
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 144
+
+
+def gemma4_tokens(width: int, height: int) -> int:
+    of = functions("gemma4.image_processing_gemma4", "get_aspect_ratio_preserving_size")
+    rows, columns = of["get_aspect_ratio_preserving_size"](height, width, 16, 280 * 9, 3)
+    return rows * columns // 48**2
+
+
+def kimi_tokens(width: int, height: int) -> int:
+    of = functions("kimi_k25.image_processing_kimi_k25", "navit_resize")
+    rows, columns = of["navit_resize"](height, width, 14, 2, 16384, 512)[1]
+    return rows * columns // 28**2
+
+
+# The tokens of an image by the processors' own code, by models of the catalog.
+TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
+    "qwen3-vl-2b": lambda: qwen_tokens(16),
+    "qwen3.5-27b": lambda: qwen_tokens(16),
+    "llama4-scout": lambda: llama4_tokens,
+    "gemma-4-26b-a4b": lambda: gemma4_tokens,
+    "gemma3-4b": lambda: lambda width, height: 256,
+    "kimi-k2.5": lambda: kimi_tokens,
+}
+
+
+def write_tokens(path: Path) -> None:
+    rows = {slug: [[*image, make()(*image)] for image in IMAGES] for slug, make in TOKENS.items()}
+    lines = (f"{json.dumps(slug)}: {json.dumps(row)}" for slug, row in rows.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
 def main(folder: str | None = None, *names: str) -> None:
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for name in names or TOWERS:
@@ -232,6 +327,8 @@ def main(folder: str | None = None, *names: str) -> None:
         print(f"{name}: {compare(held):.1e}")
         if folder:
             np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
+    if folder:
+        write_tokens(Path(folder) / "tokens.json")
 
 
 if __name__ == "__main__":

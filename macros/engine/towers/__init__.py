@@ -27,6 +27,8 @@ MODULES: dict[tuple[str, str], str] = {
     **dict.fromkeys(
         ((whole, "vision_config") for whole in ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")), "qwen3_vl"
     ),
+    ("qwen2_vl", "vision_config"): "qwen2_vl",
+    ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
     ("gemma4", "vision_config"): "gemma4_vision",

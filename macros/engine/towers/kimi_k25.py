@@ -6,6 +6,8 @@ Frames of a film are averaged at the end; here an image is one. Source: transfor
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
@@ -15,16 +17,10 @@ from ..ops import Rope, gelu, gelu_tanh, layer_norm, rope_table
 from ..steps import Role, step
 from ..trace import Trace
 from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import (
-    blocks,
-    embed_patches,
-    in_blocks,
-    places,
-    separate_attention,
-    stretched_positions,
-    two_maps,
-    whole_blocks,
-)
+from .patches import blocks, embed_patches, in_blocks, places, separate_attention, stretched_positions, two_maps
+
+# The processor's: a larger image is shrunk; a side is filled up to whole blocks.
+MOST_PATCHES, MOST_ROWS = 16384, 512
 
 
 @config
@@ -64,7 +60,13 @@ class KimiVision(TowerConfig):
             raise Problem("the table of positions is no square", "correct init_pos_emb_height or _width")
 
     def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
+        patch, block = int(self.patch), int(self.patch) * int(self.merge)
+        patches = max(height // patch, 1) * max(width // patch, 1)
+        shrink = min(1.0, math.sqrt(MOST_PATCHES / patches), *(MOST_ROWS * patch / side for side in (height, width)))
+        rows, columns = (
+            math.ceil(min(max(int(side * shrink), 1), MOST_ROWS * patch) / block) for side in (height, width)
+        )
+        return Grid(rows * int(self.merge), columns * int(self.merge))
 
     def declared(self, grid: Grid, run: Trace) -> Grid:
         return in_blocks(grid, self.merge, run)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..architectures.config import activation
 from ..interface import Array, RopeTable, Weights
-from ..ops import Rope, apply_rope, attend, heads, linear, rope_table
+from ..ops import Rope, apply_rope, attend, heads, linear, rope_table, sigmoid
 from ..ops.basic import Activation
 from ..steps import Keeps, Role, step
 from ..trace import Trace
 from . import Grid
+
+
+def quick_gelu(x: Array) -> Array:
+    """x · sigmoid(1.702 · x), nearly GELU: same shape (CLIP)."""
+    return x * sigmoid(x * 1.702)
+
+
+def named_activation(name: str) -> Activation:
+    """The activation function that a config names, among them one that only towers have."""
+    return quick_gelu if name == "quick_gelu" else activation(name)
 
 
 @step(Role.CONV_STEM)
