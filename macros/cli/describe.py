@@ -90,11 +90,10 @@ def _components(model: Model, asked: Inputs) -> Iterator[Block]:
         for given, seen in inputs(component, asked):
             size = " × ".join(f"{n:,g}" for n in given.values())
             said = f"an image of {size} pixels" if component.reads == "image" else f"a sound of {size} seconds"
-            pieces = (
-                f"{seen.pieces} pieces, {seen.patches:,} patches" if seen.pieces > 1 else f"{seen.patches:,} patches"
-            )
+            parts = f" in {seen.pieces} parts" if seen.pieces > 1 else ""
+            pieces = f"from {seen.patches:,} {component.units}{parts}"
             rows.append((f"tokens of {said}", rounded(seen.tokens, NUMBERS), exact(seen.tokens), pieces))
-            rows.append((f"FLOPs of {said}", rounded(seen.flops, FLOPS), exact(seen.flops), "once"))
+            rows.append((f"FLOPs of {said}", rounded(seen.flops, FLOPS), exact(seen.flops), "of the tower, once"))
         yield Grid([WORDS, ROUND, EXACT, WORDS], rows)
     total = with_text(model)
     if model.components:

@@ -128,6 +128,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 10),
     ),
+    "gemma4_audio": (
+        lambda: {
+            "model_type": "gemma4",
+            "vision_config": None,
+            "text_config": text("gemma4_text"),
+            "audio_config": {"model_type": "gemma4_audio", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "subsampling_conv_channels": [8, 5], "conv_kernel_size": 3}
+            | {"attention_chunk_size": 4, "attention_context_left": 5, "output_proj_dims": 14, "residual_weight": 0.7},
+        },
+        "audio_config",
+        Grid(45),
+    ),
     "kimi_k25": (
         lambda: {
             "model_type": "kimi_k25",
@@ -168,6 +180,11 @@ def gemma4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return list(model.model.get_image_features(x[None], image_position_ids=places).pooler_output)
 
 
+def gemma4_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.audio_tower(x[None], torch.ones(1, grid.rows, dtype=torch.bool))
+    return [model.model.embed_audio(inputs_embeds=read.last_hidden_state)[0]]
+
+
 def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     side = round((x.shape[1] // 3) ** 0.5)
     sizes = torch.tensor([[1, grid.rows, grid.columns]])
@@ -183,6 +200,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "gemma3": gemma3,
     "llama4": llama4,
     "gemma4": gemma4,
+    "gemma4_audio": gemma4_audio,
     "kimi_k25": kimi_k25,
 }
 # What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix.

@@ -32,6 +32,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
     ("gemma4", "vision_config"): "gemma4_vision",
+    ("gemma4", "audio_config"): "gemma4_audio",
     ("kimi_k25", "vision_config"): "kimi_k25",
 }
 
