@@ -104,6 +104,40 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "mistral3": (
+        lambda: {
+            "model_type": "mistral3",
+            "multimodal_projector_bias": True,
+            "text_config": text("mistral"),
+            "vision_config": VIT
+            | {"model_type": "pixtral", "hidden_size": 24, "intermediate_size": 34, "image_size": 70}
+            | {"rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "glm4v": (
+        lambda: {
+            "model_type": "glm4v",
+            "text_config": text("glm4v_text"),
+            "vision_config": QWEN3
+            | {"model_type": "glm4v", "image_size": 35, "out_hidden_size": width("glm4v_text")}
+            | {"attention_bias": True},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "internvl": (
+        lambda: {
+            "model_type": "internvl",
+            "text_config": text("qwen2"),
+            "vision_config": VIT
+            | {"model_type": "internvl_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [42, 42]}
+            | {"patch_size": [7, 7], "use_qk_norm": True, "norm_type": "rms_norm", "attention_bias": True},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
     "llama4": (
         lambda: {
             "model_type": "llama4",
@@ -170,6 +204,11 @@ def gemma3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_image_features(pixels(x, grid)).pooler_output[0]]
 
 
+def mistral3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    image = pixels(x, grid)
+    return list(model.model.get_image_features(image, torch.tensor([image.shape[2:]])).pooler_output)
+
+
 def llama4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.multi_modal_projector(model.get_image_features(pixels(x, grid)).last_hidden_state[0])]
 
@@ -198,6 +237,9 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_vl": qwen3,
     "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
+    "mistral3": mistral3,
+    "glm4v": qwen3,
+    "internvl": gemma3,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -271,7 +313,7 @@ def compare(held: dict[str, Any]) -> float:
     )
 
 
-IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (5000, 4000))
+IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
 
 
 def functions(name: str, *wanted: str) -> dict[str, Any]:
@@ -321,7 +363,27 @@ def kimi_tokens(width: int, height: int) -> int:
     return rows * columns // 28**2
 
 
-# The tokens of an image by the processors' own code, by models of the catalog.
+def mistral3_tokens(width: int, height: int) -> int:
+    of = functions("pixtral.image_processing_pixtral", "get_resize_output_image_size", "_num_image_tokens")
+    of["get_resize_output_image_size"].__globals__["get_image_size"] = lambda image, form: image
+    rows, columns = of["get_resize_output_image_size"]((height, width), (70, 70), (14, 14))
+    return rows * columns // 14**2
+
+
+def glm4v_tokens(width: int, height: int) -> int:
+    of = functions("glm4v.image_processing_glm4v", "smart_resize")
+    rows, columns = of["smart_resize"](2, height, width, 2, 14, 1, 10**12)
+    return rows * columns // 14**2
+
+
+def internvl_tokens(width: int, height: int) -> int:
+    of = functions("got_ocr2.image_processing_got_ocr2", "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas")
+    columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 12)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
+# The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
     "qwen3.5-27b": lambda: qwen_tokens(16),
@@ -329,6 +391,9 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "gemma-4-26b-a4b": lambda: gemma4_tokens,
     "gemma3-4b": lambda: lambda width, height: 256,
     "kimi-k2.5": lambda: kimi_tokens,
+    "mistral3": lambda: mistral3_tokens,
+    "glm4v": lambda: glm4v_tokens,
+    "internvl": lambda: internvl_tokens,
 }
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..architectures.config import Config, config, keys_of
 from ..array import arrays_in, stand_in
-from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..keys import text_table
 from ..trace import Trace
@@ -29,6 +28,9 @@ MODULES: dict[tuple[str, str], str] = {
     ),
     ("qwen2_vl", "vision_config"): "qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
+    ("mistral3", "vision_config"): "pixtral",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
+    ("internvl", "vision_config"): "internvl",
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
     ("gemma4", "vision_config"): "gemma4_vision",
@@ -36,7 +38,8 @@ MODULES: dict[tuple[str, str], str] = {
     ("kimi_k25", "vision_config"): "kimi_k25",
 }
 
-# What a tower's config takes from the text model's: its width.
+# What a tower's config takes from the text model's, such as its width.
+OF_TEXT = "text_config."
 TEXT_WIDTH = "text_config.hidden_size"
 
 
@@ -104,10 +107,8 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     inner = cast("Mapping[str, Any]", whole[part])
     text = cast("Mapping[str, Any]", whole.get(text_table(whole) or "", whole))
     raw = {name: value for name, value in whole.items() if name in known and name not in inner}
-    if TEXT_WIDTH in known:
-        if "hidden_size" not in text:
-            raise Problem(f"{TEXT_WIDTH} is missing", "add it; sizes have no defaults")
-        raw[TEXT_WIDTH] = text["hidden_size"]
+    of_text = [name for name in known if name.startswith(OF_TEXT)]
+    raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
     return tower.config.read({**raw, **inner})
 
 

@@ -144,3 +144,10 @@ def two_maps(
 ) -> Array:
     """Process each vector separately, in a wider space: [P D] -> [P F] -> [P O]."""
     return linear(act(linear(x, w, names[0], wide, bias=bias)), w, names[1], width, bias=bias)
+
+
+@step(Role.FEED_FORWARD)
+def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, bias: bool = False) -> Array:
+    """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P O]."""
+    gate = act(linear(x, w, "gate_proj", wide, bias=bias))
+    return linear(gate * linear(x, w, "up_proj", wide, bias=bias), w, "down_proj", width, bias=bias)

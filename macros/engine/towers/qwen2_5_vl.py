@@ -16,7 +16,7 @@ from ..ops import apply_rope, attend, gelu, heads, linear, rms_norm
 from ..steps import Role, Ruling, step
 from ..trace import Trace
 from . import Grid, TowerConfig
-from .patches import axial_rope, embed_patches, in_blocks, places, two_maps, whole_blocks
+from .patches import axial_rope, embed_patches, gated_maps, in_blocks, places, two_maps, whole_blocks
 
 
 @config
@@ -90,7 +90,8 @@ def forward(w: Weights, x: Array, grid: Grid, c: Qwen25Vision, cache: KVCache) -
 def layer(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, side: int | None) -> Array:
     """One transformer block: [P D] -> [P D]."""
     x = x + attention(rms_norm(x, w, "norm1", c.norm_eps), w.at("attn"), c, angles, grid, side)
-    return x + feed_forward(rms_norm(x, w, "norm2", c.norm_eps), w.at("mlp"), c)
+    y = rms_norm(x, w, "norm2", c.norm_eps)
+    return x + gated_maps(y, w.at("mlp"), c.d_ff, c.d_model, activation(c.activation), bias=True)
 
 
 @step(Role.ATTENTION)
@@ -121,13 +122,6 @@ def windowed(q: Array, k: Array, v: Array, grid: Grid, merge: int, side: int, sc
         here = window == number
         mixed[here] = attend(q[here], k[here], v[here], None, scale)
     return mixed
-
-
-@step(Role.FEED_FORWARD)
-def feed_forward(x: Array, w: Weights, c: Qwen25Vision) -> Array:
-    """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P D]."""
-    gate = activation(c.activation)(linear(x, w, "gate_proj", c.d_ff, bias=True))
-    return linear(gate * linear(x, w, "up_proj", c.d_ff, bias=True), w, "down_proj", c.d_model, bias=True)
 
 
 @step(Role.FEED_FORWARD)
