@@ -88,7 +88,8 @@ class Component:
         """What it makes of a sound. Raises `Problem` for an impossible length."""
         if not 0 < seconds <= MOST_SECONDS:
             raise Problem(f"a sound of {seconds} seconds", f"give more than 0, and at most {MOST_SECONDS:,.0f}")
-        return self._seen(self.config.moments(seconds))
+        seen = self._seen(self.config.moments(seconds))
+        return seen._replace(tokens=self.config.sound_tokens(seconds, seen.tokens))
 
     def _seen(self, grid: Grid) -> Seen:
         counts = self._counts(grid)

@@ -174,6 +174,26 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(45),
     ),
+    "qwen2_audio": (
+        lambda: {
+            "model_type": "qwen2_audio",
+            "text_config": text("qwen2"),
+            "audio_config": {"model_type": "qwen2_audio_encoder", "d_model": 18, "encoder_layers": 3}
+            | {"encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7, "max_source_positions": 10},
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "voxtral": (
+        lambda: {
+            "model_type": "voxtral",
+            "text_config": text("llama"),
+            "audio_config": {"model_type": "voxtral_encoder", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 36, "num_mel_bins": 7, "max_source_positions": 10},
+        },
+        "audio_config",
+        Grid(20),
+    ),
     "kimi_k25": (
         lambda: {
             "model_type": "kimi_k25",
@@ -224,6 +244,15 @@ def gemma4_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.embed_audio(inputs_embeds=read.last_hidden_state)[0]]
 
 
+def qwen2_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.audio_tower(x.T[None]).last_hidden_state
+    return [model.model.multi_modal_projector(read)[0]]
+
+
+def voxtral(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x.T[None]).pooler_output]
+
+
 def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     side = round((x.shape[1] // 3) ** 0.5)
     sizes = torch.tensor([[1, grid.rows, grid.columns]])
@@ -243,6 +272,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
+    "qwen2_audio": qwen2_audio,
+    "voxtral": voxtral,
     "kimi_k25": kimi_k25,
 }
 # What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix.
@@ -250,6 +281,8 @@ MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
+# Wholes that read no images, and their classes.
+OF_SOUND = {"qwen2_audio": "Qwen2AudioForConditionalGeneration", "voxtral": "VoxtralForConditionalGeneration"}
 OF_TEXT = ("language_model.", "lm_head.")
 
 
@@ -258,7 +291,11 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
     config = AutoConfig.for_model(raw["model_type"], **keys)
-    return fill(AutoModelForImageTextToText.from_config(config, attn_implementation="eager").eval())
+    if raw["model_type"] in OF_SOUND:
+        made = getattr(transformers, OF_SOUND[raw["model_type"]])._from_config(config, attn_implementation="eager")
+    else:
+        made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
+    return fill(made.eval())
 
 
 def tower(name: str) -> dict[str, np.ndarray]:
@@ -397,8 +434,33 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
 }
 
 
+SOUNDS = (0.5, 1, 7.3, 12, 30, 95)
+
+
+def gemma4_sound_tokens(seconds: float) -> int:
+    """Of the frames of silence, those that two halvings leave."""
+    extractor = transformers.Gemma4AudioFeatureExtractor()
+    mask = extractor([np.zeros(int(seconds * 16000), np.float32)])["input_features_mask"][0]
+    return len(mask[::2][::2]) if mask.all() else int(mask[::2][::2].sum())
+
+
+def qwen2_audio_sound_tokens(seconds: float) -> int:
+    extractor = transformers.WhisperFeatureExtractor(feature_size=7)
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    frames = extractor(silence, sampling_rate=16000, return_attention_mask=True)["attention_mask"].sum()
+    lengths = transformers.Qwen2AudioEncoder._get_feat_extract_output_lengths(None, torch.tensor(int(frames)))
+    return int(lengths[1])
+
+
+OF_SOUNDS: dict[str, Callable[[float], int]] = {
+    "gemma-4-e2b": gemma4_sound_tokens,
+    "qwen2_audio": qwen2_audio_sound_tokens,
+}
+
+
 def write_tokens(path: Path) -> None:
     rows = {slug: [[*image, make()(*image)] for image in IMAGES] for slug, make in TOKENS.items()}
+    rows |= {slug: [[seconds, tokens(seconds)] for seconds in SOUNDS] for slug, tokens in OF_SOUNDS.items()}
     lines = (f"{json.dumps(slug)}: {json.dumps(row)}" for slug, row in rows.items())
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 

@@ -35,6 +35,8 @@ MODULES: dict[tuple[str, str], str] = {
     ("llama4", "vision_config"): "llama4",
     ("gemma4", "vision_config"): "gemma4_vision",
     ("gemma4", "audio_config"): "gemma4_audio",
+    ("qwen2_audio", "audio_config"): "whisper",
+    ("voxtral", "audio_config"): "voxtral",
     ("kimi_k25", "vision_config"): "kimi_k25",
 }
 
@@ -68,6 +70,10 @@ class TowerConfig(Config):
     def moments(self, seconds: float) -> Grid:
         """The moments of a sound."""
         raise NotImplementedError
+
+    def sound_tokens(self, seconds: float, tokens: int) -> int:
+        """The tokens that a sound puts into the text, of those that its pieces give."""
+        return tokens
 
     def declared(self, grid: Grid, run: Trace) -> Grid:
         """The grid with its sizes as symbols of a trace."""
