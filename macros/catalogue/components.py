@@ -109,7 +109,7 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
     for name, _ in parts.left_out if parts else ():
         around, _, part = name.rpartition(".")  # of a whole that also speaks, the part that writes has the towers
         inner = whole[around] if around else whole
-        tower = find(inner.get("model_type"), part)
+        tower = find(inner, part)
         if tower is None:
             others.append(name)
             continue

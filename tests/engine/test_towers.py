@@ -21,7 +21,7 @@ def held(name):
     """A golden tower: what its file holds, and ours of the same config."""
     npz = np.load(GOLDEN / f"{name}.npz")
     raw, part = json.loads(str(npz["config_json"])), str(npz["part"])
-    tower = find(raw["model_type"], part)
+    tower = find(raw, part)
     config, unknown = read_config(tower, raw, part)
     assert not unknown
     return npz, tower, config, Grid(*map(int, npz["grid"]))

@@ -104,6 +104,28 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "llava": (
+        lambda: {
+            "model_type": "llava",
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "paligemma": (
+        lambda: {
+            "model_type": "paligemma",
+            "projection_dim": width("gemma"),
+            "text_config": text("gemma"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
     "mistral3": (
         lambda: {
             "model_type": "mistral3",
@@ -266,6 +288,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_vl": qwen3,
     "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
+    "llava": gemma3,
+    "paligemma": gemma3,
     "mistral3": mistral3,
     "glm4v": qwen3,
     "internvl": gemma3,
@@ -311,7 +335,7 @@ def tower(name: str) -> dict[str, np.ndarray]:
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
     weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
     buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
-    ours = find(raw["model_type"], part)
+    ours = find(raw, part)
     config, _ = read_config(ours, raw, part)
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -330,7 +354,7 @@ def compare(held: dict[str, Any]) -> float:
     """The largest difference of our vectors, as a share of the largest number or 1. Raises AssertionError for any
     other difference: of names, shapes, FLOPs."""
     raw, part = json.loads(str(held["config_json"])), str(held["part"])
-    ours, grid = find(raw["model_type"], part), Grid(*map(int, held["grid"]))
+    ours, grid = find(raw, part), Grid(*map(int, held["grid"]))
     config, unknown = read_config(ours, raw, part)
     assert not unknown, unknown
     counts = Counts(trace(ours, config, grid))

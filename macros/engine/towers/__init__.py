@@ -28,6 +28,8 @@ MODULES: dict[tuple[str, str], str] = {
     ),
     ("qwen2_vl", "vision_config"): "qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
+    ("llava", "vision_config"): "clip",
+    ("paligemma", "vision_config"): "paligemma",
     ("mistral3", "vision_config"): "pixtral",
     **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
     ("internvl", "vision_config"): "internvl",
@@ -38,6 +40,14 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen2_audio", "audio_config"): "whisper",
     ("voxtral", "audio_config"): "voxtral",
     ("kimi_k25", "vision_config"): "kimi_k25",
+}
+
+# Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
+INNER: dict[tuple[str, str], str] = {
+    ("llava", "vision_config"): "clip_vision_model",
+    ("paligemma", "vision_config"): "siglip_vision_model",
+    ("mistral3", "vision_config"): "pixtral",
+    ("gemma3", "vision_config"): "siglip_vision_model",
 }
 
 # What a tower's config takes from the text model's, such as its width.
@@ -98,10 +108,11 @@ class Tower(NamedTuple):
     forward: Read
 
 
-def find(whole: object, part: str) -> Tower | None:
-    """The tower in this table of a model of this type; None if there is none here."""
-    name = MODULES.get((whole, part)) if isinstance(whole, str) else None
-    if name is None:
+def find(whole: Mapping[str, Any], part: str) -> Tower | None:
+    """The tower in this table of a model; None if there is none here."""
+    place = str(whole.get("model_type")), part
+    name, inner = MODULES.get(place), whole[part].get("model_type")
+    if name is None or (place in INNER and inner not in (None, INNER[place])):
         return None
     module = import_module(f"{__name__}.{name}")
     return Tower(name, module.CONFIG, module.forward)
