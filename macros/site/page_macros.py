@@ -134,7 +134,7 @@ VIEWS = {
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
     tools: "any_config compare plan_deployment what_fits what_if",
-    towers: "tower_list tower_table",
+    towers: "tower_list tower_table tower_types",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",
     values: "calc params value",

@@ -101,11 +101,12 @@ class Read(Protocol):
 
 
 class Tower(NamedTuple):
-    """A tower: its module's name, its config class, its forward pass."""
+    """A tower: its module's name, its config class, its forward pass, the first line of its module's docstring."""
 
     name: str
     config: type[TowerConfig]
     forward: Read
+    doc: str
 
 
 def find(whole: Mapping[str, Any], part: str) -> Tower | None:
@@ -114,8 +115,13 @@ def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     name, inner = MODULES.get(place), whole[part].get("model_type")
     if name is None or (place in INNER and inner not in (None, INNER[place])):
         return None
+    return of_module(name)
+
+
+def of_module(name: str) -> Tower:
+    """The tower of a module."""
     module = import_module(f"{__name__}.{name}")
-    return Tower(name, module.CONFIG, module.forward)
+    return Tower(name, module.CONFIG, module.forward, (module.__doc__ or "").partition("\n")[0])
 
 
 def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[TowerConfig, list[str]]:

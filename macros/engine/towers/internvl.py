@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
+from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key, listed
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, rms_norm
@@ -60,8 +60,8 @@ class InternVision(TowerConfig):
     def prepare(cls, raw: Raw) -> Raw:
         """One number where height and width are given, equal."""
         for name in ("image_size", "patch_size"):
-            sides = raw.get(name)
-            if isinstance(sides, list) and len(sides) == 2 and sides[0] == sides[1]:
+            sides = listed(raw.get(name))
+            if sides is not None and len(sides) == 2 and sides[0] == sides[1]:
                 raw[name] = sides[0]
         return raw
 

@@ -11,8 +11,9 @@ from ...catalogue.components import IMAGE, SECONDS, Component, Seen
 from ...catalogue.presets import Model
 from ...data.components import with_text
 from ...engine.errors import Problem, shorten
+from ...engine.towers import MODULES, of_module
 from ..kit import disclosure, rounding
-from ..kit.html import Html, Row, block, code, conventions, html, joined, number, small, tag
+from ..kit.html import Html, Row, block, code, conventions, html, joined, number, small, tag, text
 from ..kit.shapes import in_numbers, tensor_name
 from .cells import cost_table, model_name
 
@@ -130,6 +131,26 @@ def tower_list() -> Html:
     return block(
         cost_table("The towers of the catalog", ["Model and input", *columns], rows, "The towers of the catalog"),
         conventions(ONE_IMAGE),
+    )
+
+
+@memoized
+def tower_types() -> Html:
+    """The towers that are counted: the model types that have each, and the key of its table in config.json."""
+    rows = []
+    for name in dict.fromkeys(MODULES.values()):
+        places = [place for place, module in MODULES.items() if module == name]
+        types = joined((code(whole) for whole, _ in places), ", ")
+        rows.append(
+            [text(of_module(name).doc), types, joined((code(p) for p in dict.fromkeys(p for _, p in places)), ", ")]
+        )
+    columns = "Tower", "model_type", "Key"
+    return block(
+        cost_table("Towers", columns, rows, "Towers"),
+        conventions(
+            "For a small random tower of each, tensor names, shapes and the vectors for the text equal those of "
+            "transformers, and the FLOPs those of PyTorch’s counter."
+        ),
     )
 
 
