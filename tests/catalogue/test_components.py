@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -12,6 +13,7 @@ import pytest
 import macros
 from macros.catalogue import presets
 from macros.catalogue.components import components_of
+from macros.cli.skeleton import skeleton
 from macros.data.components import with_text
 from macros.data.schema import model as schema
 from macros.engine.errors import Problem
@@ -21,8 +23,11 @@ TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
 WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
 
 
-def test_each_multimodal_preset_has_its_towers():
-    assert [slug for slug in presets.paths() if presets.preset(slug).sources.left_out] == WITH_TOWERS
+def test_towers_are_of_the_parts_that_a_preset_leaves_out():
+    assert len(WITH_TOWERS) >= 18
+    for slug in WITH_TOWERS:
+        model = presets.model(slug)
+        assert {component.part for component in model.components} <= set(presets.preset(slug).sources.left_out)
 
 
 @pytest.mark.parametrize("slug", WITH_TOWERS)
@@ -83,6 +88,15 @@ def test_a_config_of_ones_own_has_its_towers():
     assert made.uncounted_parts == ()
     made = presets.make("config", whole | {"speech_config": {"hidden_size": 5}})
     assert made.uncounted_parts == ("speech_config",) and len(made.components) == 1
+
+
+def test_a_new_preset_comes_with_its_towers(tmp_path):
+    preset = presets.preset("gemma3-4b")
+    whole = {**preset.components, "text_config": preset.config}
+    (tmp_path / "config.json").write_text(json.dumps(whole), "utf-8")
+    made = tomllib.loads(skeleton(str(tmp_path), hub="google/gemma-3-4b-it").text)
+    assert made["components"] == preset.components
+    assert made["sources"]["components"] == "google/gemma-3-4b-it, config.json, vision_config"
 
 
 @pytest.mark.parametrize(

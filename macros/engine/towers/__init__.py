@@ -16,6 +16,7 @@ import numpy as np
 
 from ..architectures.config import Config, config, keys_of
 from ..array import arrays_in, stand_in
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
 from ..keys import text_table
 from ..trace import Trace
@@ -92,6 +93,14 @@ class TowerConfig(Config):
     def input_shape(self, grid: Grid) -> tuple[int, ...]:
         """The shape of what the forward pass gets for one picture or piece."""
         raise NotImplementedError
+
+
+def theta_of(rope: Mapping[str, Any], usual: float) -> float:
+    """The base of a rotary embedding that a table of keys states. Raises `Problem` unless it is a positive number."""
+    theta = rope.get("rope_theta", usual)
+    if isinstance(theta, bool) or not isinstance(theta, int | float) or not 0 < theta < 1e18:
+        raise Problem(f"rope_parameters.rope_theta = {shorten(theta)}: expected a positive number", "correct the value")
+    return float(theta)
 
 
 class Read(Protocol):

@@ -62,6 +62,8 @@ class Gemma4Audio(TowerConfig):
         activation(self.activation)
         if len(self.channels) != 2 or min(self.channels) < 1 or self.channels[0] % 4:
             raise Problem(f"subsampling_conv_channels = {self.channels}", "give two, the first divisible by 4")
+        if int(self.d_model) % 2:
+            raise Problem(f"hidden_size = {int(self.d_model)}", "sines and cosines need an even number")
         if self.right != 0:
             raise Problem(f"attention_context_right = {self.right}", "only moments before are seen: give 0")
 

@@ -18,7 +18,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, heads, linear, rms_norm, rope_table, unit_norm
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, theta_of
 from .patches import blocks, in_blocks, places
 
 
@@ -58,7 +58,9 @@ class Gemma4Vision(TowerConfig):
     @property
     def theta(self) -> float:
         """The base of the rotary embedding."""
-        return float(self.rope_parameters.get("rope_theta", 100.0))
+        return theta_of(self.rope_parameters, 100.0)
+
+    checked = ("theta",)
 
     def grid(self, height: int, width: int) -> Grid:
         block = int(self.patch) * int(self.pool)

@@ -67,6 +67,7 @@ class InternVision(TowerConfig):
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
+        self.must_not_exceed("patch", "image_size")
         for name in (self.activation, self.projector_activation):
             activation(name)
         if 1 / self.shuffle != int(self.merge) or int(self.image_size) // int(self.patch) % int(self.merge):

@@ -51,6 +51,7 @@ class Llama4Vision(TowerConfig):
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
+        self.must_not_exceed("patch", "image_size")
         if 1 / self.shuffle != int(self.merge) or int(self.image_size) // int(self.patch) % int(self.merge):
             raise Problem(f"pixel_shuffle_ratio = {self.shuffle}", "its inverse must divide the rows of patches")
         if int(self.merge) ** 2 * int(self.d_model) != int(self.d_ff):

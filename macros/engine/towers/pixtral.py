@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, linear, rms_norm, rope_table
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, theta_of
 from .patches import blocks, embed_patches, gated_maps, in_blocks, places, separate_attention
 
 
@@ -56,7 +56,9 @@ class Pixtral(TowerConfig):
     @property
     def theta(self) -> float:
         """The base of the rotary embedding."""
-        return float(self.rope_parameters.get("rope_theta", self.rope_theta))
+        return theta_of(self.rope_parameters, self.rope_theta)
+
+    checked = ("theta",)
 
     def grid(self, height: int, width: int) -> Grid:
         shrink = max(height / int(self.image_size), width / int(self.image_size), 1)
