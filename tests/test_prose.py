@@ -296,7 +296,11 @@ def test_what_was_checked(slug):
         return
     total = sum(int(np.prod(shape)) for _, shape in presets.model(slug).counts.tensors())
     buffers = presets.model(slug).counts.buffer_elements
-    extra = published.get("extra", []) if published else []
+    towers = [tensor for c in presets.model(slug).components for tensor in c.counts.tensors()]
+    extra = [
+        {"count": sum(int(np.prod(shape)) for name, shape in towers if name.startswith(row.get("tensors", "?")))} | row
+        for row in (published.get("extra", []) if published else [])
+    ]
     assert "−" not in said or not published["exact"], "a number of numbers is not negative"
     if not published:
         assert said == "No published total was found to compare the count with."
@@ -381,7 +385,7 @@ OF_SHAPES = set(
     python_config area_map attention_table worked_score capitals_figure number_matrix logit_lens number_walk real_number
     layer_drawing sentence_table top_words head_habits choose_country attention_of token_rows head_that_looks_at
     independent_summary independent_table any_config data_fields rooms_table python_names
-    engine_buffers_table engine_logs_table message_table training_runs
+    engine_buffers_table engine_logs_table message_table training_runs tower_list tower_table tower_types
     """.split()
 )
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from ..catalogue import presets
+from ..catalogue.components import LARGEST_SIDE
 from ..counting.asked import one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
@@ -20,6 +21,7 @@ from ..counting.costs import of as costs_of
 from ..counting.figures import FIGURES, PARAMETERS
 from ..counting.figures import figure as figure_of
 from ..counting.formats import CACHE_BYTES, cache_meant
+from ..data.components import Inputs
 from ..data.costs import Asked, plain_number
 from ..data.model import as_json, check_number
 from ..engine.bounds import MOST_TOKENS
@@ -29,6 +31,7 @@ from .conditions import accelerator, check_split, conditions, warn, warn_beyond
 from .tables import Quantity, Row, Table, Tabular, Value
 
 if TYPE_CHECKING:
+    from ..catalogue.components import Component, Seen
     from .pictures import Picture
 
 
@@ -227,6 +230,11 @@ class Model(Tabular):
         return Model(changed(self.inner, settings))
 
     @property
+    def components(self) -> tuple[Tower, ...]:
+        """The vision and audio towers beside a multimodal model's text part, which no other figure counts."""
+        return tuple(map(Tower, self.inner.components))
+
+    @property
     def diagram(self) -> Picture:
         """The data flow from token ids to next-token scores, with each kind of layer once, as an SVG."""
         from .pictures import diagram
@@ -246,11 +254,12 @@ class Model(Tabular):
         context: int | Iterable[int] = Asked().contexts,
         weights: str = "bfloat16",
         cache: str = "bfloat16",
+        components: bool = False,
     ) -> dict[str, Any]:
         """The object that `every-parameter describe --format json` prints and that the site's `data/v1` holds.
 
-        It lists every tensor, or with `collapse` every name pattern. Raises `Problem` for more tensors than it can
-        list.
+        It lists every tensor, or with `collapse` every name pattern; with `components` also the towers. Raises
+        `Problem` for more tensors than it can list.
         """
         given: object = context
         asked = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
@@ -261,7 +270,8 @@ class Model(Tabular):
         contexts = tuple(
             dict.fromkeys(conditions(n, weights=weights, cache=cache).tokens for n in cast(Iterable[int], asked))
         )
-        return json.loads(as_json(self.inner, collapse, Asked(contexts, cache, weights)))
+        beside = Inputs() if components else None
+        return json.loads(as_json(self.inner, collapse, Asked(contexts, cache, weights, beside)))
 
     @property
     def _costs(self) -> Costs:
@@ -379,6 +389,60 @@ class Parameters(Tabular):
         rows: list[Row] = [dict(zip(columns, (*key, n))) for key, n in sums.items()]
         value = getattr(self._model.counts, name)
         return Quantity(value, PARAMETERS, FIGURES[name].convention, Table(columns, rows))
+
+
+class Tower(Tabular):
+    """A tower beside a text part: its tensors, and what an image or a sound costs."""
+
+    def __init__(self, inner: Component):
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """vision or audio."""
+        return self._inner.name
+
+    @property
+    def part(self) -> str:
+        """The key of its table in config.json."""
+        return self._inner.part
+
+    @property
+    def total(self) -> int:
+        """Its parameters."""
+        return self._inner.total
+
+    @property
+    def table(self) -> Table:
+        """Its trained tensors by name pattern, with `{i}` for a layer: shape, copies, parameters in total."""
+        return Table(
+            ("tensor", "shape", "copies", "parameters", "formula"),
+            [
+                {
+                    "tensor": w.name,
+                    "shape": [int(d) for d in w.shape],
+                    "copies": int(w.copies),
+                    "parameters": int(w.count),
+                    "formula": str(w.count.expr),
+                }
+                for w in self._inner.counts.weights
+            ],
+        )
+
+    def image(self, width: int, height: int) -> Seen:
+        """The patches, tokens and FLOPs of an image of so many pixels. Raises `Problem` for a tower of sounds."""
+        if self._inner.reads != "image":
+            raise Problem(f"{self.part} reads sounds", "ask for sound(seconds)")
+        return self._inner.image(whole("width", width, LARGEST_SIDE), whole("height", height, LARGEST_SIDE))
+
+    def sound(self, seconds: float) -> Seen:
+        """The moments, tokens and FLOPs of a sound. Raises `Problem` for a tower of images."""
+        if self._inner.reads != "sound":
+            raise Problem(f"{self.part} reads images", "ask for image(width, height)")
+        return self._inner.sound(seconds)
+
+    def __repr__(self) -> str:
+        return f"<Tower {self.part}: {self._inner.tower.name}, {self.total:,} parameters>"
 
 
 class Formula:

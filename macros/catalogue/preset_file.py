@@ -33,11 +33,19 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 
 class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something that a published total counts in addition to the model: its name, its elements, and the part of a
-    larger model that it belongs to."""
+    larger model that it belongs to.
+
+    Without `count`: all tensors of the preset's components whose names begin with `tensors`.
+    """
 
     name: Text
-    count: int
+    count: int = 0
     part: Literal["vision", "prediction"] | None = None
+    tensors: Text | None = None
+
+    def __post_init__(self):
+        if (self.tensors is None) == (self.count == 0):
+            raise ValueError("extra holds either count or tensors; give one of the two")
 
 
 class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -65,8 +73,8 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The source of the config, the date of the lookup, and whether the tensor names are the published file's.
 
-    For a config.json with several parts: the key of the described one, and those of the others. `values`: the sources
-    of single values that do not come from `config`, by their keys.
+    For a config.json with several parts: the key of the described one, and those of the others, with the source of the
+    towers among them. `values`: the sources of single values that do not come from `config`, by their keys.
     """
 
     config: Text
@@ -75,6 +83,7 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     names: str = "transformers"
     part: Text | None = None
     left_out: tuple[Text, ...] = ()
+    components: Text | None = None  # the source of the preset's components
 
     def is_default(self, key: str) -> bool:
         """Whether a value of the config is a class's default, because no source of the maker's states it."""
@@ -98,6 +107,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     note: Text | None = None
     caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
     config: dict[str, Any] | None = None
+    components: dict[str, Any] | None = None  # what the whole config.json has besides: its type, its towers' tables
     sources: Sources
     published: Published | None = None
 
@@ -121,6 +131,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                     f"sources.values.{key} = {shorten(source)}: expected what was read first; "
                     f"begin with {', '.join(f'{kind!r}' for kind in KINDS)}"
                 )
+        if (self.components is None) != (self.sources.components is None):
+            raise ValueError("components and sources.components go together; give both, or leave both out")
         if (self.licence is None) != (self.licence_source is None):
             raise ValueError("licence and licence_source go together; give both, or leave both out")
         if self.licence_looked_at and self.licence:
@@ -149,6 +161,8 @@ def read_preset(path: Path) -> Preset:
     check_data(table)
     if isinstance(table.get("config"), dict):
         table["config"] = _with_nulls(table["config"])
+    if isinstance(table.get("components"), dict):
+        table["components"] = _with_nulls(table["components"])
     unknown = _unknown_key(table, Preset)
     if unknown:
         raise Problem(*unknown)

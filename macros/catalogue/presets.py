@@ -23,6 +23,7 @@ from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, sizes_among
 from ..engine.rules import ShapeError
+from .components import Component, components_of, uncounted, with_counts
 from .names import check_slug, family_slug
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
 from .stored import types_of
@@ -54,7 +55,9 @@ class Model:
         unknown: tuple[str, ...] = (),
         parts: Parts | None = None,
         head: Head | None = None,
+        whole: Mapping[str, Any] | None = None,
     ):
+        self.whole = raw if whole is None else whole  # the keys of the whole config.json
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
         self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
         self.folder: Path | None = None  # that its files are in, where it is of a folder
@@ -197,10 +200,28 @@ class Model:
         types = None if self.folder is None else partial(types_of, self.folder)
         return Counts(self.trace, self.raw, self.architecture, types)
 
+    @cached_property
+    def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
+        try:
+            return components_of(self.whole)
+        except Problem as problem:
+            raise problem.at(self.slug) from None
+
     @property
+    def components(self) -> tuple[Component, ...]:
+        """The towers beside the text part. Raises `Problem` for a wrong config of one."""
+        return self._components[0]
+
+    @property
+    def uncounted_parts(self) -> tuple[str, ...]:
+        """The keys of the other parts of the config, which are not counted."""
+        return uncounted(*self._components, self.preset.sources.left_out if self.preset else ())
+
+    @cached_property
     def published(self) -> Published | None:
         """The published number of parameters; None if the preset has none, and for a foreign config."""
-        return self.preset.published if self.preset else None
+        published = self.preset.published if self.preset else None
+        return published and with_counts(published, lambda: self.components)
 
     @property
     def published_file(self) -> Published | None:
@@ -254,12 +275,13 @@ def _some(names: Sequence[str]) -> str:
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
     """The model of a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
-    strange = None
+    strange, whole = None, raw
     if preset is None:
         raw, parts, strange = described(raw, modules_by_type(), class_names())
     else:
         named = preset.sources.left_out
         parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None
+        whole = {**(preset.components or {}), "text_config": raw}
     if raw.get("model_type") is None:
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:
@@ -281,7 +303,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         quantization.read(raw)
     if strange and (sizes := sizes_among(unknown, raw)):
         raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
-    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head)
+    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head, whole)
 
 
 @memoized

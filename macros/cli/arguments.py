@@ -131,6 +131,25 @@ def _describe(commands) -> None:
         help="tokens of context for cache, FLOPs, memory and time; may be given several times "
         "(default 4096 and 131072)",
     )
+    describing.add_argument(
+        "--components",
+        action="store_true",
+        help="also print the towers of a multimodal model: tensors, and tokens and FLOPs of an image or a sound",
+    )
+    describing.add_argument(
+        "--image",
+        type=_image,
+        action="append",
+        metavar="WIDTHxHEIGHT",
+        help="size in pixels of an image for the towers; may be given several times (default 1024x1024)",
+    )
+    describing.add_argument(
+        "--sound",
+        type=_seconds,
+        action="append",
+        metavar="SECONDS",
+        help="length of a sound for the towers; may be given several times (default 30)",
+    )
     _formats(describing, "bfloat16")
 
 
@@ -566,6 +585,21 @@ def _tokens(text: str) -> int:
     if n > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long a context: give at most {MOST_TOKENS:,} tokens")
     return n
+
+
+def _image(text: str) -> tuple[int, int]:
+    """The width and height of an image in pixels."""
+    width, by, height = text.partition("x")
+    if not by:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not the size of an image: give its sides, as in 1024x768")
+    return _at_least_one(width), _at_least_one(height)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds") from None
 
 
 def _layers(text: str) -> int:

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TextIO
 
 from ..catalogue import checks, presets
+from ..data.components import Inputs
 from ..data.costs import USUAL, Asked
 from ..data.model import CSV_PATTERNS, CSV_TENSORS, csv_pieces, json_pieces
 from ..engine.errors import Problem, placed, seen
@@ -71,7 +72,13 @@ def fail(problem: Problem) -> int:
 def describe(options) -> int:
     """Print the parameter table, totals and costs of each model, in the order asked for."""
     status = 0
-    wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights)
+    beside = Inputs()
+    if options.image:
+        beside = beside._replace(images=tuple(dict.fromkeys(options.image)))
+    if options.sound:
+        beside = beside._replace(sounds=tuple(dict.fromkeys(options.sound)))
+    shown = beside if options.components or options.image or options.sound else None
+    wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights, shown)
     pieces = json_pieces if options.format == "json" else csv_pieces
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)

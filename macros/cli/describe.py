@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalogue.presets import DEFAULT
 from ..counting.costs import of as costs_of
-from ..counting.figures import NUMBERS
+from ..counting.figures import FLOPS, NUMBERS, PARAMETERS
+from ..counting.parameters import Counts
+from ..data.components import Inputs, inputs, with_text
 from ..data.costs import USUAL, Asked, Line, blocks, line
 from ..data.model import beyond
 from ..engine.errors import named
-from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, exact, rounded
+from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, Title, exact, rounded
 
 if TYPE_CHECKING:
     from ..catalogue.presets import Model
@@ -32,16 +35,6 @@ TENSORS = (
 def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
     """Patterns with their formulas, totals and costs."""
     counts, of_model = model.counts, costs_of(model.counts)
-    tensors = [
-        (
-            w.name,
-            str([int(d) for d in w.shape]),
-            f"× {int(w.copies):,}" if int(w.copies) > 1 else "",
-            f"{int(w.count):,}",
-            str(w.count.expr),
-        )
-        for w in counts.weights
-    ]
 
     def figure(name: str, context: int | None = None, note: str | None = None) -> Line:
         return line(of_model, name, asked, context, note)
@@ -65,11 +58,50 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         *([str(model.parts)] if model.parts else []),
         *([f"{model.head.name}: {model.head.said}"] if model.head else []),
         *([f"not counted, unknown sizes: {', '.join(map(named, model.unknown_sizes))}"] if model.unknown_sizes else []),
-        Grid(TENSORS, tensors),
+        _tensors(counts),
         *(_grid(lines, model, asked) for lines in (totals, costs, *blocks(of_model, asked))),
+        *(_components(model, asked.components) if asked.components else ()),
         *(f"† {warning}" for warning in notes),
         *([f"§ {DEFAULT}"] if model.default_sizes else []),
     ]
+
+
+def _tensors(counts: Counts) -> Grid:
+    """The patterns of tensors."""
+    rows = [
+        (
+            w.name,
+            str([int(d) for d in w.shape]),
+            f"× {int(w.copies):,}" if int(w.copies) > 1 else "",
+            f"{int(w.count):,}",
+            str(w.count.expr),
+        )
+        for w in counts.weights
+    ]
+    return Grid(TENSORS, rows)
+
+
+def _components(model: Model, asked: Inputs) -> Iterator[Block]:
+    """The towers: their tensors, and what each input costs; the parameters of all."""
+    for component in model.components:
+        yield Title(f"{component.name} ({component.part}): {component.tower.name}")
+        yield _tensors(component.counts)
+        rows = [("parameters", rounded(component.total, PARAMETERS), exact(component.total), "")]
+        for given, seen in inputs(component, asked):
+            size = " × ".join(f"{n:,g}" for n in given.values())
+            said = f"an image of {size} pixels" if component.reads == "image" else f"a sound of {size} seconds"
+            parts = f" in {seen.pieces} parts" if seen.pieces > 1 else ""
+            pieces = f"from {seen.patches:,} {component.units}{parts}"
+            rows.append((f"tokens of {said}", rounded(seen.tokens, NUMBERS), exact(seen.tokens), pieces))
+            rows.append((f"FLOPs of {said}", rounded(seen.flops, FLOPS), exact(seen.flops), "of the tower, once"))
+        yield Grid([WORDS, ROUND, EXACT, WORDS], rows)
+    total = with_text(model)
+    if model.components:
+        yield Grid(
+            [WORDS, ROUND, EXACT, WORDS], [("with components", rounded(total, PARAMETERS), exact(total), "parameters")]
+        )
+    if model.uncounted_parts:
+        yield f"not counted: {', '.join(map(named, model.uncounted_parts))}"
 
 
 def _grid(lines: list[Line], model: Model, asked: Asked) -> Grid:

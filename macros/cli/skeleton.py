@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from ..catalogue import presets
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
 from ..catalogue.preset_file import NULL, blanks_of
-from ..catalogue.presets import make, paths
+from ..catalogue.presets import Model, make, paths
 from ..data.model import escaped
-from ..engine.architectures.config import COMMON_IGNORED, fields_of
+from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
 from ..engine.keys import FORMATS, Parts
@@ -89,6 +89,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     config = {name: raw[name] for name in _as_presets_have_them(raw.keys() - left_out, raw)}
     tables = {name: value for name, value in config.items() if isinstance(value, Mapping) and value}
     described = ", ".join(["config.json", *filter(None, [model.parts and model.parts.described])])
+    towers = " and ".join(component.part for component in model.components)
     lines = [
         f"name = {toml_value(name if hub else slug)}",
         f"family = {toml_value(family or '')}",
@@ -100,8 +101,10 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
         *(f"{_key(name)} = {toml_value(value)}" for name, value in config.items() if name not in tables),
         "",
         *(line for name, table in tables.items() for line in _table(name, table)),
+        *_components(model),
         "[sources]",
         f"config = {toml_value(f'{hub}, {described}' if hub else '')}",
+        *([f"components = {toml_value(f'{hub}, config.json, {towers}' if hub else '')}"] if towers else []),
         f"verified = {datetime.date.today()}",
         'names = "transformers"',
         *_parts(model.parts),
@@ -155,6 +158,28 @@ def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
     yield f"[config.{_key(name)}]"
     yield from (f"{_key(key)} = {toml_value(value)}" for key, value in table.items())
     yield ""
+
+
+def _components(model: Model) -> Iterator[str]:
+    """The lines of [components]: the type of the whole, keys that its towers need, and their tables."""
+    whole, towers = model.whole, model.components
+    if not towers:
+        return
+    needed = {name for tower in towers for name in keys_of(type(tower.config))} - COMMON_IGNORED - {"model_type"}
+    yield "[components]"
+    yield f"model_type = {toml_value(whole['model_type'])}"
+    beside = {name: value for name, value in whole.items() if name in needed and _is_plain(value)}
+    yield from (f"{_key(name)} = {toml_value(value)}" for name, value in beside.items())
+    yield ""
+    for tower in towers:
+        table = {name: value for name, value in whole[tower.part].items() if value is not None}
+        yield f"[components.{_key(tower.part)}]"
+        yield from (f"{_key(name)} = {toml_value(v)}" for name, v in table.items() if name not in COMMON_IGNORED)
+        yield ""
+
+
+def _is_plain(value: object) -> bool:
+    return value is not None and not isinstance(value, Mapping)
 
 
 def _parts(parts: Parts | None) -> list[str]:

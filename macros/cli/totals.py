@@ -32,7 +32,7 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
     is_same = True
     if model and slug:
         file = presets.paths()[slug]
-        known = preset.published if preset else None
+        known = model.published
         if known and known.parameters != there.parameters:
             found = f"published.parameters = {known.parameters:,}, and the file has {there.parameters:,}"
             raise Problem(found, "remove [published], or give the file that it is of", place(file))

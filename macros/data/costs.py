@@ -22,6 +22,7 @@ from ..counting.splits import Split
 from ..counting.spreads import Step
 from ..engine.errors import Problem
 from ..engine.tensors import runs
+from .components import Inputs
 
 DEVICES = (1, 2, 4, 8, 16)
 BATCHES = (1, 8, 64, 512)
@@ -30,11 +31,13 @@ ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
 
 
 class Asked(NamedTuple):
-    """The contexts, the type of the cache's elements, and the format of the weights."""
+    """The contexts, the type of the cache's elements, the format of the weights; the inputs of components, None without
+    these."""
 
     contexts: tuple[int, ...] = (4096, 131072)
     dtype: str = "bfloat16"
     weights: str = "bfloat16"
+    components: Inputs | None = None
 
     @property
     def item_bytes(self) -> ItemBytes:

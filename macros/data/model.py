@@ -16,11 +16,11 @@ from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
 from ..engine.dims import Poly
 from ..engine.errors import UNSEEN, Problem, seen
-from . import training, weights
+from . import components, training, weights
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
-    from ..catalogue.preset_file import Preset
+    from ..catalogue.preset_file import Preset, Published
     from ..catalogue.presets import Model
 
 # Beyond this many tensors the lists are not written out.
@@ -83,6 +83,7 @@ def _pieces(parts: Iterable[str]) -> Iterator[str]:
 
 def _json(model: Model, tensors: list, asked: Asked) -> str:
     counts, costs = model.counts, costs_of(model.counts)
+    is_collapsed = tensors != [LIST]
     return line(
         {
             "version": VERSION,
@@ -100,17 +101,18 @@ def _json(model: Model, tensors: list, asked: Asked) -> str:
             "tied": counts.is_tied,
             "tensors": tensors,
             "buffers": _patterns(counts.buffers)
-            if tensors != [LIST]
+            if is_collapsed
             else [[n, list(s)] for n, s in counts.tensors(counts.buffers)],
             "names_verified": model.names_verified,
-            "weights": _weights(costs, asked.weights, tensors == [LIST]),
+            "weights": _weights(costs, asked.weights, not is_collapsed),
             "kv_cache": keyed(costs, "kv_cache", asked),
             "flops": keyed(costs, "flops", asked),
             "formulas": formulas(model),
             "costs": {**data(costs, asked), **training.data(model, costs)},
-            "sources": sources(model.preset) if model.preset else None,
+            "sources": sources(model.preset, model.published) if model.preset else None,
             "class_defaults": {"keys": list(model.default_keys), "context": model.has_default_context},
             "warnings": [*model.warnings, *beyond(model, asked)],
+            **({"components": components.data(model, asked.components, is_collapsed)} if asked.components else {}),
         }
     )
 
@@ -152,9 +154,8 @@ def formulas(model: Model) -> dict[str, object]:
     }
 
 
-def sources(preset: Preset) -> dict[str, object]:
+def sources(preset: Preset, published: Published | None) -> dict[str, object]:
     """The maker and date of a model, and the sources of its numbers."""
-    published = preset.published
     return {
         **about(preset),
         "aliases": list(preset.aliases),
@@ -206,13 +207,16 @@ def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
 def csv_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
     """The same in pieces."""
     slug = seen(model.slug)
+    counted = [model.counts, *(c.counts for c in model.components)] if asked.components else [model.counts]
     if collapse:
         rows = (
-            [slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)] for w in model.counts.weights
+            [slug, w.name, _by(w.shape), int(w.copies), int(w.count), str(w.count.expr)]
+            for counts in counted
+            for w in counts.weights
         )
     else:
         check_number(model)
-        rows = ([slug, name, _by(shape), math.prod(shape)] for name, shape in model.counts.tensors())
+        rows = ([slug, name, _by(shape), math.prod(shape)] for counts in counted for name, shape in counts.tensors())
     return _pieces(map(_csv_line, rows))
 
 

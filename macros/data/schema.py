@@ -121,9 +121,43 @@ def model() -> Schema:
                 "without the sizes that an exact published total confirms",
             ),
             warnings=_said(_list(TEXT), "costs that are not counted, and contexts beyond the model’s"),
+            components=_components(tensors) | {"x-optional": True},
         ),
         "$defs": {"expression": _EXPRESSION},
     }
+
+
+def _components(tensors: Schema) -> Schema:
+    """The towers beside a text part."""
+    seen = _object(
+        width=_said(COUNT, "of an image, in pixels") | {"x-optional": True},
+        height=COUNT | {"x-optional": True},
+        seconds=_said(NUMBER, "of a sound") | {"x-optional": True},
+        pieces=_said(COUNT, "read one by one: tiles of an image, chunks of a sound"),
+        patches=_said(COUNT, "of all pieces; of a sound, moments"),
+        tokens=_said(COUNT, "places in the text"),
+        flops=_said(COUNT, "of the tower, once per image or sound"),
+    )
+    return _said(
+        _object(
+            parameters=_said(COUNT, "of the text part and the towers"),
+            not_counted=_said(_list(TEXT), "other parts of the config"),
+            towers=_list(
+                _object(
+                    part=_said(TEXT, "the key in the config"),
+                    name=TEXT,
+                    architecture=_said(TEXT, "the forward pass"),
+                    reads={"enum": ["image", "sound"]},
+                    parameters=COUNT,
+                    tensors=tensors,
+                    buffers=tensors,
+                    inputs=_list(seen),
+                    unknown_keys=_list(TEXT),
+                )
+            ),
+        ),
+        "the towers beside the text part, with `--components`",
+    )
 
 
 def catalogue() -> Schema:

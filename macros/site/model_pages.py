@@ -209,6 +209,7 @@ def model_page(slug: str) -> str:
         *whole_model(slug),
         *([section("The kinds of layers", macro_call("layer_table", slug))] if len(kinds(slug)) > 1 else []),
         folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
+        *tower_section(slug),
         section("The formula", macro_call("formula", slug)),
         folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
@@ -218,6 +219,13 @@ def model_page(slug: str) -> str:
         folded_section(slug, "Cite a number", macro_call("cite_numbers", slug)),
         section("Compute it yourself", tag("div", tag("pre", code(f"{PROGRAM} describe {slug}")), cls="highlight")),
     )
+
+
+def tower_section(slug: str) -> list[str]:
+    """The towers beside the text part, for a model that has any."""
+    if not presets.model(slug).components:
+        return []
+    return [folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))]
 
 
 def kinds(slug: str) -> dict[str, Node]:

@@ -35,6 +35,7 @@ from ..views.costs import (
     stacked,
     throughput_chart,
     time_bounds,
+    towers,
     training,
     weight_files,
 )
@@ -135,6 +136,7 @@ VIEWS = {
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
     tools: "any_config compare plan_deployment what_fits what_if",
+    towers: "tower_list tower_table tower_types",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",
     values: "calc params value",

@@ -16,6 +16,7 @@ from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
 from ..charts import area_map
+from ..costs.towers import tower_result
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
 from ..kit.conventions import and_list, caveat, marked
@@ -248,4 +249,5 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Which number is meant": _which_number,
     "Sources": _sources,
     "Cite a number": _cited,
+    "Towers beside the text part": tower_result,
 }

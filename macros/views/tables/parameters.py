@@ -111,7 +111,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
         yield heading("Head", 6)
         yield [html("same tensor as {}", tensor_name(tied.name)), "0", "", _both(tied.shape, sizes), "", ""]
     yield _sum_row("Total parameters", total, total, "total")
-    published = model.preset.published if model.preset else None
+    published = model.published
     exact = published if published and published.exact else None
     held = exact.parameters if exact else model.held()
     if held == total:

@@ -1,0 +1,54 @@
+"""The components beside a model's text part as data: their tensors, and what images and sounds cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..catalogue.components import IMAGE, SECONDS
+
+if TYPE_CHECKING:
+    from ..catalogue.components import Component, Seen
+    from ..catalogue.presets import Model
+
+
+class Inputs(NamedTuple):
+    """The images, as width and height in pixels, and the sounds in seconds that components are asked about."""
+
+    images: tuple[tuple[int, int], ...] = (IMAGE,)
+    sounds: tuple[float, ...] = (SECONDS,)
+
+
+def inputs(component: Component, asked: Inputs) -> list[tuple[dict[str, int | float], Seen]]:
+    """What a component makes of each input that it can read."""
+    if component.reads == "image":
+        return [({"width": width, "height": height}, component.image(width, height)) for width, height in asked.images]
+    return [({"seconds": seconds}, component.sound(seconds)) for seconds in asked.sounds]
+
+
+def with_text(model: Model) -> int:
+    """The parameters of the text part and the components together."""
+    return model.counts.total + sum(component.total for component in model.components)
+
+
+def data(model: Model, asked: Inputs, collapse: bool) -> dict[str, object]:
+    """The object under `components`."""
+    return {
+        "parameters": with_text(model),
+        "not_counted": list(model.uncounted_parts),
+        "towers": [
+            {
+                "part": component.part,
+                "name": component.name,
+                "architecture": component.tower.name,
+                "reads": component.reads,
+                "parameters": component.total,
+                "tensors": [[w.name, [int(d) for d in w.shape], w.ranges()] for w in component.counts.weights]
+                if collapse
+                else [[name, list(shape)] for name, shape in component.counts.tensors()],
+                "buffers": [[name, list(shape)] for name, shape in component.counts.tensors(component.counts.buffers)],
+                "inputs": [{**given, **seen._asdict()} for given, seen in inputs(component, asked)],
+                "unknown_keys": list(component.unknown),
+            }
+            for component in model.components
+        ],
+    }

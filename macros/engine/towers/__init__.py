@@ -1,0 +1,155 @@
+"""Towers: the parts of a multimodal model that turn an image or a sound into vectors for its text model.
+
+A tower is a forward pass like that of a text model (`architectures`): run on shapes it leaves a trace, on arrays it
+gives the vectors. A model's config.json names it by the key of its table, such as `vision_config`, and by the type of
+the whole. It is the encoder with everything up to the text model's width: merger, pooling, projector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from ..architectures.config import Config, config, keys_of
+from ..array import arrays_in, stand_in
+from ..errors import Problem, shorten
+from ..interface import Array, KVCache, Weights
+from ..keys import text_table
+from ..trace import Trace
+from ..weights import ShapeCache, ShapeWeights
+
+# The module of each tower, by the model type of the whole and the key of the tower's table.
+MODULES: dict[tuple[str, str], str] = {
+    **dict.fromkeys(
+        ((whole, "vision_config") for whole in ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")), "qwen3_vl"
+    ),
+    ("qwen2_vl", "vision_config"): "qwen2_vl",
+    ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
+    ("llava", "vision_config"): "clip",
+    ("paligemma", "vision_config"): "paligemma",
+    ("mistral3", "vision_config"): "pixtral",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
+    ("internvl", "vision_config"): "internvl",
+    ("gemma3", "vision_config"): "siglip",
+    ("llama4", "vision_config"): "llama4",
+    ("gemma4", "vision_config"): "gemma4_vision",
+    ("gemma4", "audio_config"): "gemma4_audio",
+    ("qwen2_audio", "audio_config"): "whisper",
+    ("voxtral", "audio_config"): "voxtral",
+    ("kimi_k25", "vision_config"): "kimi_k25",
+}
+
+# Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
+INNER: dict[tuple[str, str], str] = {
+    ("llava", "vision_config"): "clip_vision_model",
+    ("paligemma", "vision_config"): "siglip_vision_model",
+    ("mistral3", "vision_config"): "pixtral",
+    ("gemma3", "vision_config"): "siglip_vision_model",
+}
+
+# What a tower's config takes from the text model's, such as its width.
+OF_TEXT = "text_config."
+TEXT_WIDTH = "text_config.hidden_size"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The input of a tower: patches in rows and columns, or moments of sound, one column of them.
+
+    `count` such pictures or pieces are read one by one: the tiles of an image, the chunks of a sound.
+    """
+
+    rows: int
+    columns: int = 1
+    count: int = 1
+
+
+@config
+class TowerConfig(Config):
+    """The base of the towers' configs: what they read, and how an image or a sound becomes patches or moments."""
+
+    reads: ClassVar[str] = "image"  # or "sound"
+
+    def grid(self, height: int, width: int) -> Grid:
+        """The patches of an image of so many pixels, as the processor resizes it."""
+        raise NotImplementedError
+
+    def moments(self, seconds: float) -> Grid:
+        """The moments of a sound."""
+        raise NotImplementedError
+
+    def sound_tokens(self, seconds: float, tokens: int) -> int:
+        """The tokens that a sound puts into the text, of those that its pieces give."""
+        return tokens
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        """The grid with its sizes as symbols of a trace."""
+        return Grid(run.declare("n_rows", grid.rows), run.declare("n_columns", grid.columns), grid.count)
+
+    def input_shape(self, grid: Grid) -> tuple[int, ...]:
+        """The shape of what the forward pass gets for one picture or piece."""
+        raise NotImplementedError
+
+
+def theta_of(rope: Mapping[str, Any], usual: float) -> float:
+    """The base of a rotary embedding that a table of keys states. Raises `Problem` unless it is a positive number."""
+    theta = rope.get("rope_theta", usual)
+    if isinstance(theta, bool) or not isinstance(theta, int | float) or not 0 < theta < 1e18:
+        raise Problem(f"rope_parameters.rope_theta = {shorten(theta)}: expected a positive number", "correct the value")
+    return float(theta)
+
+
+class Read(Protocol):
+    """A tower's forward pass: [P …] -> the vectors for the text, [M D], and any for later layers of it."""
+
+    def __call__(self, w: Weights, x: Array, grid: Grid, c: Any, cache: KVCache) -> list[Array]: ...
+
+
+class Tower(NamedTuple):
+    """A tower: its module's name, its config class, its forward pass, the first line of its module's docstring."""
+
+    name: str
+    config: type[TowerConfig]
+    forward: Read
+    doc: str
+
+
+def find(whole: Mapping[str, Any], part: str) -> Tower | None:
+    """The tower in this table of a model; None if there is none here."""
+    place = str(whole.get("model_type")), part
+    name, inner = MODULES.get(place), whole[part].get("model_type")
+    if name is None or (place in INNER and inner not in (None, INNER[place])):
+        return None
+    return of_module(name)
+
+
+def of_module(name: str) -> Tower:
+    """The tower of a module."""
+    module = import_module(f"{__name__}.{name}")
+    return Tower(name, module.CONFIG, module.forward, (module.__doc__ or "").partition("\n")[0])
+
+
+def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[TowerConfig, list[str]]:
+    """The config of a tower from the keys of a whole config.json, and the keys that it does not know."""
+    known = keys_of(tower.config)
+    inner = cast("Mapping[str, Any]", whole[part])
+    text = cast("Mapping[str, Any]", whole.get(text_table(whole) or "", whole))
+    raw = {name: value for name, value in whole.items() if name in known and name not in inner}
+    of_text = [name for name in known if name.startswith(OF_TEXT)]
+    raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
+    return tower.config.read({**raw, **inner})
+
+
+def trace(tower: Tower, c: TowerConfig, grid: Grid) -> Trace:
+    """Run on shapes: one picture or piece of the grid."""
+    run = Trace()
+    run.symbols |= c.symbols
+    grid = c.declared(grid, run)
+    x = run.input(c.input_shape(grid), np.float32, c.reads)
+    read = tower.forward(ShapeWeights(run), stand_in(x), grid, c, ShapeCache(run, 0, 0))
+    run.root.inputs, run.root.outputs = [x], arrays_in(read)
+    return run

@@ -1,0 +1,30 @@
+"""The vision tower of PaliGemma: SigLIP, for images of one size, with a vector for each patch, projected by one matrix.
+
+Source: transformers 5.23, modeling_siglip.py and modeling_paligemma.py (arXiv 2407.07726).
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Size, config, key
+from ..interface import Array, KVCache, Weights
+from ..ops import linear
+from . import Grid
+from .siglip import Siglip, encode
+
+
+@config
+class PaliGemmaVision(Siglip):
+    """SigLIP and PaliGemma's projector."""
+
+    d_text: Size = key("projection_dim")
+
+    ignored = frozenset({"num_image_tokens", "vocab_size", "projector_hidden_act"})
+
+
+CONFIG = PaliGemmaVision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: PaliGemmaVision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [P D]."""
+    x = encode(w.at("model.vision_tower"), x, grid, c, cache)
+    return [linear(x, w, "model.multi_modal_projector.linear", c.d_text, bias=True)]

@@ -1,0 +1,153 @@
+"""What towers of images share: patches, places in a grid, attention in which every patch sees all others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..architectures.config import activation
+from ..interface import Array, RopeTable, Weights
+from ..ops import Rope, apply_rope, attend, heads, linear, rope_table, sigmoid
+from ..ops.basic import Activation
+from ..steps import Keeps, Role, step
+from ..trace import Trace
+from . import Grid
+
+
+def quick_gelu(x: Array) -> Array:
+    """x · sigmoid(1.702 · x), nearly GELU: same shape (CLIP)."""
+    return x * sigmoid(x * 1.702)
+
+
+def named_activation(name: str) -> Activation:
+    """The activation function that a config names, among them one that only towers have."""
+    return quick_gelu if name == "quick_gelu" else activation(name)
+
+
+@step(Role.CONV_STEM)
+def embed_patches(x: Array, w: Weights, name: str, width: int, shape: tuple[int, ...], *, bias: bool) -> Array:
+    """A vector for each patch, by one product with all its pixels, stored as a convolution: [P I] -> [P D]."""
+    kernel = w(f"{name}.weight", width, *shape).reshape(width, x.shape[1])
+    y = np.einsum("pi,di->pd", x, kernel, optimize=True)
+    return y + w(f"{name}.bias", width) if bias else y
+
+
+def places(x: Array, rows: int, columns: int, merge: int = 1) -> tuple[Array, Array]:
+    """Row and column of each patch: [P …] -> [P], [P].
+
+    The patches that are merged later follow each other, block by block.
+    """
+    i = np.arange(x.shape[0], like=x)
+    if merge == 1:
+        return i // columns, i % columns
+    block, inner = i // (merge * merge), i % (merge * merge)
+    wide = columns // merge
+    return (block // wide) * merge + inner // merge, (block % wide) * merge + inner % merge
+
+
+@step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
+def stretched_positions(
+    row: Array, column: Array, table: Array, side: int, grid: Grid, *, to_corners: bool, cubic: bool = False
+) -> Array:
+    """The position table, a square of `side`, stretched over the grid: each patch gets a mean of the rows around its
+    place, by distance: [P], [P], [side² D] -> [P D].
+
+    `to_corners`: corners lie on corners, otherwise borders on borders. `cubic`: of sixteen rows by Keys' kernel,
+    not of the nearest four.
+    """
+    total = np.zeros((1, table.shape[1]), np.float32, like=table)
+    down = _taps(row, side, grid.rows, to_corners, cubic)
+    right = _taps(column, side, grid.columns, to_corners, cubic)
+    for y, y_share in down:
+        for x, x_share in right:
+            total = total + np.take(table, y * int(side) + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
+    return total
+
+
+def _taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
+    """The places on the table's axis that a patch's place is a mean of, each with its share."""
+    side, size = int(side), int(size)
+    at = place * ((side - 1) / max(size - 1, 1)) if to_corners else (place + 0.5) * (side / size) - 0.5
+    before = np.floor(at)
+    return [
+        (np.clip(before + step, 0, side - 1).astype(np.int64), _share(np.abs(at - before - step), cubic))
+        for step in (range(-1, 3) if cubic else range(2))
+    ]
+
+
+def _share(distance: Array, cubic: bool) -> Array:
+    """The share of a row at a distance: linear, or the cubic kernel of Keys with -0.75, as PyTorch has it."""
+    if not cubic:
+        return np.maximum(1 - distance, 0)
+    near = (1.25 * distance - 2.25) * distance * distance + 1
+    far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
+    return np.where(distance <= 1, near, far)
+
+
+def blocks(x: Array, grid: Grid, side: int) -> Array:
+    """The patches of each block of `side` × `side` together, block by block: [R·C D] -> [M side² D]."""
+    rows, columns, width = grid.rows // side, grid.columns // side, x.shape[1]
+    return (
+        x.reshape(rows, side, columns, side, width).transpose(0, 2, 1, 3, 4).reshape(rows * columns, side * side, width)
+    )
+
+
+def whole_blocks(height: int, width: int, patch: int, merge: int) -> Grid:
+    """The patches of an image whose sides are rounded to whole blocks of patches, at least one."""
+    block = int(patch) * int(merge)
+    rows, columns = (max(round(side / block), 1) * int(merge) for side in (height, width))
+    return Grid(rows, columns)
+
+
+def in_blocks(grid: Grid, merge: int, run: Trace) -> Grid:
+    """The grid in symbols: rows and columns of the blocks, which become tokens."""
+    rows, columns = (
+        run.declare(name, side // int(merge)) * merge
+        for name, side in (("n_token_rows", grid.rows), ("n_token_columns", grid.columns))
+    )
+    return Grid(rows, columns, grid.count)
+
+
+def axial_rope(row: Array, column: Array, d_head: int, theta: float) -> RopeTable:
+    """Cosines and sines of a patch's row for the first half of a head's pairs, and of its column for the second."""
+    rope = Rope(theta)
+    tables = rope_table(row, d_head // 2, rope), rope_table(column, d_head // 2, rope)
+    cos, sin = (np.concatenate(both, axis=-1) for both in zip(*tables))
+    return cos, sin
+
+
+@step(Role.ATTENTION)
+def joint_attention(
+    x: Array, w: Weights, n: int, width: int, table: RopeTable | None, packed: str, output: str, bias: bool = True
+) -> Array:
+    """Let each patch gather information from all patches; queries, keys and values by one matrix: [P D] -> [P D]."""
+    q, k, v = np.split(linear(x, w, packed, 3 * n * width, bias=bias), 3, axis=-1)
+    q, k, v = (heads(part, n, width) for part in (q, k, v))
+    if table is not None:
+        q, k = apply_rope(q, table), apply_rope(k, table)
+    return linear(attend(q, k, v, None, width**-0.5), w, output, x.shape[1], bias=bias)
+
+
+@step(Role.ATTENTION)
+def separate_attention(
+    x: Array, w: Weights, n: int, width: int, output: str, table: RopeTable | None = None, bias: bool = True
+) -> Array:
+    """Let each patch gather information from all patches: [P D] -> [P D]."""
+    q, k, v = (heads(linear(x, w, name, n * width, bias=bias), n, width) for name in ("q_proj", "k_proj", "v_proj"))
+    if table is not None:
+        q, k = apply_rope(q, table), apply_rope(k, table)
+    return linear(attend(q, k, v, None, width**-0.5), w, output, x.shape[1], bias=bias)
+
+
+@step(Role.FEED_FORWARD)
+def two_maps(
+    x: Array, w: Weights, names: tuple[str, str], wide: int, width: int, act: Activation, *, bias: bool = True
+) -> Array:
+    """Process each vector separately, in a wider space: [P D] -> [P F] -> [P O]."""
+    return linear(act(linear(x, w, names[0], wide, bias=bias)), w, names[1], width, bias=bias)
+
+
+@step(Role.FEED_FORWARD)
+def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, bias: bool = False) -> Array:
+    """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P O]."""
+    gate = act(linear(x, w, "gate_proj", wide, bias=bias))
+    return linear(gate * linear(x, w, "up_proj", wide, bias=bias), w, "down_proj", width, bias=bias)

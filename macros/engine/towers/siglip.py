@@ -1,0 +1,114 @@
+"""The vision tower of Gemma 3: SigLIP, for images of one size, whose vectors are averaged in blocks and projected.
+
+Source: transformers 5.23, modeling_siglip.py and modeling_gemma3.py (SigLIP: arXiv 2303.15343).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from ..architectures.config import Positive, Size, activation, config, derived, key
+from ..errors import Problem
+from ..interface import Array, KVCache, Weights
+from ..ops import embed_positions, layer_norm, rms_norm
+from ..steps import Role, step
+from ..trace import Trace
+from . import TEXT_WIDTH, Grid, TowerConfig
+from .patches import blocks, embed_patches, separate_attention, two_maps
+
+
+@config
+class Siglip(TowerConfig):
+    """Hyperparameters of SigLIP's vision model, in forward order."""
+
+    # patches
+    n_channels: Size = key("num_channels", 3)
+    image_size: Size = key("image_size")
+    patch: Size = key("patch_size")
+    d_model: Size = key("hidden_size")
+    # layers
+    n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-6)
+    n_heads: Size = key("num_attention_heads")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    d_ff: Size = key("intermediate_size")
+    activation: str = key("hidden_act", "gelu_pytorch_tanh")
+    pooled: Literal[False] = key("vision_use_head", False)  # one vector of the whole image: no text model reads it
+
+    def check(self) -> None:
+        self.must_divide("n_heads", "d_model")
+        activation(self.activation)
+        self.must_not_exceed("patch", "image_size")
+
+    def grid(self, height: int, width: int) -> Grid:
+        side = int(self.image_size) // int(self.patch)
+        return Grid(side, side)
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        side = run.declare("n_patch_rows", grid.rows)
+        return Grid(side, side, grid.count)
+
+    def input_shape(self, grid: Grid) -> tuple[int, ...]:
+        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
+
+
+@config
+class Gemma3Vision(Siglip):
+    """SigLIP and Gemma 3's projector."""
+
+    n_image_tokens: Size = key("mm_tokens_per_image", 256)
+    d_text: Size = key(TEXT_WIDTH)
+
+    def check(self) -> None:
+        super().check()
+        side, patches = math.isqrt(int(self.n_image_tokens)), int(self.image_size) // int(self.patch)
+        if side * side != int(self.n_image_tokens) or patches % side:
+            raise Problem(
+                f"mm_tokens_per_image = {int(self.n_image_tokens)}, and an image has {patches} × {patches} patches",
+                "give a square whose side divides theirs",
+            )
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        side = math.isqrt(int(self.n_image_tokens))
+        rows = run.declare("n_token_rows", side) * run.declare("pool", grid.rows // side)
+        return Grid(rows, rows, grid.count)
+
+
+CONFIG = Gemma3Vision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [M D]."""
+    x = encode(w.at("model.vision_tower"), x, grid, c, cache)
+    return [project(x, w.at("model.multi_modal_projector"), grid, c)]
+
+
+def encode(w: Weights, x: Array, grid: Grid, c: Siglip, cache: KVCache) -> Array:
+    """SigLIP's vectors of an image, one for each patch: [P I] -> [P D]."""
+    kernel = c.n_channels, c.patch, c.patch
+    x = embed_patches(x, w, "embeddings.patch_embedding", c.d_model, kernel, bias=True)
+    places = np.arange(x.shape[0], like=x)
+    x = x + embed_positions(places, w, "embeddings.position_embedding.weight", x.shape[0], c.d_model)
+    for _, w_layer, _ in w.layers("encoder.layers", ["layer"] * c.n_layers, cache):
+        x = layer(x, w_layer, c)
+    return layer_norm(x, w, "post_layernorm", c.norm_eps)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, c: Siglip) -> Array:
+    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
+    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
+    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "out_proj")
+    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
+
+
+@step(Role.FEED_FORWARD)
+def project(x: Array, w: Weights, grid: Grid, c: Gemma3Vision) -> Array:
+    """The mean of each block of patches, normalized and projected: [P D] -> [M D] -> [M O]."""
+    pool = grid.rows // math.isqrt(int(c.n_image_tokens))
+    x = rms_norm(blocks(x, grid, pool).mean(axis=1), w, "mm_soft_emb_norm", c.norm_eps, offset=1.0)
+    return np.einsum("md,do->mo", x, w("mm_input_projection_weight", c.d_model, c.d_text), optimize=True)

@@ -1,0 +1,44 @@
+"""What towers of sounds share: convolutions over a spectrogram."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..interface import Array
+from ..steps import Role, Ruling, step
+
+
+def _plane_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+    rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (0, 1))
+    wide, channels, height, width = kernel.shape
+    return (rows, columns, wide), rows * columns * wide * channels * height * width
+
+
+@step(Role.CONVOLVE, rule=_plane_rule)
+def convolve_plane(x: Array, kernel: Array, stride: int) -> Array:
+    """Mix all channels over moments and bands next to each other, at every `stride`-th of both: [R B I], [O I 3 3] ->
+    [R/s B/s O].
+
+    Zeros stand around the plane, and their products count.
+    """
+    size = kernel.shape[2]
+    around = size // 2
+    padded = np.pad(x, ((around, around), (around, around), (0, 0)))
+    total = np.zeros((-(-x.shape[0] // stride), -(-x.shape[1] // stride), kernel.shape[0]), np.float32)
+    for i in range(size):
+        for j in range(size):
+            part = padded[i : i + x.shape[0] : stride, j : j + x.shape[1] : stride]
+            total += np.einsum("rbi,oi->rbo", part, kernel[:, :, i, j], optimize=True)
+    return total
+
+
+def _depthwise_rule(x: Array, kernel: Array, before: int) -> Ruling:
+    return x.shape, x.shape[0] * x.shape[1] * kernel.shape[2]
+
+
+@step(Role.CONVOLVE, rule=_depthwise_rule)
+def convolve_each(x: Array, kernel: Array, before: int) -> Array:
+    """Mix moments next to each other, each channel by itself; `before` of them precede: [R D], [D 1 W] -> [R D]."""
+    width = kernel.shape[2]
+    padded = np.pad(x, ((before, width - 1 - before), (0, 0)))
+    return sum(padded[i : i + x.shape[0]] * kernel[:, 0, i] for i in range(width))  # pyright: ignore[reportReturnType]

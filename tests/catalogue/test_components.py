@@ -1,0 +1,118 @@
+"""The towers beside a text part: their published totals, the tokens of an image, where they stand in the data."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import macros
+from macros.catalogue import presets
+from macros.catalogue.components import components_of
+from macros.cli.skeleton import skeleton
+from macros.data.components import with_text
+from macros.data.schema import model as schema
+from macros.engine.errors import Problem
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
+TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
+WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
+
+
+def test_towers_are_of_the_parts_that_a_preset_leaves_out():
+    assert len(WITH_TOWERS) >= 18
+    for slug in WITH_TOWERS:
+        model = presets.model(slug)
+        assert {component.part for component in model.components} <= set(presets.preset(slug).sources.left_out)
+
+
+@pytest.mark.parametrize("slug", WITH_TOWERS)
+def test_text_and_towers_make_the_published_file(slug):
+    """With what the file holds besides: an MTP layer, a second head. No count of a tower is typed."""
+    model, published = presets.model(slug), presets.preset(slug).published
+    assert not any(component.unknown for component in model.components)
+    assert not any(
+        "tower" in row.name or row.part == "vision" for row in (published.extra if published else ()) if row.count
+    )
+    if model.published and published:
+        rest = sum(row.count for row in published.extra) + model.counts.buffer_elements
+        assert with_text(model) + rest == published.parameters
+
+
+@pytest.mark.parametrize("slug", TOKENS)
+def test_the_tokens_of_an_image_or_a_sound_are_those_of_the_processor(slug):
+    """By transformers' own code, without the smallest and largest number of pixels, which no config.json has."""
+    golden = GOLDEN / f"{slug}.npz"
+    whole = json.loads(str(np.load(golden)["config_json"])) if golden.exists() else presets.model(slug).whole
+    reads = "image" if len(TOKENS[slug][0]) == 3 else "sound"
+    [tower] = (component for component in components_of(whole)[0] if component.reads == reads)
+    for *given, tokens in TOKENS[slug]:
+        seen = tower.image(*given) if reads == "image" else tower.sound(*given)
+        assert seen.tokens == tokens, given
+
+
+@pytest.mark.parametrize("slug", ["gemma-4-e2b", "llama4-scout", "qwen3-vl-2b", "gpt2"])
+@pytest.mark.parametrize("collapse", [True, False])
+def test_the_default_is_without_and_the_rest_is_equal(slug, collapse):
+    model = presets.model(slug)
+    plain = macros.load(slug).to_dict(collapse) if sum(int(w.copies) for w in model.counts.weights) < 10_000 else {}
+    whole = macros.load(slug).to_dict(collapse, components=True)
+    assert "components" not in plain
+    jsonschema.validate(whole, schema())
+    towers = whole.pop("components")["towers"]
+    assert plain in ({}, whole)
+    assert [t["part"] for t in towers] == [c.part for c in model.components]
+
+
+@pytest.mark.filterwarnings("ignore:a config of several parts")
+def test_the_api_says_what_an_image_costs():
+    [tower] = macros.load("qwen3-vl-2b").components
+    assert tower.name == "vision" and tower.total == sum(row["parameters"] for row in tower.rows())
+    small, large = tower.image(640, 480), tower.image(1280, 960)
+    assert large.tokens == 4 * small.tokens and large.flops > 4 * small.flops  # attention is quadratic
+    with pytest.raises(Problem, match="reads images"):
+        tower.sound(30)
+    with pytest.raises(Problem, match="width = 0"):
+        tower.image(0, 480)
+
+
+def test_a_config_of_ones_own_has_its_towers():
+    preset = presets.preset("gemma3-4b")
+    whole = {**preset.components, "text_config": preset.config}
+    made = presets.make("config", whole)
+    assert with_text(made) == presets.preset("gemma3-4b").published.parameters
+    assert made.uncounted_parts == ()
+    made = presets.make("config", whole | {"speech_config": {"hidden_size": 5}})
+    assert made.uncounted_parts == ("speech_config",) and len(made.components) == 1
+
+
+def test_a_new_preset_comes_with_its_towers(tmp_path):
+    preset = presets.preset("gemma3-4b")
+    whole = {**preset.components, "text_config": preset.config}
+    (tmp_path / "config.json").write_text(json.dumps(whole), "utf-8")
+    made = tomllib.loads(skeleton(str(tmp_path), hub="google/gemma-3-4b-it").text)
+    assert made["components"] == preset.components
+    assert made["sources"]["components"] == "google/gemma-3-4b-it, config.json, vision_config"
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"hidden_size": None}, "vision_config: hidden_size is missing"),
+        ({"hidden_size": 1150}, "vision_config: num_attention_heads = 16 does not divide hidden_size = 1150"),
+        ({"image_size": 7}, "vision_config: patch_size = 14 exceeds image_size = 7"),
+        ({"vision_use_head": True}, "vision_config: vision_use_head = True"),
+    ],
+)
+def test_a_wrong_tower_is_named(change, says):
+    preset = presets.preset("gemma3-4b")
+    tower = {**preset.components["vision_config"], **change}
+    with pytest.raises(Problem, match=says):
+        components_of({**preset.components, "vision_config": tower, "text_config": preset.config})
+    presets.make(
+        "config", {**preset.components, "vision_config": tower, "text_config": preset.config}
+    )  # is not refused

@@ -1,0 +1,63 @@
+"""Towers against transformers: names, shapes, FLOPs by torch's counter, and the vectors of small random ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference import close
+
+from macros.counting.parameters import Counts
+from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.towers import MODULES, Grid, find, read_config, trace
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
+NAMES = sorted(path.stem for path in GOLDEN.glob("*.npz"))
+
+
+def held(name):
+    """A golden tower: what its file holds, and ours of the same config."""
+    npz = np.load(GOLDEN / f"{name}.npz")
+    raw, part = json.loads(str(npz["config_json"])), str(npz["part"])
+    tower = find(raw, part)
+    config, unknown = read_config(tower, raw, part)
+    assert not unknown
+    return npz, tower, config, Grid(*map(int, npz["grid"]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tensors_are_those_of_transformers(name):
+    npz, tower, config, grid = held(name)
+    counts = Counts(trace(tower, config, grid))
+    for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
+        theirs = {
+            file[2:]: npz[file].shape
+            for file in npz.files
+            if file.startswith(kind) and not file.endswith(("_min", "_max"))  # bounds, which no published total counts
+        }
+        assert dict(counts.tensors(tensors)) == theirs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vectors_are_those_of_transformers(name):
+    npz, tower, config, grid = held(name)
+    stored = {file[2:]: npz[file] for file in npz.files if file[:2] in ("w/", "b/")}
+    read = tower.forward(Arrays(stored), npz["input"], grid, config, Cache())
+    theirs = [npz[file] for file in npz.files if file.startswith("read/")]
+    assert len(read) == len(theirs)
+    for ours, reference in zip(read, theirs):
+        close(ours, reference)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flops_are_those_of_torch(name):
+    npz, tower, config, grid = held(name)
+    run = trace(tower, config, grid)
+    assert Counts(run).flops_at(1, 1) == int(npz["flops"])
+    assert tuple(map(int, run.root.outputs[0].shape)) == npz["read/0"].shape
+
+
+def test_each_tower_has_a_golden_one():
+    assert {held(name)[1].name for name in NAMES} == set(MODULES.values())

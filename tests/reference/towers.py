@@ -1,0 +1,504 @@
+"""Small towers with what they make of an image or a sound: `python -m tests.reference.towers FOLDER [NAME ...]`.
+
+As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
+patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
+folder, only the differences from ours are printed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForImageTextToText
+
+from macros.counting.parameters import Counts
+from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.towers import Grid, find, read_config, trace
+
+from . import close
+from .configs import small_config
+from .models import SEED, fill, saved_buffers
+
+VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
+QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
+KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
+    ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
+)
+
+
+def text(name: str) -> dict[str, Any]:
+    """The small text model beside a tower."""
+    return small_config(name)
+
+
+def width(name: str) -> int:
+    return text(name)["hidden_size"]
+
+
+# The whole config of each, the key of the tower's part, and the input's grid.
+TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
+    "qwen3_vl": (
+        lambda: {
+            "model_type": "qwen3_vl",
+            "text_config": text("qwen3_vl_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_vl", "num_position_embeddings": 25, "deepstack_visual_indexes": [3, 0]}
+            | {"out_hidden_size": width("qwen3_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qwen3_5": (
+        lambda: {
+            "model_type": "qwen3_5",
+            "text_config": text("qwen3_5_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_5", "num_position_embeddings": 49, "deepstack_visual_indexes": []}
+            | {"out_hidden_size": width("qwen3_5_text"), "temporal_patch_size": 1, "spatial_merge_size": 3},
+        },
+        "vision_config",
+        Grid(9, 6),
+    ),
+    "qwen2_vl": (
+        lambda: {
+            "model_type": "qwen2_vl",
+            "text_config": text("qwen2_vl_text"),
+            "vision_config": {"model_type": "qwen2_vl", "depth": 3, "embed_dim": 24, "num_heads": 3, "patch_size": 7}
+            | {"hidden_size": width("qwen2_vl_text"), "mlp_ratio": 3},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qwen2_5_vl": (
+        lambda: {
+            "model_type": "qwen2_5_vl",
+            "text_config": text("qwen2_5_vl_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen2_5_vl", "window_size": 28, "fullatt_block_indexes": [1, 4]}
+            | {"out_hidden_size": width("qwen2_5_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "gemma3": (
+        lambda: {
+            "model_type": "gemma3",
+            "mm_tokens_per_image": 9,
+            "text_config": text("gemma3_text"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "llava": (
+        lambda: {
+            "model_type": "llava",
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "paligemma": (
+        lambda: {
+            "model_type": "paligemma",
+            "projection_dim": width("gemma"),
+            "text_config": text("gemma"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "mistral3": (
+        lambda: {
+            "model_type": "mistral3",
+            "multimodal_projector_bias": True,
+            "text_config": text("mistral"),
+            "vision_config": VIT
+            | {"model_type": "pixtral", "hidden_size": 24, "intermediate_size": 34, "image_size": 70}
+            | {"rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "glm4v": (
+        lambda: {
+            "model_type": "glm4v",
+            "text_config": text("glm4v_text"),
+            "vision_config": QWEN3
+            | {"model_type": "glm4v", "image_size": 35, "out_hidden_size": width("glm4v_text")}
+            | {"attention_bias": True},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "internvl": (
+        lambda: {
+            "model_type": "internvl",
+            "text_config": text("qwen2"),
+            "vision_config": VIT
+            | {"model_type": "internvl_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [42, 42]}
+            | {"patch_size": [7, 7], "use_qk_norm": True, "norm_type": "rms_norm", "attention_bias": True},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "llama4": (
+        lambda: {
+            "model_type": "llama4",
+            "text_config": text("llama4_text"),
+            "vision_config": VIT
+            | {"model_type": "llama4_vision_model", "hidden_size": 24, "intermediate_size": 96, "image_size": 42}
+            | {"projector_input_dim": 26, "projector_output_dim": 26, "vision_output_dim": 26, "rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "gemma4": (
+        lambda: {
+            "model_type": "gemma4",
+            "audio_config": None,
+            "text_config": text("gemma4_text"),
+            "vision_config": VIT
+            | {"model_type": "gemma4_vision", "hidden_size": 22, "intermediate_size": 34, "num_key_value_heads": 1}
+            | {"head_dim": 8, "position_embedding_size": 13, "pooling_kernel_size": 2, "standardize": True}
+            | {"use_clipped_linears": True},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "gemma4_audio": (
+        lambda: {
+            "model_type": "gemma4",
+            "vision_config": None,
+            "text_config": text("gemma4_text"),
+            "audio_config": {"model_type": "gemma4_audio", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "subsampling_conv_channels": [8, 5], "conv_kernel_size": 3}
+            | {"attention_chunk_size": 4, "attention_context_left": 5, "output_proj_dims": 14, "residual_weight": 0.7},
+        },
+        "audio_config",
+        Grid(45),
+    ),
+    "qwen2_audio": (
+        lambda: {
+            "model_type": "qwen2_audio",
+            "text_config": text("qwen2"),
+            "audio_config": {"model_type": "qwen2_audio_encoder", "d_model": 18, "encoder_layers": 3}
+            | {"encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7, "max_source_positions": 10},
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "voxtral": (
+        lambda: {
+            "model_type": "voxtral",
+            "text_config": text("llama"),
+            "audio_config": {"model_type": "voxtral_encoder", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 36, "num_mel_bins": 7, "max_source_positions": 10},
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "kimi_k25": (
+        lambda: {
+            "model_type": "kimi_k25",
+            "projection_hidden_size": 24,
+            "text_config": KIMI_TEXT,
+            "vision_config": {"model_type": "kimi_k25_vision", "num_hidden_layers": 3, "num_attention_heads": 3}
+            | {"patch_size": 7, "hidden_size": 24, "intermediate_size": 34, "pos_emb_height": 5, "pos_emb_width": 5},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+}
+
+
+def pixels(x: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """The image that patches are cut from: [R·C 3·p²] -> [1 3 R·p C·p]."""
+    side = round((x.shape[1] // 3) ** 0.5)
+    patches = x.reshape(grid.rows, grid.columns, 3, side, side)
+    return patches.permute(2, 0, 3, 1, 4).reshape(1, 3, grid.rows * side, grid.columns * side)
+
+
+def qwen3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.visual(x, grid_thw=torch.tensor([[1, grid.rows, grid.columns]]))
+    return [read.pooler_output, *getattr(read, "deepstack_features", ())]
+
+
+def gemma3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)).pooler_output[0]]
+
+
+def mistral3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    image = pixels(x, grid)
+    return list(model.model.get_image_features(image, torch.tensor([image.shape[2:]])).pooler_output)
+
+
+def llama4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.multi_modal_projector(model.get_image_features(pixels(x, grid)).last_hidden_state[0])]
+
+
+def gemma4(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    i = torch.arange(x.shape[0])
+    places = torch.stack([i % grid.columns, i // grid.columns], dim=-1)[None]
+    return list(model.model.get_image_features(x[None], image_position_ids=places).pooler_output)
+
+
+def gemma4_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.audio_tower(x[None], torch.ones(1, grid.rows, dtype=torch.bool))
+    return [model.model.embed_audio(inputs_embeds=read.last_hidden_state)[0]]
+
+
+def qwen2_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.audio_tower(x.T[None]).last_hidden_state
+    return [model.model.multi_modal_projector(read)[0]]
+
+
+def voxtral(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x.T[None]).pooler_output]
+
+
+def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    side = round((x.shape[1] // 3) ** 0.5)
+    sizes = torch.tensor([[1, grid.rows, grid.columns]])
+    read = model.model.vision_tower(x.reshape(-1, 3, side, side), grid_thw=sizes)
+    return [model.model.mm_projector(read.pooler_output).reshape(-1, model.config.text_config.hidden_size)]
+
+
+READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
+    "qwen3_vl": qwen3,
+    "qwen3_5": qwen3,
+    "qwen2_vl": qwen3,
+    "qwen2_5_vl": qwen3,
+    "gemma3": gemma3,
+    "llava": gemma3,
+    "paligemma": gemma3,
+    "mistral3": mistral3,
+    "glm4v": qwen3,
+    "internvl": gemma3,
+    "llama4": llama4,
+    "gemma4": gemma4,
+    "gemma4_audio": gemma4_audio,
+    "qwen2_audio": qwen2_audio,
+    "voxtral": voxtral,
+    "kimi_k25": kimi_k25,
+}
+# What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix.
+MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
+    "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
+}
+BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
+# Wholes that read no images, and their classes.
+OF_SOUND = {"qwen2_audio": "Qwen2AudioForConditionalGeneration", "voxtral": "VoxtralForConditionalGeneration"}
+OF_TEXT = ("language_model.", "lm_head.")
+
+
+def build(raw: dict[str, Any]) -> torch.nn.Module:
+    """The whole model, each weight random."""
+    torch.manual_seed(SEED)
+    keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
+    config = AutoConfig.for_model(raw["model_type"], **keys)
+    if raw["model_type"] in OF_SOUND:
+        made = getattr(transformers, OF_SOUND[raw["model_type"]])._from_config(config, attn_implementation="eager")
+    else:
+        made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
+    return fill(made.eval())
+
+
+def tower(name: str) -> dict[str, np.ndarray]:
+    """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`."""
+    make, part, grid = TOWERS[name]
+    raw = make()
+    model = build(raw)
+    with torch.no_grad():
+        for buffer in saved_buffers(model).values():
+            buffer.normal_()
+        for stored, buffer in saved_buffers(model).items():
+            if stored.endswith(BOUNDS):
+                buffer.fill_(0.9 if stored.endswith("max") else -0.9)
+    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
+    ours = find(raw, part)
+    config, _ = read_config(ours, raw, part)
+    x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        read = READ[name](model, x, grid)
+    flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(grid, raw[part])
+    return (
+        {"config_json": json.dumps(raw), "part": part, "grid": np.array([grid.rows, grid.columns])}
+        | {"input": x.numpy(), "flops": np.array(flops)}
+        | {f"read/{i}": y.numpy() for i, y in enumerate(read)}
+        | {f"w/{n}": p.detach().numpy() for n, p in weights.items()}
+        | {f"b/{n}": b.numpy() for n, b in buffers.items()}
+    )
+
+
+def compare(held: dict[str, Any]) -> float:
+    """The largest difference of our vectors, as a share of the largest number or 1. Raises AssertionError for any
+    other difference: of names, shapes, FLOPs."""
+    raw, part = json.loads(str(held["config_json"])), str(held["part"])
+    ours, grid = find(raw, part), Grid(*map(int, held["grid"]))
+    config, unknown = read_config(ours, raw, part)
+    assert not unknown, unknown
+    counts = Counts(trace(ours, config, grid))
+    for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
+        theirs = {n[2:]: list(a.shape) for n, a in held.items() if n.startswith(kind) and not n.endswith(BOUNDS)}
+        assert {name: list(shape) for name, shape in counts.tensors(tensors)} == theirs
+    assert counts.flops_at(1, 1) == int(held["flops"]), f"{counts.flops_at(1, 1)} {held['flops']}"
+    stored = {name[2:]: a for name, a in held.items() if name[:2] in ("w/", "b/")}
+    read = ours.forward(Arrays(stored), held["input"], grid, config, Cache())
+    order = [name for name in held if name.startswith("read/")]
+    assert len(read) == len(order)
+    assert [int(d) for d in counts.trace.root.outputs[0].shape] == list(held["read/0"].shape)
+    for name, here in zip(order, read):
+        close(here, held[name])
+    return max(
+        float(np.abs(here - held[name]).max() / max(1, np.abs(held[name]).max())) for name, here in zip(order, read)
+    )
+
+
+IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
+
+
+def functions(name: str, *wanted: str) -> dict[str, Any]:
+    """Functions of a model's image processor, whose module needs more than they do."""
+    folder, module = name.split(".")
+    tree = ast.parse((Path(transformers.__file__).parent / "models" / folder / f"{module}.py").read_text("utf-8"))
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in wanted]
+    for node in tree.body:
+        assert isinstance(node, ast.FunctionDef)
+        node.decorator_list, node.returns = [], None
+        for argument in node.args.args:
+            argument.annotation = None
+    found: dict[str, Any] = {"math": math, "torch": torch, "defaultdict": defaultdict}
+    exec(compile(tree, name, "exec"), found)
+    return found
+
+
+def qwen_tokens(patch: int) -> Callable[[int, int], int]:
+    """Without the smallest and largest number of pixels, which stand in no config.json."""
+    resize = functions("qwen2_vl.image_processing_qwen2_vl", "smart_resize")["smart_resize"]
+
+    def tokens(width: int, height: int) -> int:
+        rows, columns = resize(height, width, 2 * patch, 1, 10**12)
+        return rows * columns // (2 * patch) ** 2
+
+    return tokens
+
+
+def llama4_tokens(width: int, height: int) -> int:
+    names = "get_factors", "find_supported_resolutions", "get_best_fit"
+    of = functions("llama4.image_processing_llama4", *names)
+    sizes = torch.tensor(of["find_supported_resolutions"](16, SimpleNamespace(height=336, width=336)))
+    rows, columns = (int(n) // 336 for n in of["get_best_fit"]((height, width), sizes))
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 144
+
+
+def gemma4_tokens(width: int, height: int) -> int:
+    of = functions("gemma4.image_processing_gemma4", "get_aspect_ratio_preserving_size")
+    rows, columns = of["get_aspect_ratio_preserving_size"](height, width, 16, 280 * 9, 3)
+    return rows * columns // 48**2
+
+
+def kimi_tokens(width: int, height: int) -> int:
+    of = functions("kimi_k25.image_processing_kimi_k25", "navit_resize")
+    rows, columns = of["navit_resize"](height, width, 14, 2, 16384, 512)[1]
+    return rows * columns // 28**2
+
+
+def mistral3_tokens(width: int, height: int) -> int:
+    of = functions("pixtral.image_processing_pixtral", "get_resize_output_image_size", "_num_image_tokens")
+    of["get_resize_output_image_size"].__globals__["get_image_size"] = lambda image, form: image
+    rows, columns = of["get_resize_output_image_size"]((height, width), (70, 70), (14, 14))
+    return rows * columns // 14**2
+
+
+def glm4v_tokens(width: int, height: int) -> int:
+    of = functions("glm4v.image_processing_glm4v", "smart_resize")
+    rows, columns = of["smart_resize"](2, height, width, 2, 14, 1, 10**12)
+    return rows * columns // 14**2
+
+
+def internvl_tokens(width: int, height: int) -> int:
+    of = functions("got_ocr2.image_processing_got_ocr2", "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas")
+    columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 12)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
+# The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
+TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
+    "qwen3-vl-2b": lambda: qwen_tokens(16),
+    "qwen3.5-27b": lambda: qwen_tokens(16),
+    "llama4-scout": lambda: llama4_tokens,
+    "gemma-4-26b-a4b": lambda: gemma4_tokens,
+    "gemma3-4b": lambda: lambda width, height: 256,
+    "kimi-k2.5": lambda: kimi_tokens,
+    "mistral3": lambda: mistral3_tokens,
+    "glm4v": lambda: glm4v_tokens,
+    "internvl": lambda: internvl_tokens,
+}
+
+
+SOUNDS = (0.5, 1, 7.3, 12, 30, 95)
+
+
+def gemma4_sound_tokens(seconds: float) -> int:
+    """Of the frames of silence, those that two halvings leave."""
+    extractor = transformers.Gemma4AudioFeatureExtractor()
+    mask = extractor([np.zeros(int(seconds * 16000), np.float32)])["input_features_mask"][0]
+    return len(mask[::2][::2]) if mask.all() else int(mask[::2][::2].sum())
+
+
+def qwen2_audio_sound_tokens(seconds: float) -> int:
+    extractor = transformers.WhisperFeatureExtractor(feature_size=7)
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    frames = extractor(silence, sampling_rate=16000, return_attention_mask=True)["attention_mask"].sum()
+    lengths = transformers.Qwen2AudioEncoder._get_feat_extract_output_lengths(None, torch.tensor(int(frames)))
+    return int(lengths[1])
+
+
+OF_SOUNDS: dict[str, Callable[[float], int]] = {
+    "gemma-4-e2b": gemma4_sound_tokens,
+    "qwen2_audio": qwen2_audio_sound_tokens,
+}
+
+
+def write_tokens(path: Path) -> None:
+    rows = {slug: [[*image, make()(*image)] for image in IMAGES] for slug, make in TOKENS.items()}
+    rows |= {slug: [[seconds, tokens(seconds)] for seconds in SOUNDS] for slug, tokens in OF_SOUNDS.items()}
+    lines = (f"{json.dumps(slug)}: {json.dumps(row)}" for slug, row in rows.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+def main(folder: str | None = None, *names: str) -> None:
+    versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
+    for name in names or TOWERS:
+        held = tower(name)
+        print(f"{name}: {compare(held):.1e}")
+        if folder:
+            np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
+    if folder:
+        write_tokens(Path(folder) / "tokens.json")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
