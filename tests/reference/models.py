@@ -145,7 +145,18 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
         make = getattr(transformers, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
-    return make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
+    return unsaved(make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval())
+
+
+def unsaved(model: torch.nn.Module) -> torch.nn.Module:
+    """The model, in which what transformers saves in no file is no parameter: it is computed."""
+    for name in model._keys_to_ignore_on_save or ():
+        *path, last = name.split(".")
+        module = model.get_submodule(".".join(path))
+        if (table := module._parameters.get(last)) is not None and not table.requires_grad:
+            del module._parameters[last]
+            module.register_buffer(last, table.data, persistent=False)
+    return model
 
 
 def build(name: str) -> torch.nn.Module:
