@@ -37,7 +37,7 @@ ENCODERS = (
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
-    *("blenderbot-small", "plbart", "mvp"),
+    *("blenderbot-small", "plbart", "mvp", "switch_transformers"),
 )
 
 

@@ -36,7 +36,9 @@ def step(
     RecurrentGemma's code hands out no cache.
     """
     name, read = cache_name(model), source(model)
-    more = {name: cache, "use_cache": True} if name else {}
+    more = {name: cache} if name else {}
+    if name and read is None:  # Switch's encoder refuses to be asked
+        more["use_cache"] = True
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         if read is None:
             out = model(ids, logits_to_keep=1, **more)
