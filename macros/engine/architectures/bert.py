@@ -12,10 +12,22 @@ from typing import Literal
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
+from ..ops import (
+    embed,
+    embed_positions,
+    heads,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+    scores,
+    softmax,
+    unembed,
+    weighted_sum,
+)
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, fixed, key
+from .config import Config, Count, Positive, Size, activation, config, derived, fixed, key
 
 
 @config
@@ -25,7 +37,7 @@ class Bert(Config):
     # embedding
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("max_position_embeddings")
-    n_segments: Size = key("type_vocab_size", 2)
+    n_segments: Count = key("type_vocab_size", 2)
     d_model: Size = key("hidden_size")
     positions: Literal["absolute"] = key("position_embedding_type", "absolute")
     # layers
@@ -74,9 +86,15 @@ class Bert(Config):
         """The vector of each token, of its place and of the first segment, normalized: [T] -> [T D]."""
         tables = w.at(f"{self.trunk}.embeddings")
         x = embed(ids, tables, "word_embeddings.weight", self.vocab_size, self.d_model)
-        x = x + embed(ids * 0, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
+        if self.n_segments:
+            x = x + embed(ids * 0, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
         x = x + embed_positions(places, tables, "position_embeddings.weight", self.n_positions, self.d_model)
         return self.norm(self.of_task(x, ids, tables), w.at(self.trunk), 0)
+
+    @property
+    def is_transformed(self) -> bool:
+        """Whether the head changes the vector before it scores."""
+        return True
 
     def of_task(self, x: Array, ids: Array, tables: Weights) -> Array:
         """The vectors plus that of the task, where there is one: [T D] -> [T D]."""
@@ -102,6 +120,17 @@ class Ernie(Bert):
 
 
 @config
+class BertGeneration(Bert):
+    """Hyperparameters of BERT for generation, in forward order, as the encoder that it is by default."""
+
+    n_segments: Count = fixed(0)
+
+    @property
+    def is_transformed(self) -> bool:
+        return False
+
+
+@config
 class MegatronBert(Bert):
     """Hyperparameters of Megatron's BERT, in forward order."""
 
@@ -114,13 +143,17 @@ OLDER_NORMS = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "Laye
 
 @architecture("ernie", config=Ernie, spellings=OLDER_NORMS)
 @architecture("megatron-bert", config=MegatronBert)
+@architecture("bert-generation", config=BertGeneration)
 @architecture("bert", config=Bert, spellings=OLDER_NORMS)
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = c.embedded(ids, positions(ids, cache), w)
     for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return prediction_head(c.norm(x, w.at(c.trunk), 3), w, c, last=last)
+    x = c.norm(x, w.at(c.trunk), 3)
+    if c.is_transformed:
+        return prediction_head(x, w, c, last=last)
+    return unembed(x, w, f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, last=last, bias="lm_head.bias")
 
 
 @step(Role.LAYER)

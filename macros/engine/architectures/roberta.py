@@ -14,7 +14,7 @@ from ..ops import gelu, last_row, layer_norm, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import OLDER_NORMS, Bert, layer
-from .config import Count, Positive, Size, config, fixed, key
+from .config import Count, Positive, config, fixed, key
 
 
 @config
@@ -51,7 +51,7 @@ class NormsFirst(Roberta):
 class RobertaXL(Roberta):
     """Hyperparameters of XLM-RoBERTa XL and XXL, in forward order."""
 
-    n_segments: Size = key("type_vocab_size", 1)
+    n_segments: Count = key("type_vocab_size", 1)
     norm_eps: Positive = key("layer_norm_eps", 1e-5)
     norm_first: bool = fixed(True)
     norms: tuple[str, ...] = fixed(("", "attention.self_attn_layer_norm", "LayerNorm", "encoder.LayerNorm"))
