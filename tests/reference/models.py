@@ -161,10 +161,11 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
 
 
 def unsaved(model: torch.nn.Module) -> torch.nn.Module:
-    """The model, in which what transformers saves in no file is no parameter: it is computed."""
-    for name in model._keys_to_ignore_on_save or ():
+    """The model, in which a table that transformers computes, and saves in no file, is no parameter."""
+    for name in model._keys_to_ignore_on_save or model._keys_to_ignore_on_load_missing or ():
         *path, last = name.split(".")
-        module = model.get_submodule(".".join(path))
+        path = path if not path or hasattr(model, path[0]) else path[1:]
+        module = model.get_submodule(".".join(path)) if path else model
         if (table := module._parameters.get(last)) is not None and not table.requires_grad:
             del module._parameters[last]
             module.register_buffer(last, table.data, persistent=False)
