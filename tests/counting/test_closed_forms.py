@@ -1050,6 +1050,7 @@ FORMS |= {
             shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
         ),
     ),
+    "ernie4_5_vl_moe_text": ernie,
     # makers' own decoders
     "granite_swa": lambda c: llama_like(True, **ATTENTION, mlp=has("mlp_bias"), extra=c["num_attention_heads"])(c),
     "granitemoe_swa": mixture(
@@ -1636,6 +1637,10 @@ RANDOM |= {
             ),
             flags(attention_bias=BOOL),
         ),
+    ),
+    "ernie4_5_vl_moe_text": both(
+        blocks(square=True),
+        fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
     ),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), RANDOM["bert"]),
     "electra": both(RANDOM["bert"], fixed(embedding_size=(18, 22))),

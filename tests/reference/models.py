@@ -50,6 +50,7 @@ TOWERS = {
         ("glm4v", "glm4v_moe", "glm_ocr"),
         {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
     ),
+    "ernie4_5_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2},
     "hunyuan_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "paddleocr_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "granite_docling": {
@@ -118,6 +119,7 @@ AROUND = (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
+            "ernie4_5_vl_moe",
         )
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
@@ -126,8 +128,8 @@ BESIDE_TOWERS = {"chameleon", "phi4_multimodal"}  # whose keys stand beside thos
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
-# What stands among a text model's tensors and is none.
-OF_IMAGES = (".embed_tokens_extend.", ".vqmodel.")
+# What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
+OF_IMAGES = (".vision_moe.", ".embed_tokens_extend.", ".vqmodel.")
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4

@@ -61,8 +61,8 @@ class Beam(Llama):
     n_experts_per_token: Size = key("num_experts_per_tok", 8)
     d_ff_expert: Size = key("moe_intermediate_size", 2560)
     normalise: bool = key("norm_topk_prob", True)
-    n_groups: Size = key("n_group", 8)
-    n_kept_groups: Size = key("topk_group", 4)
+    n_expert_groups: Size = key("n_group", 8)
+    n_groups_kept: Size = key("topk_group", 4)
     routed_scale: Positive = key("routed_scaling_factor", 2.5)
     # head
     logit_cap: Positive | None = key("final_logit_softcapping", 30.0)
@@ -73,8 +73,8 @@ class Beam(Llama):
 
     def check(self) -> None:
         super().check()
-        self.must_divide("n_groups", "n_experts")
-        self.must_not_exceed("n_kept_groups", "n_groups")
+        self.must_divide("n_expert_groups", "n_experts")
+        self.must_not_exceed("n_groups_kept", "n_expert_groups")
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
     @property
@@ -159,7 +159,7 @@ def attention(
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Beam) -> Array:
     """A few experts chosen for each token, from the best groups: [T D] -> [T k D] -> [T D]."""
-    E, groups = c.n_experts, (int(c.n_groups), int(c.n_kept_groups))
+    E, groups = c.n_experts, (int(c.n_expert_groups), int(c.n_groups_kept))
     bias = w.buffer("gate.e_score_correction_bias", E)
     chosen, shares = balanced_routing(
         linear(x, w, "gate", E), bias, c.n_experts_per_token, groups=groups, normalise=c.normalise, scale=c.routed_scale

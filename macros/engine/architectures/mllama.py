@@ -45,7 +45,7 @@ class Mllama(Llama):
     @property
     def kinds(self) -> list[str]:
         """Whether each layer looks at the text or at the image."""
-        return ["cross_attention" if i in self.cross else "attention" for i in range(self.n_layers)]
+        return ["image" if i in self.cross else "layer" for i in range(self.n_layers)]
 
 
 @architecture("mllama_text_model", config=Mllama)
@@ -56,7 +56,7 @@ def forward(w: Weights, ids: Array, c: Mllama, cache: KVCache, last: bool = True
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size + MORE, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
-        if kind == "attention":
+        if kind == "layer":
             x = llama.layer(x, w_layer, cache_layer, c, Full(), table)
         else:
             x = cross_layer(x, w_layer, cache_layer, c, read)

@@ -101,8 +101,37 @@ class JinaV3(NomicBert):
     head_bias: str = fixed("lm_head.bias")
 
 
-@architecture("gte", config=Gte)
-@architecture("jina_embeddings_v3", config=JinaV3)
+@architecture(
+    "gte",
+    config=Gte,
+    fused={
+        "attention.qkv_proj.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
+        "attention.qkv_proj.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
+        "mlp.up_gate_proj.weight": ("mlp.up_proj.weight", "mlp.gate_proj.weight"),
+    },
+    spellings=(
+        ("gte.encoder.layer.", "gte.layers."),
+        (".attention.o_proj.", ".self_attn.o_proj."),
+        (".attn_ln.", ".post_attention_layernorm."),
+        (".mlp_ln.", ".post_mlp_layernorm."),
+        ("lm_head.norm.", "lm_head.layer_norm."),
+    ),
+)
+@architecture(
+    "jina_embeddings_v3",
+    config=JinaV3,
+    fused={
+        "mixer.Wqkv.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
+        "mixer.Wqkv.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
+    },
+    spellings=(
+        ("roberta.emb_ln.", "roberta.embeddings.LayerNorm."),
+        ("roberta.encoder.layers.", "roberta.layers."),
+        (".mixer.out_proj.", ".self_attn.o_proj."),
+        (".norm1.", ".post_attention_layernorm."),
+        (".norm2.", ".post_mlp_layernorm."),
+    ),
+)
 @architecture(
     "nomic_bert",
     config=NomicBert,

@@ -157,7 +157,7 @@ class Switch(T5):
 def kinds_of(layers: int, sparse: int) -> list[str]:
     """Which layers of a stack have experts: the second of each group, as many groups as are wanted of them."""
     group = layers // sparse if sparse else layers
-    return ["sparse" if group and (i % group == 1 or group == 1) else "dense" for i in range(layers)]
+    return ["moe" if group and (i % group == 1 or group == 1) else "layer" for i in range(layers)]
 
 
 @architecture("switch_transformers", config=Switch)
@@ -216,7 +216,7 @@ def decoder_layer(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array, read
 
 def network(x: Array, w: Weights, c: T5, kind: str) -> Array:
     """The feed-forward network of a layer, or its experts: [T D] -> [T D]."""
-    return mixture_of_experts(x, w, c) if isinstance(c, Switch) and kind == "sparse" else feed_forward(x, w, c)
+    return mixture_of_experts(x, w, c) if isinstance(c, Switch) and kind == "moe" else feed_forward(x, w, c)
 
 
 def project(x: Array, w: Weights, name: str, c: T5) -> Array:
