@@ -27,7 +27,7 @@ FORMATS = "quantization_config", "dtype", "torch_dtype"
 # How the names of keys begin or end that hold a size, or a number of something.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
-# What a whole's text model does with images, by the type of the whole: of a text alone, each token sees those before it.
+# What a whole's text model does with images, by the type of the whole: of a text, each token sees those before it.
 OF_IMAGES = {"paligemma": ("num_image_tokens", "use_bidirectional_attention")}
 
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole

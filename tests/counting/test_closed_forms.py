@@ -342,7 +342,10 @@ def deberta_v2(c):
 def switch(c):
     D, F, E = c["d_model"], c["d_ff"], c["num_experts"]
     layers, sparse = c["num_layers"], 0
-    for n, wanted in ((layers, c["num_sparse_encoder_layers"]), (c["num_decoder_layers"], c["num_sparse_decoder_layers"])):
+    for n, wanted in (
+        (layers, c["num_sparse_encoder_layers"]),
+        (c["num_decoder_layers"], c["num_sparse_decoder_layers"]),
+    ):
         group = n // wanted if wanted else n
         sparse += sum(1 for i in range(n) if group and (i % group == 1 or group == 1))
     form = t5(c)
@@ -1672,9 +1675,7 @@ RANDOM |= {
     "vaultgemma": both(blocks(), flags(attention_bias=BOOL)),
     "modernbert-decoder": RANDOM["modernbert"],
     "biogpt": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
-    **dict.fromkeys(
-        ("mbart", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp", "m2m_100"), RANDOM["bart"]
-    ),
+    **dict.fromkeys(("mbart", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp", "m2m_100"), RANDOM["bart"]),
     "marian": both(RANDOM["bart"], flags(share_encoder_decoder_embeddings=BOOL)),
     **dict.fromkeys(
         ("megatron-bert", "data2vec-text", "xlm-roberta-xl", "roberta-prelayernorm"),

@@ -51,11 +51,15 @@ REFUSED = {
     "CamembertForCausalLM": "RoBERTa as a decoder, with a cache",
     "ElectraForCausalLM": "ELECTRA as a decoder, with a cache",
     **dict.fromkeys(
-        [f"{name}ForCausalLM" for name in ("MBart", "Marian", "Pegasus", "Blenderbot", "BlenderbotSmall", "PLBart", "Mvp")],
+        [
+            f"{name}ForCausalLM"
+            for name in ("MBart", "Marian", "Pegasus", "Blenderbot", "BlenderbotSmall", "PLBart", "Mvp")
+        ],
         "the decoder alone",
     ),
     **dict.fromkeys(
-        [f"{name}ForCausalLM" for name in ("Ernie", "MegatronBert", "RemBert", "RoFormer")], "BERT as a decoder, with a cache"
+        [f"{name}ForCausalLM" for name in ("Ernie", "MegatronBert", "RemBert", "RoFormer")],
+        "BERT as a decoder, with a cache",
     ),
     **dict.fromkeys(
         [f"{name}ForCausalLM" for name in ("Data2VecText", "RobertaPreLayerNorm", "XLMRobertaXL")],

@@ -65,10 +65,10 @@ WHOLES = {
 }
 
 
-# Types whose files hold what no layout of ours describes: what is read of a file is their tensors under transformers' names.
+# Types whose files hold what no layout of ours describes: their tensors are read under transformers' names alone.
 UNREAD = {
     "ernie4_5_vl_moe_text": "the files hold the routers' matrices transposed",
-    "molmo2_text": "the files hold queries, keys and values, of unequal widths, in one tensor, and the embedding in two",
+    "molmo2_text": "the files hold queries, keys and values, of unequal widths, in one tensor",
 }
 
 

@@ -133,7 +133,7 @@ class Blenderbot(Bart):
 
 @config
 class BlenderbotSmall(Bart):
-    """Hyperparameters of Blenderbot of 90M, in forward order; its decoder has a norm before the places, and scales nothing."""
+    """Hyperparameters of Blenderbot of 90M, in forward order; its decoder scales nothing, and adds the places last."""
 
     reserved: int = fixed(0)
 

@@ -33,7 +33,19 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, activation, config, dense_first, fixed, full_every, key, masks_of, sparse_layers
+from .config import (
+    Positive,
+    Raw,
+    Size,
+    activation,
+    config,
+    dense_first,
+    fixed,
+    full_every,
+    key,
+    masks_of,
+    sparse_layers,
+)
 from .llama import Llama
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED, PACKED
@@ -113,13 +125,9 @@ def rope_of(c: Beam, mask: Mask) -> Rope:
 
 
 @step(Role.LAYER)
-def layer(
-    x: Array, w: Weights, cache: KVCache, c: Beam, kind: Kind, table: RopeTable | None, places: Array
-) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: Beam, kind: Kind, table: RopeTable | None, places: Array) -> Array:
     """One transformer block, each half's output normed and averaged with all before it: [T D] -> [T D]."""
-    y = attention(
-        rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table, places
-    )
+    y = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind.mask, table, places)
     x = averaged(x, rms_norm(y, w, "post_attention_layernorm", c.norm_eps), 2 * w.index + 2)
     y = rms_norm(x, w, "pre_feedforward_layernorm", c.norm_eps)
     if kind.moe:

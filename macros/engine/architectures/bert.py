@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     embed,
@@ -50,11 +51,13 @@ class Bert(Config):
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     # What the trunk is called, and the norms of the embedding, of both halves of a layer, and of the end.
     trunk: str = fixed("bert")
     norms: tuple[str, ...] = fixed(("embeddings.LayerNorm", "attention.output.LayerNorm", "output.LayerNorm", ""))
+    # Whether the head is the embedding's table; no published model has it otherwise.
+    must_be_tied: bool = fixed(True)
     # Whether norms precede the halves of a layer.
     norm_first: bool = fixed(False)
 
@@ -80,7 +83,11 @@ class Bert(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-
+        if self.tied != self.must_be_tied:
+            raise Problem(
+                f"tie_word_embeddings = {str(self.tied).lower()}: expected {str(self.must_be_tied).lower()}",
+                "correct the value",
+            )
 
     def embedded(self, ids: Array, places: Array, w: Weights) -> Array:
         """The vector of each token, of its place and of the first segment, normalized: [T] -> [T D]."""

@@ -141,7 +141,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if c.use_qk_norm:
         q, k = head_norms(q, w, "q_norm.weight", c.norm_eps), head_norms(k, w, "k_norm.weight", c.norm_eps)
-    if table is not None:
+    if table is not None and not isinstance(mask, NoPE):
         turn = apply_rope_pairs if c.pairs else apply_rope
         q, k = turn(q, table), turn(k, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)

@@ -256,8 +256,8 @@ def _with_numbers(value: object) -> Any:
     if isinstance(value, list):
         return [_with_numbers(one) for one in cast("list[object]", value)]
     if isinstance(value, Mapping):
-        table = cast("Mapping[str, object]", value)
-        return math.inf if dict(table) == {"__float__": "Infinity"} else value
+        table = cast("dict[str, Any]", value)
+        return math.inf if table == {"__float__": "Infinity"} else table
     return value
 
 

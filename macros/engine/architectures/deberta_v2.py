@@ -1,7 +1,7 @@
 """DeBERTa V2 and V3: BERT's encoder, whose scores are sums: contents with contents, with distances, and the reverse.
 
-All layers share one table of distances, and each makes keys and queries of it. The text is read at once: nothing is kept
-for a next step. Sources: arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words
+All layers share one table of distances, and each makes keys and queries of it. The text is read at once: nothing is
+kept for a next step. Sources: arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words
 (DebertaV2ForMaskedLM).
 """
 
@@ -47,7 +47,8 @@ class DebertaV2(Bert):
     trunk: str = fixed("deberta")
 
     ignored = Bert.ignored | frozenset(
-        "cls_dropout conv_act conv_groups pooler_dropout pooler_hidden_act pooler_hidden_size attention_head_size".split()
+        """attention_head_size cls_dropout conv_act conv_groups pooler_dropout pooler_hidden_act
+        pooler_hidden_size""".split()
     )
 
     @classmethod
@@ -131,7 +132,9 @@ def attention(x: Array, w: Weights, c: DebertaV2, rows: Array | None, apart: Arr
         for name in ("self.query_proj", "self.key_proj", "self.value_proj")
     )
     scale, bias = (H * (1 + len(c.scored))) ** -0.5, None
-    for kind in c.scored if rows is not None else []:
+    for kind in c.scored:
+        if rows is None:
+            break
         part = "key" if kind == "c2p" else "query"
         name = f"self.{part}_proj" if c.shares_keys else f"self.pos_{part}_proj"
         of_rows = heads(linear(rows, w, name, c.d_model, bias=True), N, H)

@@ -22,9 +22,10 @@ class RemBert(Bert):
 
     d_embedding: Size = key("input_embedding_size", 256)
     d_output: Size = key("output_embedding_size", 1664)
-    tied: bool = fixed(False)
+    must_be_tied: bool = fixed(False)
+    tied: bool = key("tie_word_embeddings", False)
 
-    ignored = Bert.ignored | {"tie_word_embeddings", "classifier_dropout_prob"}
+    ignored = Bert.ignored | {"classifier_dropout_prob"}
 
 
 @architecture("rembert", config=RemBert)

@@ -1,8 +1,8 @@
 """RoBERTa and its like: BERT's encoder, whose places are counted from behind the padding token's number.
 
-The text is read at once: nothing is kept for a next step. Sources: arXiv 1907.11692 (RoBERTa), 1911.02116 and 2105.00572
-(XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first); tensor names as
-transformers' models for masked words (RobertaForMaskedLM).
+The text is read at once: nothing is kept for a next step. Sources: arXiv 1907.11692 (RoBERTa), 1911.02116 and
+2105.00572 (XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first); tensor
+names as transformers' models for masked words (RobertaForMaskedLM).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""T5, mT5, umT5, Switch: an encoder reads a text, in both directions; a decoder writes another, and looks at what was read.
+"""T5, mT5, umT5, Switch: an encoder reads a text, in both directions; a decoder writes another, and looks at it.
 
 Two lengths, then. T and S are the decoder's. The encoder's is a size of the model, `n_source`, the longest text that it
 was trained to read. It runs in the first step alone (`cache.source`), and so do the keys and values that the decoder's
@@ -131,7 +131,7 @@ class UMT5(T5):
 
 @config
 class Switch(T5):
-    """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many have the same."""
+    """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many share it."""
 
     feed_forward: str = key("dense_act_fn", "relu")
     n_experts: Size = key("num_experts", 8)
